@@ -1,0 +1,117 @@
+"""Every error of the package, in one tree.
+
+::
+
+    McpNotebookError
+    ├── DefinitionError        the author's tool cannot be declared (shown in the notebook)
+    ├── CallError              a call failed: the client gets it as a result with isError
+    │   ├── ToolError          raised by an author on purpose: its text is for the model
+    │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
+    │   ├── UnknownTool        no tool of that name (a protocol error, -32602, on the wire)
+    │   ├── AmbiguousTool      two notebooks have a tool of that name
+    │   ├── Cancelled          the client or the user stopped the call
+    │   └── KernelGone         the kernel died, restarted or unloaded the extension
+    ├── LinkError              our own link between kernel and bridge
+    │   ├── FrameError         bytes that are no frame of ours
+    │   └── VersionMismatch    the two sides speak different versions of the link
+    ├── NotebookError          a headless notebook cannot be served
+    └── SettingsError          an option or environment variable has a wrong value
+
+Each message names the thing, the cause and the next step. Runs in every process; imports nothing.
+"""
+
+
+class McpNotebookError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+
+class DefinitionError(McpNotebookError):
+    """A tool cannot be declared as written; the message is for its author."""
+
+
+class CallError(McpNotebookError):
+    """A call failed; the message is for the model and its user."""
+
+
+class ToolError(CallError):
+    """Raise this in a tool to answer with exactly this text and no traceback."""
+
+
+class InvalidArguments(CallError):
+    """The arguments of a call do not fit the tool's input schema."""
+
+
+class UnknownTool(CallError):
+    """The client asked for a tool that no live notebook has.
+
+    Args:
+        name: The name that was asked for.
+        known: The names that exist, for a suggestion.
+    """
+
+    def __init__(self, name: str, known: tuple[str, ...] = ()) -> None:
+        self.name = name
+        shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")  # noqa: PLR2004
+        hint = f"The tools are: {shown}." if known else "No live notebook offers a tool now."
+        super().__init__(f"Unknown tool: {name!r}. {hint}")
+
+
+class AmbiguousTool(CallError):
+    """The client called a bare name that two live notebooks offer.
+
+    Args:
+        name: The bare name.
+        candidates: The full names to use in its place.
+    """
+
+    def __init__(self, name: str, candidates: tuple[str, ...]) -> None:
+        self.name = name
+        super().__init__(
+            f"{len(candidates)} live notebooks have a tool {name!r}. "
+            f"Call it by its full name: {' or '.join(candidates)}."
+        )
+
+
+class Cancelled(CallError):
+    """The call was stopped before it ended."""
+
+
+class KernelGone(CallError):
+    """The kernel of the call is gone: it died, was restarted, or unloaded the extension."""
+
+
+class LinkError(McpNotebookError):
+    """The link between a kernel and a bridge failed."""
+
+
+class FrameError(LinkError):
+    """What came over the link is no frame of this protocol."""
+
+
+class VersionMismatch(LinkError):
+    """The two ends of a link speak different protocol versions.
+
+    Args:
+        kernel: Protocol version of the kernel's mcp-notebook.
+        bridge: Protocol version of the bridge's mcp-notebook.
+    """
+
+    def __init__(self, *, kernel: int, bridge: int) -> None:
+        older = "kernel" if kernel < bridge else "bridge"
+        step = (
+            "in the notebook's environment, then restart the kernel"
+            if older == "kernel"
+            else "where `mcp-notebook` is started from, then restart it"
+        )
+        super().__init__(
+            f"The kernel's mcp-notebook speaks link version {kernel}, the bridge's {bridge}. "
+            f"Upgrade the {older}'s side: `pip install -U mcp-notebook` {step}."
+        )
+
+
+class NotebookError(McpNotebookError):
+    """A notebook cannot be run or served without a frontend."""
+
+
+class SettingsError(McpNotebookError):
+    """An option, environment variable or file of settings has a value that cannot be used."""

@@ -1,0 +1,1 @@
+"""What runs inside the user's kernel: tools, calls, results. Never imports ``mcp``."""
