@@ -1,0 +1,49 @@
+"""A Jupyter notebook whose cells are tools for an AI assistant.
+
+``%load_ext mcp_notebook`` in a notebook, a ``%%mcp_tool`` cell with a function, and any MCP client
+calls that function in the live kernel. Importing this package loads neither IPython nor mcp: public
+names are loaded when they are first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from mcp_notebook._version import __version__
+
+if TYPE_CHECKING:
+    from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
+    from mcp_notebook.errors import ToolError
+    from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
+    from mcp_notebook.kernel.tools import mcp_tool
+
+__all__ = [
+    "Audio",
+    "Image",
+    "Resource",
+    "ResourceLink",
+    "Result",
+    "Text",
+    "ToolError",
+    "__version__",
+    "load_ipython_extension",
+    "mcp_tool",
+    "unload_ipython_extension",
+]
+
+_HOMES = {
+    "content": ("Audio", "Image", "Resource", "ResourceLink", "Result", "Text"),
+    "errors": ("ToolError",),
+    "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
+    "kernel.tools": ("mcp_tool",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

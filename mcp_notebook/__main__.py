@@ -1,0 +1,5 @@
+"""``python -m mcp_notebook``: the same as the ``mcp-notebook`` command."""
+
+from mcp_notebook.cli import main
+
+main()
