@@ -51,6 +51,19 @@ class Record(BaseModel):
     """Needed on TCP."""
 
 
+class BridgeRecord(BaseModel):
+    """What the user's background HTTP bridge says about itself (``bridge.json``)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    pid: int
+    started: float
+    """When the process started, in seconds since the epoch."""
+    version: str
+    url: str
+    """Address of the endpoint, with ``/mcp``; the token is in its own file."""
+
+
 def new_id() -> str:
     """Return an id for a record: short, since it becomes part of a socket's path."""
     return secrets.token_hex(6)
@@ -100,10 +113,8 @@ def remove_record(folder: Path, record_id: str) -> None:
     (folder / f"{record_id}{_SUFFIX}").unlink(missing_ok=True)
 
 
-def is_alive(record: Record) -> bool:
-    """Tell whether the process that wrote the record still runs (always True for other hosts)."""
-    if record.host != socket.gethostname():
-        return True
+def is_alive(record: Record | BridgeRecord) -> bool:
+    """Tell whether the process that wrote the record still runs; for records of this machine."""
     started = process_started(record.pid)
     return started is not None and abs(started - record.started) < 1.0
 
@@ -126,6 +137,15 @@ def live_records(folder: Path) -> tuple[Record, ...]:
         else:
             forget(folder, record)
     return tuple(sorted(records, key=lambda record: (record.started, record.id)))
+
+
+def read_bridge(path: Path) -> BridgeRecord | None:
+    """Return the record of the user's background bridge, None if none runs."""
+    try:
+        record = BridgeRecord.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return record if is_alive(record) else None
 
 
 def forget(folder: Path, record: Record) -> None:

@@ -58,6 +58,11 @@ class Settings:
         return self.home / "kernels"
 
     @property
+    def bridge_file(self) -> Path:
+        """Where the user's background bridge publishes its record."""
+        return self.home / "bridge.json"
+
+    @property
     def token_path(self) -> Path:
         """The file that holds the token."""
         return self.token_file or self.home / "token"
