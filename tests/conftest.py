@@ -1,0 +1,8 @@
+"""What every test may use."""
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
