@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
     from mcp_notebook.errors import ToolError
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
-    from mcp_notebook.kernel.tools import mcp_tool
+    from mcp_notebook.kernel.decorator import mcp_tool
 
 __all__ = [
     "Audio",
@@ -34,7 +34,7 @@ _HOMES = {
     "content": ("Audio", "Image", "Resource", "ResourceLink", "Result", "Text"),
     "errors": ("ToolError",),
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
-    "kernel.tools": ("mcp_tool",),
+    "kernel.decorator": ("mcp_tool",),
 }
 
 

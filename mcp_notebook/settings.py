@@ -52,6 +52,9 @@ class Settings:
     max_table_rows: int = field(default=50, metadata=_env("MCP_NOTEBOOK_MAX_TABLE_ROWS"))
     """Rows of a table in a result; longer ones show their head and tail."""
 
+    kernel_id: str | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KERNEL_ID"))
+    """Set by a bridge for the headless kernel that it starts: the id of that kernel's record."""
+
     @property
     def records_folder(self) -> Path:
         """Where live kernels publish their records."""

@@ -21,19 +21,32 @@ kernel -> bridge             `Tools` (the whole list, whenever it changed), `Pro
 ===========================  ===================================================================
 
 The end of the stream without `Goodbye` means that the kernel process is dead. A `Cancel` is still
-answered by `Returned`. A receiver ignores members that it does not know, so that adding one needs
-no new version; a changed meaning does.
+answered by `Returned`. A receiver ignores members that it does not know, in messages and in content
+blocks, so that adding one needs no new version; a changed meaning does.
+
+*Values.* What JSON cannot say is sent as the nearest thing it can: NaN and infinity as null, a lone
+surrogate as U+FFFD, bytes outside attachments as base64 text. So a value never breaks a link; what
+cannot be sent at all (too large, circular) is refused by `encode` before a byte is written.
 
 Used by `kernel.endpoint` and `bridge.links`. Knows nothing of MCP, IPython or who is at the other
 end.
 """
 
 import asyncio
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+)
 from pydantic_core import from_json, to_json
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
@@ -48,6 +61,8 @@ MAX_ATTACHMENTS = 2 * 2**30
 """Bytes of all attachments of one frame together."""
 _LENGTH = 4
 _CHUNK = 256 * 2**10
+STREAM_LIMIT = 2**20
+"""Bytes that a `StreamReader` should hold (``limit``): with asyncio's 64 KiB a picture is slow."""
 
 
 class Message(BaseModel):
@@ -134,6 +149,17 @@ class Progress(Message):
     total: float | None = None
     message: str | None = None
 
+    @field_validator("progress")
+    @classmethod
+    def _progress_is_a_number(cls, value: float) -> float:
+        # JSON has no NaN: it would arrive as null, no valid progress, and end the link.
+        return value if math.isfinite(value) else 0.0
+
+    @field_validator("total")
+    @classmethod
+    def _total_is_a_number(cls, value: float | None) -> float | None:
+        return value if value is not None and math.isfinite(value) else None
+
 
 class Returned(Message):
     """The answer to a call. `pack` and `unpack` translate it from and to a `content.Result`."""
@@ -167,23 +193,19 @@ _BLOCKS: dict[str, type[ContentBlock]] = {
     "resource": Resource,
     "resource_link": ResourceLink,
 }
-_BLOCK_NAMES = {block: name for name, block in _BLOCKS.items()}
+_READERS: dict[str, TypeAdapter[ContentBlock]] = {
+    name: TypeAdapter(block) for name, block in _BLOCKS.items()
+}
 
 
 def pack(call_id: int, result: Result) -> tuple[Returned, list[bytes]]:
-    """Turn a result into its message and attachments; the bytes are not copied."""
+    """Turn a result into its message and attachments; the bytes are not copied.
+
+    Raises:
+        TypeError: Something in the result's content is no content block.
+    """
     attachments: list[bytes] = []
-    content = []
-    for block in result.content:
-        packed: dict[str, Any] = {"type": _BLOCK_NAMES[type(block)]}
-        for item in fields(block):
-            value = getattr(block, item.name)
-            if isinstance(value, bytes):
-                packed[item.name] = len(attachments)
-                attachments.append(value)
-            elif value is not None and value != ():
-                packed[item.name] = value
-        content.append(packed)
+    content = [_pack_block(block, attachments) for block in result.content]
     message = Returned(
         id=call_id,
         content=content,
@@ -194,34 +216,98 @@ def pack(call_id: int, result: Result) -> tuple[Returned, list[bytes]]:
     return message, attachments
 
 
+def _pack_block(block: ContentBlock, attachments: list[bytes]) -> dict[str, Any]:
+    name = next((name for name, kind in _BLOCKS.items() if isinstance(block, kind)), None)
+    if name is None:
+        raise TypeError(f"A result's content holds {type(block).__name__!r}, no content block.")
+    packed: dict[str, Any] = {"type": name}
+    for item in fields(_BLOCKS[name]):
+        value = getattr(block, item.name)
+        if isinstance(value, bytes | bytearray | memoryview):
+            packed[item.name] = len(attachments)
+            # bytes() gives bytes back uncopied; the others may change or count in larger units.
+            attachments.append(bytes(value))
+        elif value is not None and value != ():
+            packed[item.name] = value
+    return packed
+
+
 def unpack(message: Returned, attachments: Sequence[bytes]) -> Result:
     """Turn a message and its attachments back into the result.
 
     Raises:
         FrameError: The message does not describe content blocks.
     """
-    blocks: list[ContentBlock] = []
-    for packed in message.content:
-        values = dict(packed)
-        try:
-            block = _BLOCKS[values.pop("type")]
-            if isinstance(values.get("data"), int):
-                values["data"] = attachments[values["data"]]
-            if "audience" in values:
-                values["audience"] = tuple(values["audience"])
-            blocks.append(block(**values))
-        except (KeyError, IndexError, TypeError) as error:
-            raise FrameError(f"A result holds a content block that cannot be read: {error}.") from error
+    blocks = tuple(_unpack_block(packed, attachments) for packed in message.content)
     return Result(blocks, message.structured, message.is_error, message.meta)
 
 
+def _unpack_block(packed: dict[str, Any], attachments: Sequence[bytes]) -> ContentBlock:
+    reader = _READERS.get(str(packed.get("type")))
+    if reader is None:
+        raise FrameError(f"A result holds a content block of unknown type {packed.get('type')!r}.")
+    data = packed.get("data")
+    if isinstance(data, int):
+        if not 0 <= data < len(attachments):
+            raise FrameError(f"A content block names attachment {data} of {len(attachments)}.")
+        packed = packed | {"data": attachments[data]}
+    try:
+        return reader.validate_python(packed)
+    except ValidationError as error:
+        raise FrameError(
+            f"A result holds a {packed['type']} block that cannot be read: {_reason(error)}."
+        ) from error
+
+
 def encode(message: AnyMessage, attachments: Sequence[bytes] = ()) -> list[bytes]:
-    """Return the frame as a list of buffers to write one after the other."""
-    header = message.model_dump(exclude_defaults=False)
+    """Return the frame as a list of buffers, to be written one after the other.
+
+    Write them without awaiting in between, so that frames of several tasks do not mix; not with
+    ``writelines``, which joins (copies) them on Python 3.11.
+
+    Raises:
+        FrameError: The message is too large for a frame, or cannot be said in JSON.
+    """
+    header = dict(message)  # shallow: to_json walks the rest itself
     if attachments:
         header["attachments"] = [len(attachment) for attachment in attachments]
-    body = to_json(header, inf_nan_mode="null", serialize_unknown=True)
+        _check_attachments(header["attachments"])
+    try:
+        body = _to_json(header)
+    except ValueError:
+        body = _to_json_cleaned(header)
+    if len(body) > MAX_HEADER:
+        raise FrameError(
+            f"A {message.type!r} message of {len(body)} bytes without its attachments; "
+            f"at most {MAX_HEADER} are allowed."
+        )
     return [len(body).to_bytes(_LENGTH, "big") + body, *attachments]
+
+
+def _to_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+    return to_json(value, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
+
+
+def _to_json_cleaned(header: dict[str, Any]) -> bytes:
+    try:
+        return _to_json(_clean(header))
+    except (ValueError, RecursionError) as error:
+        raise FrameError(
+            f"A {header['type']!r} message cannot be sent as JSON: {error}."
+        ) from error
+
+
+def _clean(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value with its lone surrogates replaced; a pair becomes the character it means."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, BaseModel):
+        return _clean(dict(value))
+    if isinstance(value, dict):
+        return {_clean(str(key)): _clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_clean(item) for item in value]
+    return value
 
 
 async def read_message(reader: asyncio.StreamReader) -> tuple[AnyMessage, list[bytes]] | None:
@@ -233,7 +319,9 @@ async def read_message(reader: asyncio.StreamReader) -> tuple[AnyMessage, list[b
     try:
         length = int.from_bytes(await reader.readexactly(_LENGTH), "big")
         if not 0 < length <= MAX_HEADER:
-            raise FrameError(f"A frame's header of {length} bytes; at most {MAX_HEADER} are allowed.")
+            raise FrameError(
+                f"A frame's header of {length} bytes; at most {MAX_HEADER} are allowed."
+            )
         message, lengths = _parse(await reader.readexactly(length))
         return message, [await _read_attachment(reader, size) for size in lengths]
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -241,17 +329,53 @@ async def read_message(reader: asyncio.StreamReader) -> tuple[AnyMessage, list[b
 
 
 def _parse(body: bytes) -> tuple[AnyMessage, list[int]]:
+    header = _from_json(body)
+    if not isinstance(header, dict):
+        raise FrameError("A frame's header is no JSON object.")
+    lengths = header.pop("attachments", [])
+    _check_attachments(lengths)
     try:
-        header = from_json(body)
-        lengths = header.pop("attachments", [])
-        message = _ANY_MESSAGE.validate_python(header)
-        valid = all(isinstance(size, int) and size >= 0 for size in lengths)
-    except (ValueError, AttributeError, TypeError) as error:
-        reason = str(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else str(error)
-        raise FrameError(f"A frame's header cannot be read: {reason}.") from error
-    if not valid or sum(lengths) > MAX_ATTACHMENTS:
-        raise FrameError(f"Attachments of {lengths} bytes; at most {MAX_ATTACHMENTS} are allowed.")
-    return message, lengths
+        return _ANY_MESSAGE.validate_python(header), lengths
+    except ValidationError as error:
+        raise FrameError(f"A frame's header is no message: {_reason(error)}.") from error
+
+
+def _from_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        return from_json(body)
+    except ValueError as error:
+        reason = error
+    # to_json writes what from_json refuses: nesting beyond 200, integers of over 4300 digits. An
+    # author's odd value must not end the link, so such a header gets a second, more patient reader.
+    try:
+        return json.loads(body, parse_int=_parse_int)
+    except (ValueError, RecursionError):
+        raise FrameError(f"A frame's header is no JSON: {reason}.") from None
+
+
+def _parse_int(digits: str) -> int | None:
+    try:
+        return int(digits)
+    except ValueError:
+        return None
+
+
+def _check_attachments(lengths: object) -> None:
+    valid = isinstance(lengths, list) and all(
+        isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in lengths
+    )
+    if not valid:
+        raise FrameError("A frame's list of attachments holds something else than lengths.")
+    assert isinstance(lengths, list)
+    if sum(lengths) > MAX_ATTACHMENTS:
+        raise FrameError(
+            f"Attachments of {sum(lengths)} bytes; at most {MAX_ATTACHMENTS} are allowed."
+        )
+
+
+def _reason(error: ValidationError) -> str:
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 async def _read_attachment(reader: asyncio.StreamReader, size: int) -> bytes:
@@ -265,5 +389,3 @@ async def _read_attachment(reader: asyncio.StreamReader, size: int) -> bytes:
         chunks.append(chunk)
         missing -= len(chunk)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-

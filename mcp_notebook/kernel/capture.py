@@ -1,0 +1,216 @@
+"""What a call prints and shows goes to its client, not into the user's cells.
+
+Runs in the user's kernel. `OutputRouter` patches stdout, stderr, IPython's display publisher and
+``input`` for as long as any call is active (counted), and never outside of that: IPython itself
+replaces ``sys.stdout.write`` during each cell and puts back what it found, so a patch made once at
+load would be lost. Which call an output belongs to is told by a ContextVar, so calls that overlap
+never see each other's output, and a cell's own output passes through untouched.
+
+Turning what was captured into content is `kernel.results`' business.
+"""
+
+import builtins
+import getpass
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.results import Displayed, Output, Printed
+
+MAX_PRINTED = 1_000_000
+"""Characters of prints kept from the start of a call; after that only the last ones are kept."""
+_MAX_TAIL = 100_000
+MAX_DISPLAYS = 200
+"""Displays kept from one call."""
+
+_current: ContextVar["Capture | None"] = ContextVar("mcp_notebook_capture", default=None)
+
+
+class Capture:
+    """What one call has printed and shown so far; written by the thread that runs the call."""
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self._outputs: list[Output] = []
+        self._display_ids: dict[str, int] = {}
+        self._printed = 0
+        self._displays = 0
+        self._tail: deque[str] = deque()
+        self._tail_size = 0
+        self._dropped = 0
+        self._clear_at_next = False
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Send all output of the current context here."""
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """All outputs in order; neighbouring prints are not joined yet."""
+        tail: tuple[Output, ...] = ()
+        if self._tail:
+            note = f"\n[... {self._dropped:,} characters dropped ...]\n" if self._dropped else ""
+            tail = (Printed(note + "".join(self._tail)),)
+        return (*self._outputs, *tail)
+
+    def write(self, text: str) -> None:
+        """Take a print, within bounds: a tool may print for ever."""
+        self._clear_if_due()
+        if self._printed < MAX_PRINTED:
+            self._printed += len(text)
+            self._outputs.append(Printed(text))
+            return
+        self._tail.append(text[-_MAX_TAIL:])
+        self._tail_size += len(self._tail[-1])
+        self._dropped += len(text) - len(self._tail[-1])
+        while self._tail_size > _MAX_TAIL and len(self._tail) > 1:
+            gone = len(self._tail.popleft())
+            self._tail_size -= gone
+            self._dropped += gone
+
+    def show(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str | None) -> None:
+        """Take a display; one with a known id replaces the earlier one."""
+        self._clear_if_due()
+        displayed = Displayed(data, metadata)
+        if display_id is not None and display_id in self._display_ids:
+            self._outputs[self._display_ids[display_id]] = displayed
+            return
+        self._displays += 1
+        if self._displays == MAX_DISPLAYS:
+            self._outputs.append(Printed(f"[more than {MAX_DISPLAYS} displays: the rest is left out]"))
+        if self._displays >= MAX_DISPLAYS:
+            return
+        if display_id is not None:
+            self._display_ids[display_id] = len(self._outputs)
+        self._outputs.append(displayed)
+
+    def clear(self, *, wait: bool) -> None:
+        """Forget everything so far, at once or when the next output comes."""
+        self._clear_at_next = True
+        if not wait:
+            self._clear_if_due()
+
+    def _clear_if_due(self) -> None:
+        if self._clear_at_next:
+            self._reset()
+
+
+def current_capture() -> Capture | None:
+    """Return the capture of the call that the current context belongs to."""
+    return _current.get()
+
+
+class OutputRouter:
+    """Patches the process's outputs while calls are active; used on the main thread only.
+
+    Args:
+        display_pub: IPython's display publisher (ipykernel's has per-thread hooks).
+    """
+
+    def __init__(self, display_pub: Any) -> None:
+        self._display_pub = display_pub
+        self._depth = 0
+        self._restore: list[Callable[[], None]] = []
+
+    @contextmanager
+    def routed(self) -> Iterator[None]:
+        """Route outputs within this block; blocks may overlap in any order."""
+        self.acquire()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def acquire(self) -> None:
+        """Start routing if nobody does."""
+        self._depth += 1
+        if self._depth == 1:
+            self._restore = [
+                _route_writes(sys.stdout),
+                _route_writes(sys.stderr),
+                _route_input(builtins, "input"),
+                _route_input(getpass, "getpass"),
+            ]
+            self._display_pub.register_hook(_take_display)
+
+    def release(self) -> None:
+        """Stop routing when the last one stops; leaves everything as it was found."""
+        self._depth -= 1
+        if self._depth == 0:
+            self._display_pub.unregister_hook(_take_display)
+            while self._restore:
+                self._restore.pop()()
+
+
+def _take_display(message: dict[str, Any]) -> dict[str, Any] | None:
+    """Swallow a display message of a call: ipykernel's hook for messages about to be sent."""
+    capture = _current.get()
+    if capture is None:
+        return message
+    content = message["content"]
+    if message["header"]["msg_type"] == "clear_output":
+        capture.clear(wait=bool(content.get("wait")))
+    else:
+        display_id = (content.get("transient") or {}).get("display_id")
+        capture.show(content["data"], content["metadata"], display_id)
+    return None
+
+
+def _route_writes(stream: Any) -> Callable[[], None]:
+    """Send a stream's writes to the current call; return what undoes that."""
+    try:
+        own = "write" in vars(stream)
+        write = stream.write
+    except (TypeError, AttributeError):
+        return lambda: None  # the user put something in its place that cannot be patched
+
+    def routed(text: str, *args: Any, **kwargs: Any) -> Any:
+        capture = _current.get()
+        if capture is None or not isinstance(text, str):
+            return write(text, *args, **kwargs)
+        capture.write(text)
+        return len(text)
+
+    def restore() -> None:
+        # Somebody who patched after us (a cell that is running) keeps his patch: ours passes
+        # everything through once no call is active.
+        if vars(stream).get("write") is not routed:
+            return
+        if own:
+            stream.write = write
+        else:
+            del stream.write
+
+    stream.write = routed
+    return restore
+
+
+def _route_input(module: Any, name: str) -> Callable[[], None]:
+    """Refuse input in calls: outside a cell it would wait on the process's real stdin."""
+    ask = getattr(module, name)
+
+    def routed(*args: Any, **kwargs: Any) -> Any:
+        if _current.get() is None:
+            return ask(*args, **kwargs)
+        raise ToolError(
+            f"The tool called {name}(), but nobody is there to answer: a tool is called by an "
+            "assistant, not in a cell. Make what it asks for a parameter of the tool."
+        )
+
+    def restore() -> None:
+        if getattr(module, name) is routed:
+            setattr(module, name, ask)
+
+    setattr(module, name, routed)
+    return restore

@@ -1,0 +1,121 @@
+"""The card that a notebook shows for its tools: HTML, with a plain-text twin.
+
+Runs in the user's kernel. Pure: text in, text out; `kernel.magics` shows it.
+"""
+
+import inspect
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from mcp_notebook.kernel.tools import Tool
+
+_STYLE = (
+    "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.5em 1em;"
+    "margin:.3em 0;max-width:60em;line-height:1.4"
+)
+
+
+def card(tools: Sequence[Tool]) -> dict[str, str]:
+    """Return the MIME bundle that presents tools to their author."""
+    return {
+        "text/html": "".join(_html(tool) for tool in tools),
+        "text/plain": "\n\n".join(_text(tool) for tool in tools),
+    }
+
+
+def table(tools: Sequence[Tool]) -> dict[str, str]:
+    """Return the MIME bundle that lists tools, one a line."""
+    rows = [(tool.name, signature(tool), _first_line(tool)) for tool in tools]
+    width = max((len(shown) for _, shown, _ in rows), default=0)
+    body = "".join(
+        f"<tr><td style='text-align:left'><code>{escape(shown)}</code></td>"
+        f"<td style='text-align:left'>{escape(line)}</td></tr>"
+        for _, shown, line in rows
+    )
+    return {
+        "text/html": f"<table><tbody>{body}</tbody></table>",
+        "text/plain": "\n".join(f"{shown:<{width}}  {line}".rstrip() for _, shown, line in rows),
+    }
+
+
+def signature(tool: Tool) -> str:
+    """Return the tool's signature as its author wrote it, under the tool's name."""
+    try:
+        parameters = inspect.signature(tool.function).replace(
+            return_annotation=inspect.Signature.empty
+        )
+        return f"{tool.name}{parameters}"
+    except (TypeError, ValueError):
+        return f"{tool.name}({', '.join(tool.info.input_schema.get('properties', {}))})"
+
+
+def _first_line(tool: Tool) -> str:
+    return tool.info.description.strip().partition("\n")[0]
+
+
+def _parameters(tool: Tool) -> list[tuple[str, str, str]]:
+    """Return name, allowed values and description of each parameter."""
+    schema = tool.info.input_schema
+    required = schema.get("required", ())
+    rows = []
+    for name, item in schema.get("properties", {}).items():
+        allowed = allowed_values(item, schema.get("$defs", {}))
+        if name not in required:
+            default = f" = {item['default']!r}" if "default" in item else ""
+            allowed = f"{allowed}{default or ', optional'}"
+        rows.append((name, allowed, item.get("description", "")))
+    return rows
+
+
+def allowed_values(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
+    """Say in a few words what a JSON Schema allows."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        target = definitions.get(name, {})
+        return allowed_values(target, definitions) if "enum" in target else name
+    if "const" in schema:
+        return repr(schema["const"])
+    if "enum" in schema:
+        return " | ".join(repr(value) for value in schema["enum"])
+    if "anyOf" in schema:
+        return " | ".join(allowed_values(option, definitions) for option in schema["anyOf"])
+    kind = str(schema.get("type", "any"))
+    if kind == "array" and isinstance(schema.get("items"), dict):
+        kind = f"array of {allowed_values(schema['items'], definitions)}"
+    if "format" in schema:
+        kind = str(schema["format"])
+    low = schema.get("minimum", schema.get("exclusiveMinimum"))
+    high = schema.get("maximum", schema.get("exclusiveMaximum"))
+    if low is not None or high is not None:
+        kind += f" {low if low is not None else ''}..{high if high is not None else ''}"
+    return kind
+
+
+def _html(tool: Tool) -> str:
+    rows = "".join(
+        f"<tr><td style='text-align:left'><code>{escape(name)}</code></td>"
+        f"<td style='text-align:left'>{escape(allowed)}</td>"
+        f"<td style='text-align:left'>{escape(description)}</td></tr>"
+        for name, allowed, description in _parameters(tool)
+    )
+    warnings = "".join(
+        f"<div style='color:#b35900'>&#9888; {escape(warning)}</div>" for warning in tool.warnings
+    )
+    description = escape(tool.info.description).replace("\n\n", "<br><br>")
+    return (
+        f"<div style='{_STYLE}'><div>&#128295; <b>MCP tool</b> <code>{escape(signature(tool))}"
+        f"</code></div><div>{description}</div>"
+        f"<table style='margin:.3em 0'><tbody>{rows}</tbody></table>{warnings}</div>"
+    )
+
+
+def _text(tool: Tool) -> str:
+    lines = [f"MCP tool {signature(tool)}"]
+    lines += [f"    {line}".rstrip() for line in tool.info.description.splitlines()]
+    lines += [
+        f"    - {name}: {allowed}" + (f". {description}" if description else "")
+        for name, allowed, description in _parameters(tool)
+    ]
+    lines += [f"    Warning: {warning}" for warning in tool.warnings]
+    return "\n".join(lines)

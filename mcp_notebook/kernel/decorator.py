@@ -1,0 +1,66 @@
+"""``@mcp_tool``: declares a tool in any cell or module.
+
+Runs in the user's kernel, and wherever else a module with decorated functions is imported: without
+a loaded extension it only marks the function, which then becomes a tool when ``%load_ext`` finds it
+in the notebook or ``%mcp_tool`` names it.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, overload
+
+from IPython.core.getipython import get_ipython
+
+from mcp_notebook.kernel.tools import ToolOptions, ToolRegistry, make_tool, mark
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+EXTENSION = "_mcp_notebook"
+"""Attribute of the shell that holds the loaded `kernel.extension.Extension`."""
+
+
+class _Extension(Protocol):
+    registry: ToolRegistry
+
+
+@overload
+def mcp_tool(function: _F, /) -> _F: ...
+@overload
+def mcp_tool(
+    *, name: str | None = None, title: str | None = None, description: str | None = None
+) -> Callable[[_F], _F]: ...
+def mcp_tool(
+    function: _F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+) -> _F | Callable[[_F], _F]:
+    """Make a function a tool that MCP clients can call; the function itself stays as it is.
+
+    Args:
+        function: The function, when the decorator is used without parentheses.
+        name: The tool's name for clients, in place of the function's.
+        title: A name for people.
+        description: What the tool does, in place of the docstring's text.
+
+    Raises:
+        DefinitionError: The function cannot be a tool as it is written.
+    """
+    options = ToolOptions(name=name, title=title, description=description)
+
+    def decorate(function: _F) -> _F:
+        extension: _Extension | None = getattr(get_ipython(), EXTENSION, None)
+        if extension is not None:
+            extension.registry.add(make_tool(function, options, variable=_variable(function)))
+        return mark(function, options)
+
+    return decorate if function is None else decorate(function)
+
+
+def _variable(function: Callable[..., Any]) -> str | None:
+    """Return the notebook's variable that will hold a decorated function, if one will."""
+    if getattr(function, "__module__", None) != "__main__":
+        return None
+    name = getattr(function, "__qualname__", "")
+    return name if name.isidentifier() else None

@@ -1,0 +1,371 @@
+"""The kernel's end of the link: a thread with an event loop of its own that bridges connect to.
+
+Runs in the user's kernel, in one daemon thread, so that listing, cancelling and status are answered
+while a cell keeps the main thread busy. It speaks `wire` and hands calls to an `Invoker`; it runs no
+user code and knows nothing of tools but their `ToolInfo`.
+
+Who may write: everything in `Endpoint` and `_Conversation` belongs to the endpoint's thread, apart
+from `start`, `stop`, `announce_tools` and the `reply` given to the invoker, which hand over with
+``call_soon_threadsafe``.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import os
+import secrets
+import socket
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from mcp_notebook._version import __version__
+from mcp_notebook.content import Result, Text
+from mcp_notebook.discovery import private_folder
+from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
+from mcp_notebook.wire import (
+    PROTOCOL_VERSION,
+    AnyMessage,
+    Call,
+    Cancel,
+    Goodbye,
+    Hello,
+    Progress,
+    Refused,
+    ToolInfo,
+    Tools,
+    Welcome,
+    encode,
+    pack,
+    read_message,
+)
+
+logger = logging.getLogger(__name__)
+
+START_TIMEOUT = 5.0
+"""Seconds to wait until the thread listens."""
+STOP_TIMEOUT = 2.0
+"""Seconds to wait until the thread has said goodbye and ended."""
+HELLO_TIMEOUT = 5.0
+"""Seconds that a new connection has to say who it is."""
+CHANGE_DELAY = 0.05
+"""Seconds in which several changes of the tools become one message."""
+NOTICE_AFTER = 1.0
+"""Seconds until a client that wants progress is told for the first time what its call does."""
+NOTICE_EVERY = 5.0
+"""Seconds between two such notices."""
+MAX_SOCKET_PATH = 100
+"""Bytes: the shortest limit of a Unix socket's path among systems is 104."""
+
+
+class Calls(Protocol):
+    """What the endpoint needs of `kernel.invoke.Invoker`."""
+
+    def submit(
+        self, tool: str, arguments: dict[str, Any], reply: Callable[[Result], None]
+    ) -> Any:
+        """Take a call and return its handle."""
+
+    def cancel(self, call: Any, reason: str) -> None:
+        """Stop a call."""
+
+    def describe(self, call: Any) -> str:
+        """Say what a call does now."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the endpoint listens, as the record tells it."""
+
+    socket: str | None = None
+    port: int | None = None
+    token: str | None = None
+
+
+class Endpoint:
+    """Listens for bridges from `start` to `stop`.
+
+    Args:
+        calls: Runs the calls.
+        tools: Returns the tools as they are now; called on the endpoint's thread.
+        folder: Where the socket goes, if its path is short enough.
+        name: Name of the socket's file.
+        tcp: Listen on loopback TCP with a token, as where there are no Unix sockets.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        tools: Callable[[], Sequence[ToolInfo]],
+        *,
+        folder: Path,
+        name: str,
+        tcp: bool = sys.platform == "win32",
+    ) -> None:
+        self._calls = calls
+        self._tools = tools
+        self._folder = folder
+        self._name = name
+        self._tcp = tcp
+        self._conversations: set[_Conversation] = set()
+        self._change_due: asyncio.TimerHandle | None = None
+        self._listener: socket.socket | None = None
+        self._token: str | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._listening = threading.Event()
+        self._goodbye = "The notebook's kernel ended."
+        self._thread = threading.Thread(
+            target=self._run, name="mcp-notebook-endpoint", daemon=True
+        )
+
+    def start(self) -> Address:
+        """Start to listen; returns when bridges can connect.
+
+        Raises:
+            LinkError: Nothing could be listened on.
+        """
+        try:
+            self._listener, address = self._listen()
+        except OSError as error:
+            raise LinkError(
+                f"The notebook cannot listen for clients: {error}. Set MCP_NOTEBOOK_HOME to a "
+                "folder on a local disk, restart the kernel and load the extension again."
+            ) from error
+        self._thread.start()
+        if not self._listening.wait(START_TIMEOUT):
+            raise LinkError(
+                f"The thread that listens for clients did not start within {START_TIMEOUT:.0f} s. "
+                "Restart the kernel and load the extension again."
+            )
+        return address
+
+    def stop(self, reason: str) -> None:
+        """Say goodbye to all bridges and end the thread; bounded, harmless when it has ended."""
+        loop, stopping = self._loop, self._stopping
+        if loop is None or stopping is None or not self._thread.is_alive():
+            return
+        self._goodbye = reason
+        with contextlib.suppress(RuntimeError):  # the loop ended between the check and now
+            loop.call_soon_threadsafe(stopping.set)
+        self._thread.join(STOP_TIMEOUT)
+
+    def announce_tools(self) -> None:
+        """Tell all bridges the tools, after a moment in which more changes may come; any thread."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there to tell
+                self._loop.call_soon_threadsafe(self._schedule_change)
+
+    def abandon_in_child(self) -> None:
+        """In a forked child: let go of the sockets, so that the kernel's death can be seen.
+
+        Their numbers point to nothing afterwards instead of being closed: the child's copies of the
+        asyncio objects may close them once more, by when a number may be somebody else's.
+        """
+        sockets: list[Any] = [self._listener]
+        sockets += [conversation.socket for conversation in tuple(self._conversations)]
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for item in sockets:
+            if item is not None and item.fileno() >= 0:
+                os.dup2(nothing, item.fileno(), inheritable=False)
+        os.close(nothing)
+
+    # -- the endpoint's thread ---------------------------------------------------------------------
+
+    def _listen(self) -> tuple[socket.socket, Address]:
+        if self._tcp:
+            listener = socket.create_server(("127.0.0.1", 0))
+            self._token = secrets.token_urlsafe(32)
+            return listener, Address(port=listener.getsockname()[1], token=self._token)
+        path = _socket_path(self._folder, self._name)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(str(path))
+            path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+            listener.listen()
+        except OSError:
+            listener.close()
+            raise
+        return listener, Address(socket=str(path))
+
+    def _run(self) -> None:
+        # Not the policy's loop: the user may have set one that only works on the main thread.
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        assert self._listener is not None
+        start = asyncio.start_server if self._tcp else asyncio.start_unix_server
+        server = await start(self._converse, sock=self._listener)
+        self._listening.set()
+        try:
+            await self._stopping.wait()
+        finally:
+            server.close()
+            for conversation in tuple(self._conversations):
+                conversation.close(Goodbye(reason=self._goodbye))
+            if not self._tcp:
+                with contextlib.suppress(OSError):
+                    Path(self._listener.getsockname()).unlink(missing_ok=True)
+
+    async def _converse(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        conversation = _Conversation(self._calls, writer)
+        self._conversations.add(conversation)
+        try:
+            if await self._greet(reader, conversation):
+                await conversation.listen(reader)
+        except FrameError as error:
+            logger.warning("A bridge was disconnected: %s", error)
+        finally:
+            self._conversations.discard(conversation)
+            conversation.close()
+
+    async def _greet(self, reader: asyncio.StreamReader, conversation: "_Conversation") -> bool:
+        try:
+            async with asyncio.timeout(HELLO_TIMEOUT):
+                frame = await read_message(reader)
+        except TimeoutError:
+            return False
+        if frame is None:
+            return False
+        hello = frame[0]
+        if not isinstance(hello, Hello):
+            raise FrameError(f"The first message was a {hello.type!r}, not a 'hello'.")
+        if self._token is not None and not hmac.compare_digest(
+            self._token.encode(), (hello.token or "").encode()
+        ):
+            conversation.close(Refused(message="The token is not this kernel's."))
+            return False
+        if hello.protocol != PROTOCOL_VERSION:
+            mismatch = VersionMismatch(kernel=PROTOCOL_VERSION, bridge=hello.protocol)
+            conversation.close(Refused(message=str(mismatch)))
+            return False
+        conversation.send(Welcome(version=__version__, tools=list(self._tools())))
+        return True
+
+    def _schedule_change(self) -> None:
+        if self._change_due is None:
+            assert self._loop is not None
+            self._change_due = self._loop.call_later(CHANGE_DELAY, self._send_tools)
+
+    def _send_tools(self) -> None:
+        self._change_due = None
+        message = Tools(tools=list(self._tools()))
+        for conversation in tuple(self._conversations):
+            if conversation.welcomed:
+                conversation.send(message)
+
+
+class _Conversation:
+    """The conversation with one bridge; lives on the endpoint's thread."""
+
+    def __init__(self, calls: Calls, writer: asyncio.StreamWriter) -> None:
+        self._calls = calls
+        self._writer = writer
+        self._loop = asyncio.get_running_loop()
+        self._active: dict[int, Any] = {}
+        self._notices: dict[int, asyncio.TimerHandle] = {}
+        self.welcomed = False
+        """Whether the bridge has the list of tools and follows its changes."""
+
+    @property
+    def socket(self) -> Any:
+        """The connection's socket."""
+        return self._writer.get_extra_info("socket")
+
+    async def listen(self, reader: asyncio.StreamReader) -> None:
+        """Take messages until the bridge is gone; its calls are then cancelled."""
+        try:
+            while (frame := await read_message(reader)) is not None:
+                message = frame[0]
+                if isinstance(message, Call):
+                    self._take(message)
+                elif isinstance(message, Cancel):
+                    if message.id in self._active:
+                        reason = message.reason or "The client cancelled the call."
+                        self._calls.cancel(self._active[message.id], reason)
+                else:
+                    raise FrameError(f"A bridge does not send {message.type!r}.")
+        finally:
+            for call in tuple(self._active.values()):
+                self._calls.cancel(call, "The client is gone.")
+
+    def send(self, message: AnyMessage, attachments: Sequence[bytes] = ()) -> None:
+        """Send a message; does nothing when the bridge is gone."""
+        if isinstance(message, Welcome):
+            self.welcomed = True
+        if not self._writer.is_closing():
+            self._writer.writelines(encode(message, attachments))
+
+    def close(self, last_words: Refused | Goodbye | None = None) -> None:
+        """End the conversation; what was written still goes out."""
+        if last_words is not None:
+            self.send(last_words)
+        for notice in self._notices.values():
+            notice.cancel()
+        self._notices.clear()
+        self._writer.close()
+
+    def _take(self, message: Call) -> None:
+        def reply(result: Result) -> None:
+            self._loop.call_soon_threadsafe(self._return, message.id, result)
+
+        call = self._calls.submit(message.tool, message.arguments, reply)
+        self._active[message.id] = call
+        if message.progress:
+            self._notices[message.id] = self._loop.call_later(
+                NOTICE_AFTER, self._notice, message.id, self._loop.time()
+            )
+
+    def _return(self, call_id: int, result: Result) -> None:
+        self._active.pop(call_id, None)
+        notice = self._notices.pop(call_id, None)
+        if notice is not None:
+            notice.cancel()
+        try:
+            returned, attachments = pack(call_id, result)
+            self.send(returned, attachments)
+        except Exception as error:
+            logger.exception("a result could not be sent")
+            text = f"The result could not be sent: {type(error).__name__}: {error}"
+            self.send(*pack(call_id, Result([Text(text)], is_error=True)))
+
+    def _notice(self, call_id: int, began: float) -> None:
+        now = self._loop.time()
+        self.send(
+            Progress(
+                id=call_id,
+                progress=round(now - began, 3),
+                message=self._calls.describe(self._active[call_id]),
+            )
+        )
+        self._notices[call_id] = self._loop.call_later(
+            NOTICE_EVERY, self._notice, call_id, began
+        )
+
+
+def _socket_path(folder: Path, name: str) -> Path:
+    """Return where the socket goes: the folder, or a short private one if the path is too long."""
+    path = folder / f"{name}.sock"
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
+        private_folder(folder)
+        return path
+    short = Path(tempfile.gettempdir()) / f"mcp-notebook-{os.getuid()}"
+    if len(os.fsencode(short / path.name)) > MAX_SOCKET_PATH:
+        short = Path("/tmp") / short.name  # noqa: S108 - checked below to be the user's own
+    short.mkdir(mode=0o700, exist_ok=True)
+    status = short.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise OSError(f"{short} is not a folder of the user's own")
+    private_folder(short)
+    return short / path.name

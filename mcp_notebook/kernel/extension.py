@@ -1,0 +1,214 @@
+"""``%load_ext mcp_notebook`` and ``%unload_ext``: builds the kernel's side, and undoes all of it.
+
+Runs on the kernel's main thread. The one `Extension` of a notebook hangs on its shell, not on a
+module: ``%reload_ext`` re-imports only the package's ``__init__``, and what a module holds would
+outlive it.
+"""
+
+import atexit
+import os
+import socket
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.strdispatch import StrDispatch
+
+from mcp_notebook._version import __version__
+from mcp_notebook.discovery import (
+    Record,
+    forget,
+    new_id,
+    process_started,
+    write_record,
+)
+from mcp_notebook.errors import DefinitionError, McpNotebookError
+from mcp_notebook.kernel.decorator import EXTENSION
+from mcp_notebook.kernel.endpoint import Address, Endpoint
+from mcp_notebook.kernel.invoke import Invoker
+from mcp_notebook.kernel.magics import McpMagics, complete_mcp
+from mcp_notebook.kernel.results import Converter
+from mcp_notebook.kernel.tools import ToolRegistry, make_tool, marked
+from mcp_notebook.settings import Settings
+from mcp_notebook.wire import PROTOCOL_VERSION
+
+_COMPLETED = "%mcp"
+_FORK_HOOK = "_mcp_notebook_fork_hook"
+
+
+class Extension:
+    """Everything that one notebook needs to offer tools, from `load` to `unload`.
+
+    Args:
+        shell: The notebook's IPython.
+        settings: All options.
+    """
+
+    def __init__(self, shell: InteractiveShell, settings: Settings) -> None:
+        self.shell = shell
+        self.settings = settings
+        self.registry = ToolRegistry(self._tools_changed)
+        formatter: Any = shell.display_formatter
+        self.invoker = Invoker(
+            shell,
+            shell.kernel.io_loop.asyncio_loop,
+            self.registry,
+            Converter(formatter.format, settings),
+            max_calls=settings.max_waiting_calls,
+        )
+        self._id = settings.kernel_id or new_id()
+        self._record: Record | None = None
+        self._pid = os.getpid()
+        self._endpoint = Endpoint(
+            self.invoker,
+            lambda: [tool.info for tool in self.registry.tools],
+            folder=settings.home / "run",
+            name=self._id,
+        )
+        self._magics = McpMagics(shell, self.registry, self.invoker, settings)
+        self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}
+
+    def load(self) -> None:
+        """Listen, publish the record, add the magics.
+
+        Raises:
+            LinkError: Nothing could be listened on; nothing is left behind.
+        """
+        address = self._endpoint.start()
+        try:
+            self._record = self._make_record(address)
+            write_record(self.settings.records_folder, self._record)
+            self.shell.register_magics(self._magics)
+            self.shell.set_hook("complete_command", self._complete, str_key=_COMPLETED)
+            for event, callback in self._events.items():
+                self.shell.events.register(event, callback)
+            atexit.register(self._at_exit)
+            setattr(self.shell, EXTENSION, self)
+            _watch_forks(self.shell)
+            self._adopt_marked()
+        except BaseException:
+            self.unload()
+            raise
+
+    def unload(self, reason: str = "The notebook unloaded mcp_notebook.") -> None:
+        """Undo all that `load` did, in reverse order; bounded, and harmless when done twice."""
+        if getattr(self.shell, EXTENSION, None) is self:
+            delattr(self.shell, EXTENSION)
+        atexit.unregister(self._at_exit)
+        for event, callback in self._events.items():
+            if callback in self.shell.events.callbacks[event]:
+                self.shell.events.unregister(event, callback)
+        self.shell.strdispatchers.get("complete_command", StrDispatch()).strs.pop(_COMPLETED, None)
+        for kind, magics in self._magics.magics.items():
+            for name in magics:
+                self.shell.magics_manager.magics[kind].pop(name, None)
+        self.shell.magics_manager.registry.pop(type(self._magics).__name__, None)
+        self._withdraw(reason)
+
+    def _withdraw(self, reason: str) -> None:
+        if self._record is not None:
+            forget(self.settings.records_folder, self._record)
+            self._record = None
+        self.invoker.close(reason)
+        self._endpoint.stop(reason)
+
+    def _at_exit(self) -> None:
+        if os.getpid() == self._pid:  # a forked child owns neither record nor socket
+            self._withdraw("The notebook's kernel was shut down or restarted.")
+
+    def _make_record(self, address: Address) -> Record:
+        notebook = _notebook_path(self.shell.user_ns)
+        started = process_started(self._pid)
+        assert started is not None
+        return Record(
+            id=self._id,
+            pid=self._pid,
+            started=started,
+            host=socket.gethostname(),
+            version=__version__,
+            protocol=PROTOCOL_VERSION,
+            notebook=str(notebook) if notebook else None,
+            name=notebook.stem if notebook else f"kernel-{self._pid}",
+            owner="bridge" if self.settings.kernel_id else "user",
+            socket=address.socket,
+            port=address.port,
+            token=address.token,
+        )
+
+    def _adopt_marked(self) -> None:
+        """Take up functions that were decorated before the extension was loaded."""
+        for name, function in marked(tuple(self.shell.user_ns.items())):
+            try:
+                self.registry.add(make_tool(function, variable=name))
+            except DefinitionError as error:
+                print(f"{name} is not offered as a tool: {error}", file=sys.stderr)  # noqa: T201
+
+    # -- what the notebook and the parts tell us ---------------------------------------------------
+
+    def abandon_in_child(self) -> None:
+        """In a forked child: let go of the kernel's sockets."""
+        self._endpoint.abandon_in_child()
+
+    def _tools_changed(self) -> None:
+        self._endpoint.announce_tools()
+
+    def _before_cell(self, _info: object) -> None:
+        self.invoker.cell_started()
+
+    def _after_cell(self, _result: object) -> None:
+        self.invoker.cell_ended()
+        for sentence in self.registry.follow(self.shell.user_ns):
+            print(sentence, file=sys.stderr)  # noqa: T201 - the notebook's own output
+
+    def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
+        return complete_mcp(self.registry, event.line)
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """``%load_ext mcp_notebook``: make the notebook a place whose cells can be tools."""
+    if getattr(shell, EXTENSION, None) is not None:
+        return
+    if getattr(shell, "kernel", None) is None:
+        raise UsageError(
+            "mcp_notebook needs a Jupyter kernel; this is IPython in a terminal. "
+            "Open a notebook (JupyterLab, VS Code), or run one with `mcp-notebook serve FILE.ipynb`."
+        )
+    try:
+        Extension(shell, Settings.from_environment()).load()
+    except McpNotebookError as error:
+        raise UsageError(str(error)) from None
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """``%unload_ext mcp_notebook``: take everything back."""
+    extension: Extension | None = getattr(shell, EXTENSION, None)
+    if extension is not None:
+        extension.unload()
+
+
+def _notebook_path(namespace: dict[str, Any]) -> Path | None:
+    """Return the notebook's file, where the kernel can know it."""
+    # JPY_SESSION_NAME comes from Jupyter Server and from our bridge, the variable from VS Code.
+    path = namespace.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
+    return Path(path) if path else None
+
+
+def _watch_forks(shell: InteractiveShell) -> None:
+    """Let go of the extension's sockets in each forked child; once for a shell.
+
+    A fork hook cannot be taken back, so it holds the shell weakly and finds the extension anew.
+    """
+    if getattr(shell, _FORK_HOOK, False) or not hasattr(os, "register_at_fork"):
+        return
+    setattr(shell, _FORK_HOOK, True)
+    reference = weakref.ref(shell)
+
+    def in_child() -> None:
+        extension: Extension | None = getattr(reference(), EXTENSION, None)
+        if extension is not None:
+            extension.abandon_in_child()
+
+    os.register_at_fork(after_in_child=in_child)

@@ -1,0 +1,219 @@
+"""A tool, the registry of all tools of a notebook, and the ``@mcp_tool`` mark.
+
+Runs in the user's kernel. The registry is written on the main thread (cells declare tools) and read
+from the endpoint's thread, which only ever sees whole snapshots. Who tells bridges about a change
+is the subscriber's business (`kernel.extension` connects the two).
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.schema import FunctionSchema, function_schema
+from mcp_notebook.wire import ToolInfo
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+MARK = "__mcp_tool__"
+"""Attribute of a function that ``@mcp_tool`` marked: its `ToolOptions`."""
+
+MAX_NAME = 64
+"""Characters: the strictest limit among clients and MCP's own conformance suite."""
+_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolOptions:
+    """What an author can say about a tool besides its function."""
+
+    name: str | None = None
+    """Name for clients; the function's own if None."""
+    title: str | None = None
+    """Name for people."""
+    description: str | None = None
+    """In place of the docstring's text."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tool:
+    """One function that clients can call."""
+
+    info: ToolInfo
+    """What clients are told; its `name` identifies the tool in this kernel."""
+    function: Callable[..., Any]
+    schema: FunctionSchema
+    options: ToolOptions
+    variable: str | None
+    """Name in the notebook's namespace that the tool follows; None: it follows nothing."""
+
+    @property
+    def name(self) -> str:
+        """The tool's name for clients."""
+        return self.info.name
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its author should know, for the card."""
+        return self.schema.warnings
+
+
+def make_tool(
+    function: Callable[..., Any],
+    options: ToolOptions | None = None,
+    *,
+    variable: str | None = None,
+) -> Tool:
+    """Build a tool from a function.
+
+    Args:
+        function: Any callable with a signature.
+        options: What the author says about it.
+        variable: Name in the notebook's namespace that the tool will follow.
+
+    Raises:
+        DefinitionError: The name or the signature cannot be offered to clients.
+    """
+    options = options or getattr(function, MARK, None) or ToolOptions()
+    if not callable(function):
+        raise DefinitionError(
+            f"{variable or function!r} is a {type(function).__name__}, not a function: "
+            "only what can be called can be a tool."
+        )
+    name = options.name or getattr(function, "__name__", None) or variable or ""
+    check_name(name)
+    schema = function_schema(function)
+    info = ToolInfo(
+        name=name,
+        title=options.title,
+        description=schema.description if options.description is None else options.description,
+        input_schema=schema.input_schema,
+    )
+    return Tool(info=info, function=function, schema=schema, options=options, variable=variable)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that clients would not accept.
+
+    Raises:
+        DefinitionError: With a name that would do.
+    """
+    if _NAME.fullmatch(name):
+        return
+    suggestion = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:MAX_NAME] or "my_tool"
+    raise DefinitionError(
+        f"{name!r} cannot be a tool's name: MCP allows 1 to {MAX_NAME} letters, digits, `_`, `.` "
+        f"and `-`. Try `--name {suggestion}`."
+    )
+
+
+class ToolRegistry:
+    """The tools of one notebook, in the order of their definition.
+
+    Written on the kernel's main thread only; `tools` may be read from any thread.
+
+    Args:
+        on_change: Called on the main thread after each change that clients can see.
+    """
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._on_change = on_change
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """A snapshot of all tools, in order."""
+        return tuple(self._tools.values())
+
+    def get(self, name: str) -> Tool | None:
+        """Return the tool of that name, if there is one."""
+        return self._tools.get(name)
+
+    def add(self, *tools: Tool) -> None:
+        """Add tools; one whose name exists takes the place of the old one in the order."""
+        # A new dict each time: a reader on another thread keeps iterating over the old one.
+        self._replace({**self._tools, **{tool.name: tool for tool in tools}})
+
+    def remove(self, *names: str) -> None:
+        """Remove tools; names that are no tool's are ignored."""
+        self._replace({name: tool for name, tool in self._tools.items() if name not in names})
+
+    def follow(self, namespace: dict[str, Any]) -> tuple[str, ...]:
+        """Let tools follow their names after a cell ran.
+
+        A tool whose name now holds another function gets that function; one whose name is gone, or
+        holds something that cannot be a tool, goes.
+
+        Args:
+            namespace: The notebook's variables.
+
+        Returns:
+            A sentence for each tool that went although its name still exists.
+        """
+        tools = dict(self._tools)
+        lost = []
+        for tool in self._tools.values():
+            if tool.variable is None:
+                continue
+            current = namespace.get(tool.variable)
+            if current is tool.function:
+                continue
+            try:
+                # A decorated redefinition says all its options anew.
+                options = None if hasattr(current, MARK) else tool.options
+                if tool.variable not in namespace or not callable(current):
+                    raise DefinitionError(f"`{tool.variable}` is no function any more.")
+                renamed = make_tool(current, options, variable=tool.variable)
+            except DefinitionError as error:
+                del tools[tool.name]
+                if tool.variable in namespace:
+                    lost.append(f"The tool {tool.name!r} is gone: {error}")
+                continue
+            if renamed.name == tool.name:
+                tools[tool.name] = renamed
+            else:
+                tools = {
+                    (renamed.name if old is tool else name): (renamed if old is tool else old)
+                    for name, old in tools.items()
+                }
+        if tools != self._tools:
+            self._replace(tools)
+        return tuple(lost)
+
+    def _replace(self, tools: dict[str, Tool]) -> None:
+        changed = [tool.info for tool in tools.values()] != [tool.info for tool in self.tools]
+        self._tools = tools
+        if changed:
+            self._on_change()
+
+
+def marked(values: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Callable[..., Any]]]:
+    """Yield the functions among a namespace's items that carry the mark of ``@mcp_tool``."""
+    for name, value in values:
+        # Not getattr: a mock or a lazy proxy would answer to any name.
+        if isinstance(getattr(value, "__dict__", None), dict) and isinstance(
+            value.__dict__.get(MARK), ToolOptions
+        ):
+            yield name, value
+
+
+def mark(function: _F, options: ToolOptions) -> _F:
+    """Remember the options on the function itself, so that it is a tool wherever it is loaded.
+
+    Raises:
+        DefinitionError: The object takes no attributes (a builtin, say).
+    """
+    try:
+        setattr(function, MARK, options)
+    except (AttributeError, TypeError):
+        raise DefinitionError(
+            f"{function!r} takes no attributes, so it cannot be decorated. "
+            "Use `%mcp_tool` with its name instead."
+        ) from None
+    return function
+
+
+def with_variable(tool: Tool, variable: str) -> Tool:
+    """Return the tool following a name of the notebook's namespace."""
+    return replace(tool, variable=variable)
