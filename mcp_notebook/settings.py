@@ -6,9 +6,9 @@ the only module that reads the environment. Runs in every process.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self, get_type_hints
 
 from mcp_notebook.errors import SettingsError
 
@@ -16,8 +16,9 @@ DEFAULT_PORT = 8791
 """Port of the HTTP endpoint when none is given; the next free one is taken if it is in use."""
 
 
-def _env(name: str) -> dict[str, str]:
-    return {"env": name}
+def _env(name: str, *, least: float | None = None, most: float | None = None) -> dict[str, Any]:
+    """Return an option's metadata: its environment variable and the bounds of its value."""
+    return {"env": name, "ge": least, "le": most}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,25 +32,31 @@ class Settings:
     since a desktop client's child process gets no XDG or JUPYTER variables."""
     host: str = field(default="127.0.0.1", metadata=_env("MCP_NOTEBOOK_HOST"))
     """Address that the HTTP endpoint listens on."""
-    port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT"))
+    port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535))
     """Port of the HTTP endpoint; None: the usual one (8791), or the next free one."""
     token: str | None = field(default=None, repr=False, metadata=_env("MCP_NOTEBOOK_TOKEN"))
     """Bearer token of the HTTP endpoint; None: the one in `token_file`, made at the first start."""
     token_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_TOKEN_FILE"))
     """File that holds the token (mode 0600); None: ``token`` in `home`."""
-    idle_minutes: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_IDLE_MINUTES"))
+    idle_minutes: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_IDLE_MINUTES", least=0))
     """Minutes after the last notebook is gone until the background bridge ends."""
-    start_timeout: float = field(default=60.0, metadata=_env("MCP_NOTEBOOK_START_TIMEOUT"))
+    start_timeout: float = field(default=60.0, metadata=_env("MCP_NOTEBOOK_START_TIMEOUT", least=0))
     """Seconds to wait for a headless kernel to start, or for the background bridge to answer."""
-    cell_timeout: float | None = field(default=None, metadata=_env("MCP_NOTEBOOK_CELL_TIMEOUT"))
+    cell_timeout: float | None = field(
+        default=None, metadata=_env("MCP_NOTEBOOK_CELL_TIMEOUT", least=0)
+    )
     """Seconds that one cell of a headless notebook may run; None: no limit."""
     allow_errors: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_ALLOW_ERRORS"))
     """Serve a headless notebook although one of its cells failed."""
-    max_waiting_calls: int = field(default=64, metadata=_env("MCP_NOTEBOOK_MAX_WAITING_CALLS"))
+    max_waiting_calls: int = field(
+        default=64, metadata=_env("MCP_NOTEBOOK_MAX_WAITING_CALLS", least=1)
+    )
     """Calls that may be running or waiting in one kernel; one more is answered "busy"."""
-    max_result_chars: int = field(default=25_000, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_CHARS"))
+    max_result_chars: int = field(
+        default=25_000, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_CHARS", least=1)
+    )
     """Characters of text in one result; what is longer is cut in the middle, and says so."""
-    max_table_rows: int = field(default=50, metadata=_env("MCP_NOTEBOOK_MAX_TABLE_ROWS"))
+    max_table_rows: int = field(default=50, metadata=_env("MCP_NOTEBOOK_MAX_TABLE_ROWS", least=1))
     """Rows of a table in a result; longer ones show their head and tail."""
 
     kernel_id: str | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KERNEL_ID"))
@@ -71,19 +78,25 @@ class Settings:
         return self.token_file or self.home / "token"
 
     @classmethod
-    def from_environment(cls, env: Mapping[str, str] | None = None, **given: Any) -> Self:
+    def from_environment(
+        cls,
+        env: Mapping[str, str] | None = None,
+        **given: Any,  # noqa: ANN401 - each field has its own type, checked below
+    ) -> Self:
         """Build the settings from what was given (None counts as not given), then the environment.
 
         Args:
-            env: Environment to read; the process's own if None.
+            env: Environment to read; the process's own if None. An empty variable counts as unset.
             **given: Values of fields, from the command line.
 
         Raises:
-            SettingsError: A variable's value cannot be used.
+            SettingsError: A value cannot be used.
         """
-        from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - keeps the import cheap
-
         env = os.environ if env is None else env
+        types = get_type_hints(cls)
+        unknown = given.keys() - types.keys()
+        if unknown:
+            raise TypeError(f"Settings has no field {', '.join(sorted(unknown))}")
         values: dict[str, Any] = {}
         for option in fields(cls):
             variable = option.metadata["env"]
@@ -93,10 +106,27 @@ class Settings:
                 source, value = variable, env[variable]
             else:
                 continue
-            try:
-                values[option.name] = TypeAdapter(option.type).validate_python(value)
-            except ValidationError as error:
-                reason = error.errors()[0]["msg"]
-                shown = "***" if not option.repr else repr(str(value))
-                raise SettingsError(f"{source}={shown} cannot be used: {reason}.") from None
+            values[option.name] = _checked(option, types[option.name], value, source)
         return cls(**values)
+
+
+def _checked(
+    option: Field[Any],
+    kind: Any,  # noqa: ANN401 - a type or a union of types
+    value: object,
+    source: str,
+) -> object:
+    from pydantic import Field as Bounds  # noqa: PLC0415 - keeps the import cheap
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
+
+    bounds = Bounds(ge=option.metadata["ge"], le=option.metadata["le"], allow_inf_nan=False)
+    has_bounds = option.metadata["ge"] is not None or option.metadata["le"] is not None
+    adapter: TypeAdapter[object] = TypeAdapter(Annotated[kind, bounds] if has_bounds else kind)
+    try:
+        checked = adapter.validate_python(value)
+        # A variable set in a client's configuration has met no shell that would expand "~".
+        return checked.expanduser() if isinstance(checked, Path) else checked
+    except (ValidationError, RuntimeError) as error:  # RuntimeError: "~" of an unknown user
+        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        shown = repr(str(value)) if option.repr else "***"
+        raise SettingsError(f"{source}={shown} cannot be used: {reason}.") from None

@@ -1,0 +1,83 @@
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from mcp_notebook.errors import SettingsError
+from mcp_notebook.settings import Settings
+
+
+def test_a_given_value_wins_over_the_environment():
+    settings = Settings.from_environment({"MCP_NOTEBOOK_PORT": "1234"}, port=4321)
+    assert settings.port == 4321
+
+
+def test_the_environment_wins_over_the_default():
+    assert Settings.from_environment({"MCP_NOTEBOOK_PORT": "1234"}).port == 1234
+
+
+def test_none_and_an_empty_variable_count_as_not_given():
+    env = {"MCP_NOTEBOOK_PORT": "1234", "MCP_NOTEBOOK_TOKEN": ""}
+    settings = Settings.from_environment(env, port=None, token=None)
+    assert settings.port == 1234
+    assert settings.token is None
+
+
+def test_everything_lies_under_home_unless_said_otherwise(tmp_path):
+    settings = Settings.from_environment({"MCP_NOTEBOOK_HOME": str(tmp_path)})
+    assert settings.records_folder == tmp_path / "kernels"
+    assert settings.bridge_file == tmp_path / "bridge.json"
+    assert settings.token_path == tmp_path / "token"
+    assert Settings(home=tmp_path, token_file=Path("elsewhere")).token_path == Path("elsewhere")
+
+
+def test_the_default_home_needs_nothing_but_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Settings.from_environment({}).home == tmp_path / ".mcp-notebook"
+
+
+def test_a_tilde_in_a_path_is_the_users_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Settings.from_environment({"MCP_NOTEBOOK_HOME": "~/here"}).home == tmp_path / "here"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("MCP_NOTEBOOK_PORT", "http"),
+        ("MCP_NOTEBOOK_PORT", "65536"),
+        ("MCP_NOTEBOOK_PORT", "-1"),
+        ("MCP_NOTEBOOK_IDLE_MINUTES", "nan"),
+        ("MCP_NOTEBOOK_CELL_TIMEOUT", "-1"),
+        ("MCP_NOTEBOOK_ALLOW_ERRORS", "perhaps"),
+        ("MCP_NOTEBOOK_MAX_TABLE_ROWS", "0"),
+        ("MCP_NOTEBOOK_HOME", "~no-such-user-here/x"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_source_and_the_value(variable, value):
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_environment({variable: value})
+    assert f"{variable}={value!r}" in str(caught.value)
+
+
+def test_a_wrong_option_is_named_as_the_command_line_names_it():
+    with pytest.raises(SettingsError, match=r"--idle-minutes='-3'"):
+        Settings.from_environment({}, idle_minutes=-3)
+
+
+def test_an_option_that_does_not_exist_is_a_programming_error():
+    with pytest.raises(TypeError, match="prot"):
+        Settings.from_environment({}, prot=3)
+
+
+def test_the_token_is_shown_nowhere():
+    assert "secret" not in repr(Settings(token="secret"))
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_environment({}, token=["secret"])
+    assert "secret" not in str(caught.value)
+
+
+def test_each_option_has_a_variable_of_its_own():
+    variables = [option.metadata["env"] for option in fields(Settings)]
+    assert len(set(variables)) == len(variables)
+    assert all(variable.startswith("MCP_NOTEBOOK_") for variable in variables)
