@@ -1,0 +1,167 @@
+"""%load_ext and what it leaves behind."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from live import Link, live_kernel, record_of, text_of
+
+LEFT_BEHIND = """
+import gc, json, os, threading, builtins, sys
+ip = get_ipython()
+print(json.dumps({
+    "threads": sorted(t.name for t in threading.enumerate() if "mcp" in t.name),
+    "magics": sorted(m for kind in ip.magics_manager.magics.values() for m in kind if "mcp" in m),
+    "events": sum("mcp_notebook" in str(getattr(c, "__module__", "")) for e in ip.events.callbacks.values() for c in e),
+    "sockets": sum("socket" in os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")),
+    "files": sorted(os.path.join(d, f) for d, _, fs in os.walk(os.path.expanduser("~/.mcp-notebook")) for f in fs),
+    "completers": sorted(ip.strdispatchers["complete_command"].strs.keys()) if "complete_command" in ip.strdispatchers else [],
+}))
+"""
+
+
+def left_behind(kernel):
+    return json.loads(kernel.ok(LEFT_BEHIND).stdout)
+
+
+def test_unloading_leaves_no_thread_socket_hook_or_record_behind(home):
+    with live_kernel(home) as kernel:
+        kernel.ok("import asyncio, os, threading")
+        before = left_behind(kernel)
+        kernel.ok("%load_ext mcp_notebook")
+        during = left_behind(kernel)
+        assert during["threads"] == ["mcp-notebook-endpoint"]
+        assert len(during["files"]) == 1  # the record; a socket is no file to os.walk's readers
+        kernel.ok("%unload_ext mcp_notebook")
+        assert left_behind(kernel) == before
+
+
+def test_loading_twice_changes_nothing(kernel):
+    kernel.ok("%%mcp_tool\ndef one() -> int:\n    'One.'\n    return 1")
+    before = left_behind(kernel)
+    kernel.ok("%load_ext mcp_notebook\n%load_ext mcp_notebook")
+    kernel.ok("import mcp_notebook\nmcp_notebook.load_ipython_extension(get_ipython())")
+    assert left_behind(kernel) == before
+    with Link(record_of(kernel)) as link:
+        assert [tool.name for tool in link.welcome.tools] == ["one"]
+
+
+def test_reloading_gives_a_fresh_extension_and_one_of_everything(kernel):
+    before = left_behind(kernel)
+    record = record_of(kernel)
+    kernel.ok("%reload_ext mcp_notebook\n%reload_ext mcp_notebook")
+    after = left_behind(kernel)
+    assert {**after, "files": 0} == {**before, "files": 0}
+    assert len(after["files"]) == 1
+    assert record_of(kernel).id != record.id
+    kernel.ok("%%mcp_tool\ndef one() -> int:\n    'One.'\n    return 1")
+    with Link(record_of(kernel)) as link:
+        assert text_of(link.call("one")) == "1"
+
+
+def test_the_record_and_the_socket_are_readable_by_the_user_only(kernel):
+    record = record_of(kernel)
+    folder = kernel.home / ".mcp-notebook" / "kernels"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / f"{record.id}.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path(record.socket).stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path(record.socket).parent.stat().st_mode) == 0o700
+
+
+def test_a_deep_home_folder_gets_its_socket_in_a_short_place(home):
+    deep = home / ("d" * 90)
+    deep.mkdir()
+    with live_kernel(home) as kernel:
+        kernel.ok(f"%env MCP_NOTEBOOK_HOME={deep}\n%load_ext mcp_notebook")
+        kernel.ok("%%mcp_tool\ndef one() -> int:\n    'One.'\n    return 1")
+        (file,) = (deep / "kernels").iterdir()
+        path = json.loads(file.read_text())["socket"]
+        assert len(path) <= 100
+        assert stat.S_IMODE(Path(path).parent.stat().st_mode) == 0o700
+
+
+def test_the_kernel_withdraws_its_record_when_it_shuts_down(home):
+    with live_kernel(home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        record = record_of(kernel)
+        with Link(record) as link:
+            kernel.client.shutdown()
+            assert "shut down" in link.receive().reason
+            assert link.receive() is None
+        kernel.manager.finish_shutdown()
+        assert not Path(record.socket).exists()
+        assert not list((home / ".mcp-notebook" / "kernels").iterdir())
+
+
+def test_the_record_names_the_notebook(home):
+    with live_kernel(home, notebook=str(home / "sales.ipynb")) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        assert record_of(kernel).name == "sales"
+        assert record_of(kernel).notebook == str(home / "sales.ipynb")
+        assert record_of(kernel).owner == "user"
+
+
+def test_a_forked_child_lets_go_of_the_kernels_sockets(kernel):
+    kernel.ok(
+        "%%mcp_tool\nimport os\ndef fork() -> int:\n    'Fork.'\n    pid = os.fork()\n"
+        "    if pid == 0:\n        import time\n        time.sleep(60)\n        os._exit(0)\n    return pid"
+    )
+    with Link(record_of(kernel)) as link:
+        child = int(text_of(link.call("fork")))
+        try:
+            os.kill(kernel.pid, 9)
+            assert link.receive() is None  # although the child still lives
+            os.kill(child, 0)
+        finally:
+            os.kill(child, 9)
+
+
+def test_a_child_that_returns_from_the_tool_answers_nobody(kernel):
+    kernel.ok(
+        "%%mcp_tool\nimport os\ndef fork() -> str:\n    'Fork.'\n    pid = os.fork()\n"
+        "    if pid:\n        os.waitpid(pid, 0)\n    return 'parent' if pid else 'child'"
+    )
+    with Link(record_of(kernel)) as link:
+        assert [text_of(link.call("fork")) for _ in range(3)] == ["parent"] * 3
+    assert kernel.ok("print('well')").stdout == "well\n"
+
+
+def test_importing_the_package_loads_neither_ipython_nor_mcp():
+    code = (
+        "import sys, mcp_notebook; mcp_notebook.__version__;"
+        "print([m for m in ('IPython', 'mcp', 'pydantic', 'ipykernel') if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
+
+
+def test_the_kernel_never_loads_the_bridges_libraries(kernel):
+    kernel.ok("%%mcp_tool\ndef one() -> int:\n    'One.'\n    return 1")
+    with Link(record_of(kernel)) as link:
+        link.call("one")
+    shown = kernel.ok(
+        "import sys; print([m for m in ('mcp', 'mcp_types', 'starlette', 'uvicorn', 'nbclient', 'nbformat') if m in sys.modules])"
+    )
+    assert shown.stdout == "[]\n"
+
+
+def test_ipython_in_a_terminal_is_told_what_it_lacks():
+    shown = subprocess.run(
+        [sys.executable, "-m", "IPython", "-c", "%load_ext mcp_notebook"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "needs a Jupyter kernel" in shown.stdout + shown.stderr
+
+
+@pytest.mark.parametrize("wrong", ["abc", "-"])
+def test_a_wrong_setting_is_named_and_nothing_is_loaded(home, wrong):
+    with live_kernel(home) as kernel:
+        output = kernel.run(f"%env MCP_NOTEBOOK_MAX_TABLE_ROWS={wrong}\n%load_ext mcp_notebook")
+        assert "MCP_NOTEBOOK_MAX_TABLE_ROWS" in output.error
+        assert left_behind(kernel)["threads"] == []

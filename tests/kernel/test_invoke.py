@@ -1,0 +1,349 @@
+"""One call in a real kernel: what runs where, what is captured, what a failure becomes."""
+
+import json
+import os
+import signal
+
+import pytest
+from live import Link, record_of, text_of
+
+from mcp_notebook.content import Image, Text
+from mcp_notebook.wire import Cancel, Progress
+
+TOOLS = '''%%mcp_tool
+import asyncio, contextvars, decimal, os, sys, threading, time, warnings
+from IPython.display import display, clear_output, Markdown
+
+seen = []
+
+def add(a: int, b: int = 1) -> int:
+    """Add."""
+    return a + b
+
+async def async_add(a: int, b: int) -> int:
+    """Add later."""
+    print("before")
+    await asyncio.sleep(0)
+    print("after")
+    return a + b
+
+def where() -> str:
+    """Where it runs."""
+    return threading.current_thread().name
+
+def total() -> int:
+    """The notebook's variable, doubled."""
+    return numbers * 2
+
+def talk() -> str:
+    """Print and show."""
+    print("one")
+    display(Markdown("**two**"))
+    print("three", file=sys.stderr)
+    return "four"
+
+def update() -> None:
+    """Displays that replace each other."""
+    handle = display(Markdown("first"), display_id=True)
+    handle.update(Markdown("second"))
+
+def clear() -> None:
+    """Clears its output."""
+    print("gone")
+    clear_output()
+    print("kept")
+
+def fail(kind: str) -> None:
+    """Fail in many ways."""
+    _deep(kind)
+
+def _deep(kind):
+    raise {"value": ValueError("bad value"), "interrupt": KeyboardInterrupt(),
+           "exit": SystemExit(3), "base": BaseException("base"), "group": ExceptionGroup("many", [ValueError("a")])}[kind]
+
+async def async_fail(kind: str) -> None:
+    """Fail in many ways, later."""
+    await asyncio.sleep(0)
+    _deep(kind)
+
+def ask() -> str:
+    """Ask."""
+    return input("name? ")
+
+def sleep(seconds: float) -> str:
+    """Sleep."""
+    seen.append("began")
+    time.sleep(seconds)
+    return "slept"
+
+async def async_sleep(seconds: float) -> str:
+    """Sleep, on the loop."""
+    await asyncio.sleep(seconds)
+    return "slept"
+
+def precision() -> int:
+    """The decimal precision that a cell would see."""
+    return decimal.getcontext().prec
+
+def replace_stdout() -> str:
+    """Puts something else in place of stdout."""
+    import io
+    sys.stdout = io.StringIO()
+    print("lost")
+    return "replaced"
+
+def handler() -> str:
+    """Leaves a SIGINT handler of its own."""
+    import signal
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return "left"
+'''
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    shared_kernel.ok(TOOLS)
+    return shared_kernel
+
+
+@pytest.fixture
+def link(kernel):
+    with Link(record_of(kernel)) as link:
+        yield link
+
+
+def test_a_sync_tool_runs_on_the_main_thread(link):
+    assert text_of(link.call("where")) == "MainThread"
+    assert text_of(link.call("add", a=1, b=2)) == "3"
+
+
+def test_a_coroutine_tool_runs_on_the_kernels_loop(link):
+    assert text_of(link.call("async_add", a=1, b=2)) == "before\nafter\n\n3"
+
+
+def test_a_rebound_variable_is_seen_by_the_next_call(kernel, link):
+    kernel.ok("numbers = 2")
+    assert text_of(link.call("total")) == "4"
+    kernel.ok("numbers = 5")
+    assert text_of(link.call("total")) == "10"
+
+
+def test_prints_and_displays_come_in_order_and_never_show_in_a_cell(kernel, link):
+    result = link.call("talk")
+    assert [block.text.strip() for block in result.content] == ["one", "**two**", "three", "four"]
+    assert kernel.ok("None").text.strip() == ""
+
+
+def test_an_updated_display_replaces_the_first(link):
+    assert text_of(link.call("update")) == "second"
+
+
+def test_cleared_output_is_gone(link):
+    assert text_of(link.call("clear")).strip() == "kept"
+
+
+def test_a_cell_that_runs_after_a_call_prints_to_itself(kernel, link):
+    link.call("talk")
+    assert kernel.ok("print('mine'); display('shown')").text.split() == ["mine", "'shown'"]
+
+
+def test_the_streams_are_as_they_were_after_a_call(kernel, link):
+    kernel.ok("before = (sys.stdout.write.__qualname__, input, display)")
+    link.call("talk")
+    assert kernel.ok("print((sys.stdout.write.__qualname__, input, display) == before)").stdout == "True\n"
+
+
+@pytest.mark.parametrize("tool", ["fail", "async_fail"])
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("value", "ValueError: bad value"),
+        ("interrupt", "KeyboardInterrupt"),
+        ("exit", "SystemExit: 3"),
+        ("base", "BaseException: base"),
+        ("group", "ExceptionGroup: many"),
+    ],
+)
+def test_whatever_a_tool_raises_is_a_result_and_hurts_nothing(kernel, link, tool, kind, shown):
+    result = link.call(tool, kind=kind)
+    assert result.is_error
+    assert shown in text_of(result)
+    assert "_deep(kind)" in text_of(result)
+    assert "mcp_notebook" not in text_of(result)
+    assert text_of(link.call("add", a=1)) == "2"
+    assert kernel.ok("print('well')").stdout == "well\n"
+
+
+def test_wrong_arguments_are_refused_before_the_function_runs(link):
+    result = link.call("add", a="many", c=1)
+    assert result.is_error
+    assert "a" in text_of(result)
+    assert "many" in text_of(result)
+
+
+def test_an_unknown_tool_is_named(link):
+    result = link.call("subtract")
+    assert result.is_error
+    assert "subtract" in text_of(result)
+
+
+def test_input_is_refused_with_a_reason(link):
+    result = link.call("ask")
+    assert result.is_error
+    assert "parameter" in text_of(result)
+
+
+def test_a_call_waits_for_the_cell_that_runs_and_says_so(kernel, link):
+    kernel.ok("import threading; gate = threading.Event()")
+    kernel.ok("%%mcp_tool\ndef open_gate() -> str:\n    'Opens.'\n    gate.set()\n    return 'open'")
+    request = kernel.start("gate.wait(1.5); print('cell')")
+    link.start("add", progress=True, a=1)
+    told = link.receive()
+    while not isinstance(told, Progress):
+        told = link.receive()
+    assert "a cell has been running" in told.message
+    assert text_of(link.result()) == "2"
+    assert kernel.finish(request).stdout == "cell\n"
+
+
+def test_a_call_sees_the_context_of_the_cells(kernel, link):
+    kernel.ok("decimal.getcontext().prec = 7")
+    assert text_of(link.call("precision")) == "7"
+
+
+def test_a_waiting_call_is_cancelled_at_once(kernel, link):
+    request = kernel.start("import time; time.sleep(1); print('cell')")
+    call = link.start("sleep", seconds=30)
+    link.send(Cancel(id=call, reason="No longer wanted."))
+    assert "No longer wanted" in text_of(link.result())
+    assert kernel.finish(request).stdout == "cell\n"
+
+
+def test_a_running_sync_tool_is_cancelled(kernel, link):
+    kernel.ok("seen.clear()")
+    call = link.start("sleep", progress=True, seconds=60)
+    while not isinstance(told := link.receive(), Progress):
+        pass
+    assert "running" in told.message
+    link.send(Cancel(id=call, reason="No longer wanted."))
+    result = link.result()
+    assert result.is_error
+    assert "No longer wanted" in text_of(result)
+    assert kernel.ok("print(seen)").stdout == "['began']\n"
+
+
+def test_a_running_coroutine_is_cancelled(kernel, link):
+    call = link.start("async_sleep", seconds=60)
+    assert text_of(link.call("add", a=1)) == "2"  # the loop is free meanwhile
+    link.send(Cancel(id=call, reason="No longer wanted."))
+    assert "No longer wanted" in text_of(link.result())
+    assert kernel.ok("print('well')").stdout == "well\n"
+
+
+def test_the_users_interrupt_stops_a_running_tool_and_hurts_nothing(kernel, link):
+    link.start("sleep", progress=True, seconds=60)
+    while not isinstance(link.receive(), Progress):
+        pass
+    os.kill(kernel.pid, signal.SIGINT)
+    result = link.result()
+    assert result.is_error
+    assert "user interrupted" in text_of(result)
+    assert text_of(link.call("add", a=1)) == "2"
+
+
+def test_the_calls_of_a_bridge_that_is_gone_are_cancelled(kernel, link):
+    kernel.ok("ended = threading.Event()")
+    kernel.ok(
+        "%%mcp_tool\ndef until_gone() -> None:\n    'Waits.'\n    seen.append('waiting')\n"
+        "    try:\n        time.sleep(60)\n    finally:\n        ended.set()"
+    )
+    with Link(record_of(kernel)) as other:
+        other.start("until_gone", progress=True)
+        while not isinstance(other.receive(), Progress):
+            pass
+    assert text_of(link.call("add", a=1)) == "2"
+    assert kernel.ok("print(ended.is_set())").stdout == "True\n"
+
+
+def test_a_tool_that_replaces_stdout_or_the_sigint_handler_hurts_only_itself(kernel, link):
+    kernel.ok("stdout = sys.stdout")
+    assert text_of(link.call("replace_stdout")) == "replaced"
+    kernel.ok("sys.stdout = stdout")
+    assert text_of(link.call("handler")) == "left"
+    call = link.start("sleep", progress=True, seconds=60)
+    while not isinstance(link.receive(), Progress):
+        pass
+    link.send(Cancel(id=call))
+    assert link.result().is_error
+    assert kernel.ok("print('well')").stdout == "well\n"
+
+
+def test_more_calls_than_may_wait_are_answered_busy(kernel, link):
+    request = kernel.start("import time; time.sleep(1)")
+    for _ in range(70):
+        link.start("add", a=1)
+    results = [link.result() for _ in range(70)]
+    busy = [result for result in results if result.is_error]
+    assert len(busy) == 6
+    assert "Try again" in text_of(busy[0])
+    kernel.finish(request)
+
+
+def test_many_cancels_at_random_moments_hit_neither_a_cell_nor_another_call(kernel, link):
+    kernel.ok(
+        "%%mcp_tool\ndef spin(n: int) -> int:\n    'Spins.'\n    x = 0\n"
+        "    for i in range(n):\n        x += i\n    return x"
+    )
+    for round_number in range(300):
+        call = link.start("spin", n=(round_number * 37) % 3000)
+        link.send(Cancel(id=call, reason="No longer wanted."))
+        after = link.start("add", a=round_number, b=0)
+        first, second = link.result(), link.result()
+        assert {first.is_error, second.is_error} <= {True, False}
+        sums = [text_of(result) for result in (first, second) if not result.is_error]
+        assert str(round_number) in sums, after
+        if round_number % 50 == 0:
+            assert kernel.ok("print(sum(range(1000)))").stdout == "499500\n"
+
+
+PLOTS = '''%%mcp_tool
+import matplotlib.pyplot as plt
+
+def shown() -> None:
+    """plt.show()."""
+    plt.plot([1, 2])
+    plt.show()
+
+def left_open() -> None:
+    """A figure left open."""
+    plt.plot([1, 2])
+
+def returned():
+    """A figure returned."""
+    figure, axes = plt.subplots()
+    axes.plot([1, 2])
+    return figure
+
+def both():
+    """Shown and returned."""
+    figure, axes = plt.subplots()
+    axes.plot([1, 2])
+    plt.show()
+    return figure
+
+async def later() -> None:
+    """A figure left open by a coroutine."""
+    await asyncio.sleep(0)
+    plt.plot([1, 2])
+'''
+
+
+@pytest.mark.parametrize("tool", ["shown", "left_open", "returned", "both", "later"])
+def test_a_figure_arrives_once_as_a_picture_and_in_no_cell(kernel, link, tool):
+    kernel.ok(PLOTS)
+    result = link.call(tool)
+    pictures = [block for block in result.content if isinstance(block, Image)]
+    assert len(pictures) == 1, json.dumps([str(block)[:200] for block in result.content])
+    assert pictures[0].data.startswith(b"\x89PNG")
+    assert not [block for block in result.content if isinstance(block, Text) and "Figure(" in block.text]
+    assert kernel.ok("print(plt.get_fignums())").text.strip() == "[]"

@@ -1,0 +1,202 @@
+"""The magics in a real kernel: what they show, what they say about wrong input."""
+
+import pytest
+from live import Link, record_of, text_of
+
+RAIN = '''%%mcp_tool
+from typing import Literal
+
+def rain(city: Literal["Seattle", "New York"], year: int = 2012) -> str:
+    """Rain per year.
+
+    Args:
+        city: Where.
+        year: When.
+    """
+    return f"{city} {year}"
+'''
+
+
+@pytest.fixture
+def kernel(shared_kernel):
+    shared_kernel.ok("%reload_ext mcp_notebook")
+    shared_kernel.ok("%reset -f")
+    return shared_kernel
+
+
+def tools(kernel):
+    with Link(record_of(kernel)) as link:
+        return {tool.name: tool for tool in link.welcome.tools}
+
+
+def test_a_cell_of_functions_becomes_tools_in_order_without_its_helpers(kernel):
+    kernel.ok("%%mcp_tool\ndef b(): 'B.'\ndef _helper(): ...\nasync def a(): 'A.'\nclass C: ...")
+    assert list(tools(kernel)) == ["b", "a"]
+
+
+def test_the_card_shows_name_signature_description_parameters_and_warnings(kernel):
+    (shown,) = kernel.ok(RAIN).displays
+    for part in ("rain(city", "Rain per year.", "Seattle", "Where.", "2012"):
+        assert part in shown["text/plain"]
+        assert part in shown["text/html"]
+    (shown,) = kernel.ok("%%mcp_tool\ndef bare(x): pass").displays
+    assert shown["text/plain"].count("Warning") == 2  # no docstring, no type hint
+
+
+def test_the_last_expression_of_a_tool_cell_is_shown(kernel):
+    output = kernel.ok("%%mcp_tool\ndef one(): 'One.'\n1 + 1")
+    assert {"text/plain": "2"} in output.displays
+
+
+def test_an_error_in_a_tool_cell_is_the_cells_error_and_declares_nothing(kernel):
+    output = kernel.run("%%mcp_tool\ndef one(): 'One.'\n1 / 0")
+    assert output.error.startswith("ZeroDivisionError")
+    assert tools(kernel) == {}
+
+
+def test_a_syntax_error_points_at_the_cells_own_line(kernel):
+    output = kernel.run("%%mcp_tool\ndef one(): 'One.'\n\ndef two(:\n    pass")
+    assert "SyntaxError" in output.error
+    assert "line 4" in output.error
+
+
+def test_options_name_one_tool(kernel):
+    kernel.ok('%%mcp_tool --name rain-fall --title "Rain fall" --description "How wet."\ndef f(): ...')
+    (tool,) = tools(kernel).values()
+    assert (tool.name, tool.title, tool.description) == ("rain-fall", "Rain fall", "How wet.")
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("%%mcp_tool\nx = 1", "defines no function"),
+        ("%%mcp_tool\ndef _f(): ...", "defines no function"),
+        ("%%mcp_tool\ndef f(): ...\ndef f(): ...", "defines `f` twice"),
+        ("%%mcp_tool --name x\ndef f(): ...\ndef g(): ...", "one tool"),
+        ('%%mcp_tool --name "my tool"\ndef f(): ...', "my_tool"),
+        ("%%mcp_tool --nam\ndef f(): ...", "--nam"),
+        ("%%mcp_tool f\ndef f(): ...", "%mcp_tool f g"),
+        ("%mcp_tool", "Which functions?"),
+        ("%mcp_tool missing", "`missing` is not defined"),
+        ("x = 1\n%mcp_tool x", "not a function"),
+        ("%mcp", "status"),
+        ("%mcp statsu", "%mcp status"),
+        ("%mcp call", "Which tool?"),
+        ("%mcp call nothing", "'nothing'"),
+        ("%mcp remove", "Which tools?"),
+        ("%mcp remove nothing", "'nothing'"),
+    ],
+)
+def test_wrong_input_gets_one_sentence_that_says_what_to_do(kernel, cell, said):
+    output = kernel.run(cell)
+    assert output.error is not None
+    assert output.error.startswith("UsageError")
+    assert said in output.error
+    assert tools(kernel) == {}
+
+
+def test_existing_functions_become_tools_by_the_line_magic(kernel):
+    kernel.ok("from textwrap import dedent\ndef mine(): 'Mine.'\n%mcp_tool mine dedent")
+    assert list(tools(kernel)) == ["mine", "dedent"]
+
+
+def test_the_decorator_declares_in_any_cell(kernel):
+    kernel.ok(
+        "from mcp_notebook import mcp_tool\n@mcp_tool\ndef one(): 'One.'\n"
+        "@mcp_tool(name='zwei', title='Two')\ndef two(): 'Two.'\nprint(one.__name__)"
+    )
+    assert list(tools(kernel)) == ["one", "zwei"]
+    assert tools(kernel)["zwei"].title == "Two"
+
+
+def test_decorated_functions_of_a_module_become_tools_when_it_is_imported(kernel):
+    module = "from mcp_notebook import mcp_tool\n@mcp_tool\ndef from_module(): 'From a module.'\n"
+    kernel.ok(f"open('decorated.py', 'w').write({module!r})\nimport decorated")
+    assert list(tools(kernel)) == ["from_module"]
+
+
+def test_functions_decorated_before_the_extension_was_loaded_become_tools(kernel):
+    kernel.ok("%unload_ext mcp_notebook")
+    kernel.ok("from mcp_notebook import mcp_tool\n@mcp_tool\ndef early(): 'Early.'")
+    kernel.ok("%load_ext mcp_notebook")
+    assert list(tools(kernel)) == ["early"]
+
+
+def test_redefinition_replaces_and_keeps_the_order(kernel):
+    kernel.ok("%%mcp_tool\ndef a(): 'A.'\ndef b(): 'B.'")
+    kernel.ok("%%mcp_tool\ndef a(x: int): 'Another.'")
+    assert list(tools(kernel)) == ["a", "b"]
+    assert "x" in tools(kernel)["a"].input_schema["properties"]
+
+
+def test_a_tool_follows_its_name_through_ordinary_cells(kernel):
+    kernel.ok("%%mcp_tool --name rain\ndef f(): 'First.'\n")
+    with Link(record_of(kernel)) as link:
+        kernel.ok("def f(x: int = 1):\n    'Second.'\n    return x + 41")
+        (tool,) = link.receive().tools
+        assert (tool.name, tool.description) == ("rain", "Second.")
+        assert text_of(link.call("rain")) == "42"
+        kernel.ok("del f")
+        assert link.receive().tools == []
+
+
+def test_a_tool_whose_name_holds_no_function_any_more_goes_and_the_user_is_told(kernel):
+    kernel.ok("%%mcp_tool\ndef f(): 'F.'")
+    output = kernel.ok("f = 5")
+    assert "'f' is gone" in output.stderr
+    assert tools(kernel) == {}
+
+
+def test_a_burst_of_changes_is_one_message(kernel):
+    with Link(record_of(kernel)) as link:
+        kernel.ok("\n".join(f"def f{i}(): 'F.'\nget_ipython().run_line_magic('mcp_tool', 'f{i}')" for i in range(20)))
+        assert len(link.receive().tools) == 20
+
+
+def test_mcp_list_and_status_show_the_tools(kernel):
+    kernel.ok(RAIN)
+    assert "rain(city" in kernel.ok("%mcp list").text
+    assert "1 tool: rain" in kernel.ok("%mcp status").text
+
+
+@pytest.mark.parametrize(
+    "arguments", ['city=Seattle year=2013', 'city="Seattle" year=2013', '{"city": "Seattle", "year": 2013}']
+)
+def test_mcp_call_shows_what_a_client_gets(kernel, arguments):
+    kernel.ok(RAIN)
+    assert kernel.ok(f"%mcp call rain {arguments}").stdout.strip() == "Seattle 2013"
+
+
+def test_mcp_call_shows_an_error_as_a_client_gets_it(kernel):
+    kernel.ok(RAIN)
+    assert "city" in kernel.ok("%mcp call rain city=Paris").stdout
+
+
+def test_mcp_call_runs_coroutine_tools_too(kernel):
+    kernel.ok("%%mcp_tool\nimport asyncio\nasync def later() -> int:\n    'L.'\n    await asyncio.sleep(0)\n    return 7")
+    assert kernel.ok("%mcp call later").stdout.strip() == "7"
+
+
+def test_mcp_remove_takes_the_tool_and_leaves_the_function(kernel):
+    kernel.ok(RAIN)
+    kernel.ok("%mcp remove rain")
+    assert tools(kernel) == {}
+    assert kernel.ok("print(rain('Seattle'))").stdout == "Seattle 2012\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("%mcp st", "status"), ("%mcp call ra", "rain"), ("%mcp remove ", "rain")]
+)
+def test_tab_completes_verbs_and_tools(kernel, typed, offered):
+    kernel.ok(RAIN)
+    kernel.client.complete(typed, len(typed))
+    reply = kernel.client.get_shell_msg(timeout=30)
+    assert offered in reply["content"]["matches"]
+
+
+def test_help_teaches(kernel):
+    request = kernel.client.execute("%mcp?")
+    reply = kernel.client.get_shell_msg(timeout=30)
+    while reply["parent_header"]["msg_id"] != request:
+        reply = kernel.client.get_shell_msg(timeout=30)
+    assert "%mcp call" in reply["content"]["payload"][0]["data"]["text/plain"]

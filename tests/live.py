@@ -1,0 +1,200 @@
+"""Real kernels for tests, started as a frontend would start them."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.blocking import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+from mcp_notebook import wire
+from mcp_notebook.content import Result, Text
+from mcp_notebook.discovery import Record, live_records
+
+TIMEOUT = 60
+
+
+@dataclass
+class Output:
+    """What a cell printed and showed, and how it ended."""
+
+    stdout: str = ""
+    stderr: str = ""
+    displays: list[dict[str, Any]] = field(default_factory=list)
+    error: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Everything that can be read."""
+        shown = [data.get("text/plain", "") for data in self.displays]
+        return "\n".join([self.stdout, self.stderr, *shown, self.error or ""])
+
+
+class LiveKernel:
+    """A kernel with a client; `run` runs a cell."""
+
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient, home: Path) -> None:
+        self.manager = manager
+        self.client = client
+        self.home = home
+
+    @property
+    def pid(self) -> int:
+        return self.manager.provisioner.pid
+
+    def start(self, code: str) -> str:
+        """Start a cell and return the id of its request."""
+        return self.client.execute(code, allow_stdin=False)
+
+    def finish(self, request: str) -> Output:
+        """Wait until a started cell has ended, and return what it showed."""
+        output = Output()
+        while True:
+            message = self.client.get_iopub_msg(timeout=TIMEOUT)
+            if message["parent_header"].get("msg_id") != request:
+                continue
+            content = message["content"]
+            kind = message["msg_type"]
+            if kind == "stream":
+                name = content["name"]
+                setattr(output, name, getattr(output, name) + content["text"])
+            elif kind in ("display_data", "execute_result"):
+                output.displays.append(content["data"])
+            elif kind == "error":
+                output.error = f"{content['ename']}: {content['evalue']}"
+            elif kind == "status" and content["execution_state"] == "idle":
+                break
+        reply = self.client.get_shell_msg(timeout=TIMEOUT)
+        while reply["parent_header"].get("msg_id") != request:
+            reply = self.client.get_shell_msg(timeout=TIMEOUT)
+        if reply["content"]["status"] == "error" and output.error is None:
+            output.error = f"{reply['content']['ename']}: {reply['content']['evalue']}"
+        return output
+
+    def run(self, code: str) -> Output:
+        """Run a cell to its end."""
+        return self.finish(self.start(code))
+
+    def ok(self, code: str) -> Output:
+        """Run a cell that must not fail."""
+        output = self.run(code)
+        assert output.error is None, output.text
+        return output
+
+
+def kernel_env(home: Path) -> dict[str, str]:
+    """Return the environment that keeps a process of a test within its own home folder."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_NOTEBOOK")}
+    return env | {
+        "HOME": str(home),
+        "IPYTHONDIR": str(home / ".ipython"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "PYTHON_HISTORY": str(home / "history"),
+    }
+
+
+@contextmanager
+def live_kernel(home: Path, *, notebook: str | None = None) -> Iterator[LiveKernel]:
+    """Start a kernel whose home folder is `home`, and end it."""
+    manager = KernelManager(kernel_name="python3", transport="ipc", ip=str(home / "ipc"))
+    env = kernel_env(home)
+    if notebook is not None:
+        env["JPY_SESSION_NAME"] = notebook
+    manager.start_kernel(env=env, cwd=str(home), extra_arguments=["--HistoryManager.enabled=False"])
+    client = manager.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=TIMEOUT)
+        yield LiveKernel(manager, client, home)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+        manager.cleanup_resources()
+
+
+class Link:
+    """The bridge's end of the link, spoken by hand and synchronously."""
+
+    def __init__(self, record: Record, hello: wire.Hello | None = None) -> None:
+        self.record = record
+        if record.socket is not None:
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.connect(record.socket)
+        else:
+            self.socket = socket.create_connection(("127.0.0.1", record.port))
+        self.socket.settimeout(TIMEOUT)
+        self.ids = itertools.count(1)
+        self.send(hello or wire.Hello(version="test", token=record.token))
+        self.welcome = self.receive()
+
+    def __enter__(self) -> "Link":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.socket.close()
+
+    def send(self, message: wire.AnyMessage) -> None:
+        self.socket.sendall(b"".join(wire.encode(message)))
+
+    def receive(self) -> Any:
+        """Return the next message; a `Returned` as its result; None at the end."""
+
+        def exactly(size: int) -> bytes:
+            data = b""
+            while len(data) < size:
+                chunk = self.socket.recv(size - len(data))
+                if not chunk:
+                    raise EOFError
+                data += chunk
+            return data
+
+        try:
+            length = exactly(4)
+            body = exactly(int.from_bytes(length, "big"))
+            sizes = json.loads(body).get("attachments", [])
+            frame = length + body + b"".join(exactly(size) for size in sizes)
+        except EOFError:
+            return None
+
+        async def decode() -> Any:
+            reader = asyncio.StreamReader()
+            reader.feed_data(frame)
+            reader.feed_eof()
+            return await wire.read_message(reader)
+
+        message, attachments = asyncio.run(decode())
+        if isinstance(message, wire.Returned):
+            return wire.unpack(message, attachments)
+        return message
+
+    def start(self, tool: str, /, *, progress: bool = False, **arguments: Any) -> int:
+        """Send a call and return its id."""
+        call_id = next(self.ids)
+        self.send(wire.Call(id=call_id, tool=tool, arguments=arguments, progress=progress))
+        return call_id
+
+    def result(self) -> Result:
+        """Return the next result, skipping what else comes."""
+        while not isinstance(message := self.receive(), Result):
+            assert message is not None, "the kernel ended the conversation"
+        return message
+
+    def call(self, tool: str, /, **arguments: Any) -> Result:
+        """Call a tool and wait for its result."""
+        self.start(tool, **arguments)
+        return self.result()
+
+
+def record_of(kernel: LiveKernel) -> Record:
+    """Return the record that a kernel has published."""
+    (record,) = live_records(kernel.home / ".mcp-notebook" / "kernels")
+    return record
+
+
+def text_of(result: Result) -> str:
+    """Return all text of a result."""
+    return "\n".join(block.text for block in result.content if isinstance(block, Text))
