@@ -1,7 +1,10 @@
 """Real kernels for tests, started as a frontend would start them."""
 
+import asyncio
+import itertools
+import json
 import os
-import sys
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -49,6 +52,25 @@ class LiveKernel:
     def start(self, code: str) -> str:
         """Start a cell and return the id of its request."""
         return self.client.execute(code, allow_stdin=False)
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Keep a cell running for the length of the block."""
+        release = self.home / "release"
+        release.unlink(missing_ok=True)
+        request = self.start(
+            "import pathlib, time\nprint('began', flush=True)\n"
+            f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)\nprint('ended')"
+        )
+        while True:
+            message = self.client.get_iopub_msg(timeout=TIMEOUT)
+            if message["msg_type"] == "stream" and "began" in message["content"]["text"]:
+                break
+        try:
+            yield
+        finally:
+            release.touch()
+            assert "ended" in self.finish(request).stdout
 
     def finish(self, request: str) -> Output:
         """Wait until a started cell has ended, and return what it showed."""

@@ -1,0 +1,45 @@
+"""The public interface, pinned: adding a name is a decision."""
+
+import subprocess
+import sys
+
+import mcp_notebook
+
+PUBLIC = {
+    "Audio",
+    "Image",
+    "Resource",
+    "ResourceLink",
+    "Result",
+    "Text",
+    "ToolError",
+    "__version__",
+    "load_ipython_extension",
+    "mcp_tool",
+    "unload_ipython_extension",
+}
+
+
+def test_the_public_names_are_these_and_no_others():
+    assert set(mcp_notebook.__all__) == PUBLIC
+    assert list(mcp_notebook.__all__) == sorted(mcp_notebook.__all__)
+
+
+def test_each_public_name_exists():
+    for name in mcp_notebook.__all__:
+        assert getattr(mcp_notebook, name) is not None, name
+
+
+def test_completion_offers_the_public_names():
+    assert set(dir(mcp_notebook)) == PUBLIC
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    assert not hasattr(mcp_notebook, "no_such_name")
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    heavy = ["IPython", "ipykernel", "mcp", "pydantic", "starlette", "uvicorn", "rich", "typer"]
+    code = f"import sys, mcp_notebook; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,66 @@
+"""What pip and a type checker see of the package."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+import mcp_notebook
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_installed_version_is_the_packages_own():
+    assert distribution("mcp-notebook").version == mcp_notebook.__version__
+
+
+def test_the_changelog_has_a_section_for_this_version():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (\S+)", changelog, re.MULTILINE)
+    assert headings[0] == mcp_notebook.__version__
+
+
+def test_the_package_is_typed_and_licensed():
+    assert (ROOT / "mcp_notebook" / "py.typed").exists()
+    assert PROJECT["license"] == "BSD-3-Clause"
+    assert (ROOT / "LICENSE").read_text(encoding="utf-8").startswith("BSD 3-Clause License")
+
+
+def test_the_command_is_installed_and_starts():
+    command = Path(sys.executable).with_name("mcp-notebook")
+    done = subprocess.run([command, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "serve" in done.stdout
+
+
+def test_the_package_can_be_run_as_a_module():
+    command = [sys.executable, "-m", "mcp_notebook", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "serve" in done.stdout
+
+
+def test_each_dependency_that_our_code_imports_is_declared():
+    provided = {_normal(re.match(r"[\w.-]+", line)[0]) for line in PROJECT["dependencies"]}
+    provided |= {
+        "mcp-notebook",
+        "mcp-types",  # comes with mcp, at its version
+        "pydantic-core",  # comes with pydantic, at its version
+        "starlette",  # mcp's own HTTP application is made of it
+        "traitlets",  # IPython's and ipykernel's objects are made of it
+    }
+    imported = {
+        _normal(name)
+        for path in (ROOT / "mcp_notebook").rglob("*.py")
+        for name in re.findall(
+            r"^\s*(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    }
+    assert imported - provided - {_normal(name) for name in sys.stdlib_module_names} == set()
+
+
+def _normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
