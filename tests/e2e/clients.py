@@ -1,0 +1,126 @@
+"""The official MCP client against a real bridge, in every era and over every transport."""
+
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import httpx2
+from live import kernel_env
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, ImageContent, TextContent
+
+COMMAND = [sys.executable, "-m", "mcp_notebook"]
+TOKEN = "token-of-the-tests-0123456789abcdef"
+ERAS = ("legacy", "2026-07-28")
+TRANSPORTS = ("stdio", "http")
+
+
+@dataclass(frozen=True)
+class Served:
+    """An HTTP bridge that runs."""
+
+    url: str
+    process: subprocess.Popen[str]
+
+
+@contextmanager
+def http_bridge(home: Path, *arguments: str) -> Iterator[Served]:
+    """Run `mcp-notebook serve` and end it."""
+    process = subprocess.Popen(
+        [*COMMAND, "serve", "--port", "0", *arguments],
+        env=kernel_env(home) | {"MCP_NOTEBOOK_TOKEN": TOKEN},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    said = ""
+    try:
+        for line in process.stderr:
+            said += line
+            if found := re.search(r"http://[\d.]+:\d+/mcp", line):
+                yield Served(found.group(), process)
+                break
+        else:
+            raise AssertionError(f"the bridge ended: {said}")
+    finally:
+        process.terminate()
+        process.wait(10)
+        process.stderr.close()
+
+
+@asynccontextmanager
+async def connected(
+    home: Path, era: str, transport: str, *arguments: str, **options: object
+) -> AsyncIterator[Client]:
+    """Connect the official client; over stdio with the environment that desktop clients give."""
+    if transport == "stdio":
+        server = StdioServerParameters(
+            command=COMMAND[0],
+            args=[*COMMAND[1:], "stdio", *arguments],
+            env={"HOME": str(home)},
+        )
+        async with Client(server, mode=era, **options) as client:
+            yield client
+        return
+    with http_bridge(home, *arguments) as served:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+            server = streamable_http_client(served.url, http_client=http)
+            async with Client(server, mode=era, **options) as client:
+                yield client
+
+
+def text_of(result: CallToolResult) -> str:
+    """Return all text of a result."""
+    return "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+def pictures_of(result: CallToolResult) -> list[ImageContent]:
+    """Return the pictures of a result."""
+    return [block for block in result.content if isinstance(block, ImageContent)]
+
+
+class Changes:
+    """Counts `list_changed` notices, in whichever way the era sends them."""
+
+    def __init__(self) -> None:
+        self.seen = anyio.Event()
+
+    async def handle(self, message: object) -> None:
+        """The client's message handler: the handshake eras send plain notifications."""
+        if type(message).__name__ == "ToolListChangedNotification":
+            self.seen.set()
+
+    @asynccontextmanager
+    async def watch(self, client: Client, era: str) -> AsyncIterator[None]:
+        """Listen for changes within the block."""
+        if era == "legacy":
+            yield
+            return
+        async with client.listen(tools_list_changed=True) as subscription, anyio.create_task_group() as tasks:
+
+            async def follow() -> None:
+                async for _ in subscription:
+                    self.seen.set()
+
+            tasks.start_soon(follow)
+            try:
+                yield
+            finally:
+                tasks.cancel_scope.cancel()
+
+    async def wait(self) -> None:
+        """Wait for a notice, within bounds."""
+        with anyio.fail_after(10):
+            await self.seen.wait()
+        self.seen = anyio.Event()
+
+
