@@ -5,9 +5,12 @@ writes and removes its own (`kernel.extension`); bridges read and watch them, an
 process is gone. No process is contacted here: that is `bridge.links`' business.
 """
 
+import contextlib
+import logging
 import os
 import secrets
 import socket
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,9 +19,15 @@ from typing import Literal
 import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+logger = logging.getLogger(__name__)
+
 _SUFFIX = ".json"
-_RESCAN_MS = 5_000
-"""Milliseconds between looks at the folder where the system sends no file events (network disks)."""
+_RESCAN_MS = 2_000
+"""Milliseconds between looks at the folder without a file event: network disks send none."""
+_START_TOLERANCE = 60.0
+"""Seconds by which two readings of a process's start may differ: they are computed from the wall
+clock, which steps (time servers, virtual machines that wake). Too strict would prune a live
+kernel's record; too lax costs one refused connection."""
 
 
 class Record(BaseModel):
@@ -116,21 +125,24 @@ def remove_record(folder: Path, record_id: str) -> None:
 def is_alive(record: Record | BridgeRecord) -> bool:
     """Tell whether the process that wrote the record still runs; for records of this machine."""
     started = process_started(record.pid)
-    return started is not None and abs(started - record.started) < 1.0
+    return started is not None and abs(started - record.started) < _START_TOLERANCE
 
 
 def live_records(folder: Path) -> tuple[Record, ...]:
     """Return the records of live kernels on this machine, oldest first, and prune the others.
 
-    A file that cannot be read as a record is left alone: a newer version may have written it.
+    A file that cannot be read as a record is left alone: a newer version may have written it. So
+    is one that another user wrote, whose tools must not reach this user's assistant.
     """
     records = []
     for path in folder.glob(f"*{_SUFFIX}"):
         try:
+            if not _is_mine(path):
+                continue
             record = Record.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
             continue
-        if record.host != socket.gethostname():
+        if record.host != socket.gethostname() or path.stem != record.id:
             continue
         if is_alive(record):
             records.append(record)
@@ -151,23 +163,48 @@ def read_bridge(path: Path) -> BridgeRecord | None:
 def forget(folder: Path, record: Record) -> None:
     """Remove a dead kernel's record and socket."""
     remove_record(folder, record.id)
-    if record.socket is not None:
-        Path(record.socket).unlink(missing_ok=True)
+    # Only ever a socket: what a record says must not be able to delete anything else.
+    with contextlib.suppress(OSError):
+        if record.socket is not None and Path(record.socket).is_socket():
+            Path(record.socket).unlink(missing_ok=True)
+
+
+def _is_mine(path: Path) -> bool:
+    return sys.platform == "win32" or path.stat().st_uid == os.geteuid()
 
 
 async def watch_records(folder: Path) -> AsyncIterator[tuple[Record, ...]]:
-    """Yield the live records now, and again after each change in the folder; never ends."""
-    from watchfiles import awatch  # noqa: PLC0415 - the kernel reads no records and pays nothing
+    """Yield the live records now and again after each change in the folder; never ends.
+
+    Also yields every few seconds without a change, for disks that send no events.
+    """
+    from anyio import to_thread  # noqa: PLC0415 - not in the kernel, as below
 
     private_folder(folder)
-    yield live_records(folder)
-    async for _ in awatch(
-        folder,
-        watch_filter=lambda _, path: path.endswith(_SUFFIX),
-        debounce=50,
-        step=10,
-        rust_timeout=_RESCAN_MS,
-        yield_on_timeout=True,
-        recursive=False,
-    ):
-        yield live_records(folder)
+    # The look at the folder may be slow (a network disk): not on the event loop.
+    yield await to_thread.run_sync(live_records, folder)
+    async for _ in _changes(folder):
+        yield await to_thread.run_sync(live_records, folder)
+
+
+async def _changes(folder: Path) -> AsyncIterator[object]:
+    """Yield after each change and every few seconds."""
+    from watchfiles import awatch  # noqa: PLC0415 - the kernel reads no records and pays nothing
+
+    for polling in (None, True):
+        try:
+            async for change in awatch(
+                folder,
+                watch_filter=lambda _, path: path.endswith(_SUFFIX),
+                debounce=50,
+                step=10,
+                rust_timeout=_RESCAN_MS,
+                yield_on_timeout=True,
+                force_polling=polling,
+                recursive=False,
+            ):
+                yield change
+        except (OSError, RuntimeError) as error:  # shared machines run out of inotify watches
+            if polling:
+                raise
+            logger.warning("%s cannot be watched (%s): looking at it instead", folder, error)
