@@ -1,0 +1,218 @@
+"""Content blocks out of what Jupyter displays are made of, and the budget of a whole result.
+
+Runs in the user's kernel, on the thread of the call. A display offers one thing in several MIME
+types; a model gets one of them, the first of this table that says something:
+
+===  ==================================  =======================================================
+ 1   image/png, image/jpeg, image/webp,  a picture, scaled down if it is too large
+     image/gif
+ 2   text/markdown                       as it is
+ 3   application/json                    compact JSON
+ 4   text/latex                          as it is
+ 5   text/plain                          as it is, unless it only says ``<Foo object at 0x7f...>``
+ 6   text/html                           its text, and pictures and sounds that it carries in itself
+ 7   image/svg+xml                       the source if short, else its texts
+ 8   application/...+json                the specification of an interactive plot, cut short
+ 9   text/plain                          whatever it says
+===  ==================================  =======================================================
+
+Which values become a display at all is `kernel.results`' business.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
+from mcp_notebook.kernel import pictures
+from mcp_notebook.kernel.jsonable import json_text, to_json_value
+from mcp_notebook.kernel.texts import clean, cut, fair_share, html_text, is_sendable, safe_repr
+
+BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
+PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
+MAX_PICTURES = 8
+"""Pictures of one result."""
+MAX_BLOCKS = 100
+"""Blocks of one result."""
+MAX_SPECIFICATION = 5_000
+"""Characters of the JSON of a plot, and of an SVG's source."""
+
+_ONLY_A_NAME = re.compile(r"<[^<>\n]* object( at 0x[0-9a-fA-F]+)?>|<[\w.]+ at 0x[0-9a-fA-F]+>")
+_WIDGET = "application/vnd.jupyter.widget"
+
+
+def bundle_blocks(data: Mapping[str, Any], max_items: int) -> list[ContentBlock]:
+    """Make blocks of a display's data.
+
+    Args:
+        data: MIME types and values, as IPython's formatters and ``display`` give them.
+        max_items: Elements to take over from JSON data.
+    """
+    for mime_type in PICTURES:
+        if data.get(mime_type):
+            return encoded_picture(data[mime_type])
+    text = _text_of(data, max_items)
+    if text:
+        return [Text(text)]
+    html = data.get("text/html")
+    blocks = _html_blocks(_string(html)) if html else []
+    if blocks or not data:
+        return blocks
+    text = _poor_text_of(data, max_items)
+    return [Text(text)] if text else [Text(f"[a display that has no text: {', '.join(data)}]")]
+
+
+def encoded_picture(data: Any) -> list[ContentBlock]:
+    """Make a block of an encoded picture: bytes, or base64 as Jupyter's messages have it."""
+    try:
+        return picture(pictures.from_bytes(_bytes(data)))
+    except ValueError as error:
+        return [Text(f"[{error}]")]
+
+
+def picture(made: pictures.Picture) -> list[ContentBlock]:
+    """Make blocks of a picture and of what was done to it."""
+    note: list[ContentBlock] = [Text(made.note)] if made.note else []
+    return [Image(made.data, made.mime_type), *note]
+
+
+def checked(block: ContentBlock) -> list[ContentBlock]:
+    """Make a block of an author's own fit to be sent: right types, clean strings."""
+    changes: dict[str, Any] = {}
+    for item in fields(block):
+        value = getattr(block, item.name)
+        if isinstance(value, str):
+            changes[item.name] = clean(value)
+        elif isinstance(value, (bytearray, memoryview)):
+            changes[item.name] = bytes(value)
+    audience = (block.audience,) if isinstance(block.audience, str) else block.audience
+    changes["audience"] = tuple(name for name in audience if name in {"user", "assistant"})
+    if block.priority is not None:
+        changes["priority"] = min(max(float(block.priority), 0.0), 1.0)
+    block = replace(block, **changes)
+    if isinstance(block, Text):
+        return (
+            [block] if isinstance(block.text, str) else [replace(block, text=safe_repr(block.text))]
+        )
+    if isinstance(block, Image):
+        return _checked_image(block)
+    wanted = (str, bytes) if isinstance(block, Resource) else bytes
+    if not isinstance(block, ResourceLink) and not isinstance(block.data, wanted):
+        name = type(block).__name__
+        return [
+            Text(f"[{name}(data) holds no bytes but a value of type {type(block.data).__name__}]")
+        ]
+    return [block]
+
+
+def within_budget(blocks: Sequence[ContentBlock], max_chars: int) -> list[ContentBlock]:
+    """Keep a result to what a model can take.
+
+    The same picture is sent once (a figure that was shown and returned); of too many pictures the
+    first ones and the last one, which is the tool's value, are kept; all texts together keep to
+    `max_chars`, the longest are cut.
+    """
+    kept, notes = _within_counts(list(_without_twins(blocks)))
+    lengths = [len(block.text) for block in kept if isinstance(block, Text)]
+    share = fair_share(lengths, max_chars - sum(len(note.text) for note in notes))
+    cut_down = (
+        replace(block, text=cut(block.text, share)) if isinstance(block, Text) else block
+        for block in kept
+    )
+    return [*(b for b in cut_down if not isinstance(b, Text) or is_sendable(b.text)), *notes]
+
+
+def _within_counts(blocks: list[ContentBlock]) -> tuple[list[ContentBlock], list[Text]]:
+    notes = []
+    shown = [index for index, block in enumerate(blocks) if isinstance(block, Image)]
+    left_out = set(shown[MAX_PICTURES - 1 : -1]) if len(shown) > MAX_PICTURES else set()
+    if left_out:
+        notes.append(Text(f"[{len(left_out)} of {len(shown)} pictures are left out.]"))
+        blocks = [block for index, block in enumerate(blocks) if index not in left_out]
+    if len(blocks) > MAX_BLOCKS:
+        gone = len(blocks) - MAX_BLOCKS
+        notes.append(Text(f"[{gone:,} of {len(blocks):,} parts of the result are left out.]"))
+        blocks = [*blocks[: MAX_BLOCKS // 2], *blocks[-MAX_BLOCKS // 2 :]]
+    return blocks, notes
+
+
+def _without_twins(blocks: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
+    seen: set[bytes] = set()
+    for block in blocks:
+        if isinstance(block, Image):
+            if block.data in seen:
+                continue
+            seen.add(block.data)
+        yield block
+
+
+def _text_of(data: Mapping[str, Any], max_items: int) -> str | None:
+    if data.get("text/markdown"):
+        return clean(_string(data["text/markdown"]))
+    if "application/json" in data:
+        return json_text(to_json_value(data["application/json"], max_items))
+    if data.get("text/latex"):
+        return clean(_string(data["text/latex"]))
+    plain = data.get("text/plain")
+    text = clean(_string(plain)) if plain else ""
+    # Without a better one, a display's own name is what its text says.
+    return None if _ONLY_A_NAME.match(text) and len(data) > 1 else text
+
+
+def _poor_text_of(data: Mapping[str, Any], max_items: int) -> str | None:
+    if data.get("image/svg+xml"):
+        svg = clean(_string(data["image/svg+xml"]))
+        if len(svg) <= MAX_SPECIFICATION:
+            return svg
+        return f"[an SVG picture of {len(svg):,} characters; its texts:]\n{html_text(svg)[0]}"
+    for mime_type, value in data.items():
+        if mime_type.endswith("+json") and not mime_type.startswith(_WIDGET):
+            text = cut(json_text(to_json_value(value, max_items)), MAX_SPECIFICATION)
+            return f"[an interactive plot, {mime_type}; its specification:]\n{text}"
+    return clean(_string(data.get("text/plain") or ""))
+
+
+def _html_blocks(html: str) -> list[ContentBlock]:
+    text, media = html_text(html)
+    blocks: list[ContentBlock] = [Text(clean(text))] if is_sendable(text) else []
+    for address in media:
+        kind, _, data = address.removeprefix("data:").partition(",")
+        if not kind.endswith(";base64"):
+            continue
+        mime_type = kind.partition(";")[0]
+        if mime_type.startswith("audio/"):
+            blocks.append(Audio(_bytes(data), mime_type))
+        elif mime_type in PICTURES:
+            blocks += encoded_picture(data)
+    return blocks
+
+
+def _checked_image(block: Image) -> list[ContentBlock]:
+    try:
+        if not isinstance(block.data, bytes):
+            name = type(block.data).__name__
+            raise TypeError(f"Image(data) takes a picture's encoded bytes, not a {name}.")  # noqa: TRY301
+        made = pictures.from_bytes(block.data)
+    except (TypeError, ValueError) as error:
+        return [Text(f"[{error}]")]
+    fitting = replace(block, data=made.data, mime_type=made.mime_type)
+    return [fitting, *picture(made)[1:]]
+
+
+def _bytes(data: Any) -> bytes:
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    try:
+        return base64.b64decode(_string(data))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _string(value: Any) -> str:
+    # A notebook file has a list of lines where a message has one text.
+    if isinstance(value, list):
+        return "".join(str(line) for line in value)
+    return value if isinstance(value, str) else str(value)

@@ -1,0 +1,249 @@
+"""Any Python value as JSON: bounded, without cycles, never failing.
+
+Runs in the user's kernel, on the thread of the call. The rules, first match first:
+
+====================================  ============================================================
+value                                 JSON
+====================================  ============================================================
+None, ``pd.NA``, ``pd.NaT``           null
+``Enum`` member                       its value
+bool, int, str                        as they are (an int too long to print: a sentence)
+float                                 as it is; "NaN", "Infinity", "-Infinity" as strings
+numpy scalar                          its Python value; its text where it has none (datetime64)
+date, time, datetime, ``Timestamp``   ISO 8601 text
+timedelta                             ISO 8601 text ("P1DT2H")
+Decimal, UUID, Path, IP address       text
+bytes, bytearray                      their text if they are UTF-8, else their length and beginning
+pydantic model                        what ``model_dump()`` says
+dataclass, named tuple                an object of its fields
+mapping                               an object; keys become text by these same rules
+list, tuple, set, deque, range, view  an array
+numpy array                           nested arrays; its shortened repr above 1,000 elements
+anything else                         its repr, bounded
+====================================  ============================================================
+
+Long collections keep their beginning and end, with a sentence between; what is nested too deep, or
+contains itself, becomes "...". What is no JSON at all (pictures, tables) is `kernel.results`'
+business.
+"""
+
+import json
+import math
+from collections import deque
+from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from mcp_notebook.kernel.texts import clean, is_instance, safe_repr
+
+MAX_DEPTH = 40
+MAX_ARRAY = 1_000
+"""Elements of a numpy array that are written out within a larger value."""
+_ONE_LINE = 100
+_BYTES_SHOWN = 16
+
+_AS_TEXT = (
+    *(date, time, timedelta, Decimal, UUID, PurePath),
+    *(IPv4Address, IPv6Address, IPv4Network, IPv6Network),
+)
+_ARRAYS = (list, tuple, AbstractSet, deque, range, KeysView, ValuesView, ItemsView)
+
+
+def is_jsonable(value: Any) -> bool:
+    """Tell whether a value has JSON of its own, beyond its repr."""
+    known = (str, bool, int, float, Enum, bytes, bytearray, Mapping, BaseModel, *_AS_TEXT, *_ARRAYS)
+    return (
+        value is None
+        or isinstance(value, known)
+        or _is_dataclass(value)
+        or is_instance(value, "numpy.generic")
+        or is_missing(value)
+    )
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value is one of pandas' marks of a missing one."""
+    return is_instance(value, "pandas.api.typing.NAType") or is_instance(
+        value, "pandas.api.typing.NaTType"
+    )
+
+
+def to_json_value(value: Any, max_items: int) -> Any:
+    """Turn any value into one that `json.dumps` takes.
+
+    Args:
+        value: Anything.
+        max_items: Elements to convert in all collections together.
+    """
+    return _Conversion(max_items).convert(value)
+
+
+def json_text(value: Any) -> str:
+    """Write a JSON value compactly: on one line if short, else a line for each of its items."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) <= _ONE_LINE:
+        return line
+    if isinstance(value, dict):
+        items = [
+            f" {json.dumps(key, ensure_ascii=False)}: {json.dumps(item, ensure_ascii=False)}"
+            for key, item in value.items()
+        ]
+        return "{\n" + ",\n".join(items) + "\n}"
+    if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        return "[\n" + ",\n".join(f" {json.dumps(i, ensure_ascii=False)}" for i in value) + "\n]"
+    return line
+
+
+class _Conversion:
+    """One conversion: what is open (to see cycles) and how much may still be written."""
+
+    def __init__(self, max_items: int) -> None:
+        self._left = max_items
+        self._open: set[int] = set()
+
+    def convert(self, value: Any) -> Any:
+        try:
+            return self._scalar(value)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - the value's own methods may raise anything
+            return safe_repr(value)
+
+    def _scalar(self, value: Any) -> Any:  # noqa: PLR0911 - the table above, in its order
+        if isinstance(value, Enum):
+            return self.convert(value.value)
+        if value is None or is_missing(value):
+            return None
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return clean(value)
+        if isinstance(value, int):
+            return _integer(value)
+        if isinstance(value, float):
+            return _number(value)
+        if is_instance(value, "numpy.generic"):
+            return self._numpy_scalar(value)
+        if isinstance(value, _AS_TEXT):
+            return clean(str(to_jsonable_python(value)))
+        if isinstance(value, (bytes, bytearray)):
+            return bytes_text(bytes(value))
+        return self._nested(value)
+
+    def _numpy_scalar(self, value: Any) -> Any:
+        if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
+            return str(value)  # item() would be nanoseconds as an int
+        item = value.item()
+        return str(value) if type(item) is type(value) else self.convert(item)
+
+    def _nested(self, value: Any) -> Any:
+        if id(value) in self._open or len(self._open) >= MAX_DEPTH:
+            return "..."
+        self._open.add(id(value))
+        try:
+            return self._container(value)
+        finally:
+            self._open.discard(id(value))
+
+    def _container(self, value: Any) -> Any:  # noqa: PLR0911 - as `_scalar`
+        if isinstance(value, BaseModel):
+            return self.convert(value.model_dump())
+        if _is_dataclass(value):
+            return self._object([(item.name, getattr(value, item.name)) for item in fields(value)])
+        if isinstance(value, Mapping):
+            return self._mapping(value)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return self._object(list(zip(value._fields, value, strict=False)))
+        if isinstance(value, _ARRAYS):
+            return self._array(value)
+        if is_instance(value, "numpy.ndarray") and value.size <= MAX_ARRAY:
+            return self.convert(value.tolist())
+        return safe_repr(value)
+
+    def _mapping(self, value: Mapping[Any, Any]) -> dict[str, Any]:
+        shown, left_out = self._share(len(value))
+        pairs: list[tuple[Any, Any]] = []
+        for key in value:  # without a copy: it may be huge
+            if len(pairs) == shown:
+                break
+            pairs.append((key, value[key]))
+        result = self._object(pairs)
+        if left_out:
+            result["..."] = f"{left_out:,} more of {len(value):,} items"
+        return result
+
+    def _object(self, pairs: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, item in pairs:
+            name = self._key(key)
+            # 1 and "1" are two keys in Python: losing one would be worse than a repr as a name.
+            result[name if name not in result else safe_repr(key)] = self.convert(item)
+        return result
+
+    def _key(self, key: Any) -> str:
+        if isinstance(key, tuple):
+            return ", ".join(self._key(part) for part in key)
+        name = self.convert(key)
+        return name if isinstance(name, str) else json.dumps(name, ensure_ascii=False)
+
+    def _array(self, value: Any) -> list[Any]:
+        shown, left_out = self._share(len(value))
+        if not left_out:
+            return [self.convert(item) for item in value]
+        note = f"... {left_out:,} of {len(value):,} items left out ..."
+        if not isinstance(value, Sequence):
+            head = [self.convert(item) for item, _ in zip(value, range(shown), strict=False)]
+            return [*head, note]
+        tail = shown // 2
+        first = [self.convert(value[index]) for index in range(shown - tail)]
+        last = [self.convert(value[index]) for index in range(len(value) - tail, len(value))]
+        return [*first, note, *last]
+
+    def _share(self, size: int) -> tuple[int, int]:
+        shown = min(size, max(self._left, 0))
+        self._left -= shown
+        return shown, size - shown
+
+
+def bytes_text(data: bytes) -> str:
+    """Return bytes as text where they are text, else their length and beginning."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = None
+    if text is not None and clean(text) == text:
+        return text
+    more = " ..." if len(data) > _BYTES_SHOWN else ""
+    return f"<{len(data):,} bytes: {data[:_BYTES_SHOWN].hex(' ')}{more}>"
+
+
+def _integer(value: int) -> int | str:
+    plain = int(value)
+    try:
+        str(plain)
+    except ValueError:  # more digits than sys.get_int_max_str_digits()
+        return f"<an int of {plain.bit_length():,} bits, too long to print>"
+    return plain
+
+
+def _number(value: float) -> float | str:
+    plain = float(value)
+    if math.isnan(plain):
+        return "NaN"
+    if math.isinf(plain):
+        return "Infinity" if plain > 0 else "-Infinity"
+    return plain
+
+
+def _is_dataclass(value: Any) -> bool:
+    return is_dataclass(value) and not isinstance(value, type)

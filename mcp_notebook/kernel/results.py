@@ -1,0 +1,352 @@
+"""What a call gives back to its client: the one rule of how values become content.
+
+Runs in the user's kernel, on the thread that the call ran on. A result holds what the call printed
+and displayed, in order, and then its value. The first line that fits decides:
+
+=====================================  ===========================================================
+value                                  content
+=====================================  ===========================================================
+None                                   nothing (a sentence, if there is nothing else)
+`content.Result`, `content.Text`...    as they are, made fit to be sent
+str                                    the text
+matplotlib figure; axes, artists,      the figure's picture, once, drawn as the notebook draws it
+seaborn grids, lists of such
+PIL image; bytes of a picture          the picture
+pandas DataFrame, Series               a Markdown table, bounded (`kernel.tables`)
+generator, ``map``, ``zip``...         the list of its first items
+list, tuple, dict with any of these    each element by these rules, in order
+at its top level
+object with a Markdown, picture...     that, by the order in `kernel.blocks`; IPython's formatters
+representation                         are asked, so what the user registered counts
+numpy array                            shape, type and values as numpy shortens them
+what has a JSON form                   JSON text (`kernel.jsonable`)
+anything else                          IPython's text or HTML for it
+=====================================  ===========================================================
+
+Whatever the value's own code raises, the client gets a sentence, and the kernel lives on. Running
+the call and collecting its outputs is `kernel.invoke`'s and `kernel.capture`'s business.
+"""
+
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Protocol, TypeAlias
+
+from mcp_notebook.content import ContentBlock, Image, Result, Text
+from mcp_notebook.kernel import blocks as make
+from mcp_notebook.kernel import pictures, tables
+from mcp_notebook.kernel.failures import CodeName, failure_text
+from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
+from mcp_notebook.kernel.texts import (
+    clean,
+    clean_print,
+    is_instance,
+    is_sendable,
+    repr_failure,
+    safe_message,
+    safe_repr,
+)
+from mcp_notebook.settings import Settings
+
+MAX_COLLECTED = 1_000
+"""Items taken from a generator."""
+NOTHING = "Done: the tool returned nothing."
+
+_LAZY = (types.GeneratorType, map, filter, zip, enumerate, reversed)
+_RICH = ("image/png", "image/jpeg", "text/markdown")
+_RICH_METHODS = (
+    *("_repr_mimebundle_", "_repr_png_", "_repr_jpeg_", "_repr_svg_"),
+    *("_repr_markdown_", "_repr_html_", "_repr_latex_", "_repr_json_"),
+)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a call wrote to stdout or stderr."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Displayed:
+    """What a call displayed."""
+
+    data: Mapping[str, Any]
+    """MIME types and values; a picture as bytes or as base64 text."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+Output: TypeAlias = Printed | Displayed
+Outputs: TypeAlias = Sequence[Output] | Callable[[], Sequence[Output]]
+"""The outputs, or how to get them: converting a value may print and display, too."""
+
+
+class Format(Protocol):
+    """IPython's ``shell.display_formatter.format``."""
+
+    def __call__(
+        self, obj: Any, include: Any = None, exclude: Any = None, /
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return an object's representations by MIME type, and their metadata."""
+
+
+class Converter:
+    """Makes results; holds no state, so that calls on several threads can share it.
+
+    Args:
+        format: IPython's ``shell.display_formatter.format``.
+        settings: How much text and how many rows a result may have.
+        code_name: IPython's ``shell.compile.format_code_name``, to name cells in tracebacks.
+    """
+
+    def __init__(
+        self,
+        format: Format,  # noqa: A002 - IPython's own name for it
+        settings: Settings,
+        *,
+        code_name: CodeName | None = None,
+    ) -> None:
+        self._format = format
+        self._settings = settings
+        self._code_name = code_name
+
+    def result(self, value: Any, outputs: Outputs) -> Result:
+        """Make the result of a call that returned.
+
+        Raises:
+            KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
+        """
+        if isinstance(value, _LAZY):
+            try:
+                value = _collected(value)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - a generator is the user's code
+                return self.failure(error, outputs)
+        if isinstance(value, Result):
+            return self._guarded(lambda: self._own(value, outputs), value, outputs)
+        return self._guarded(
+            lambda: self._finished(self._value_blocks(value), outputs), value, outputs
+        )
+
+    def failure(self, error: BaseException, outputs: Outputs) -> Result:
+        """Make the result of a call that raised.
+
+        Raises:
+            KeyboardInterrupt: As `result`.
+        """
+
+        def build() -> Result:
+            text = failure_text(error, self._code_name)
+            return replace(self._finished([Text(text)], outputs), is_error=True)
+
+        return replace(self._guarded(build, error, outputs), is_error=True)
+
+    def _guarded(self, build: Callable[[], Result], value: Any, outputs: Outputs) -> Result:
+        try:
+            return build()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the edge that runs the values' own code
+            text = f"A value of type {type(value).__name__} cannot be shown: {safe_message(error)}"
+        return self._finished([Text(text)], outputs)
+
+    def _value_blocks(self, value: Any) -> list[ContentBlock]:
+        return _Values(self._format, self._settings).top(value)
+
+    def _own(self, value: Result, outputs: Outputs) -> Result:
+        content = value.content if isinstance(value.content, (list, tuple)) else [value.content]
+        made = [block for part in content for block in self._value_blocks(part)]
+        limit = self._settings.max_result_chars
+        structured = to_json_value(value.structured, limit)
+        if not made and structured is not None:
+            made = [Text(json_text(structured))]
+        result = self._finished(made, outputs)
+        return replace(
+            result,
+            structured=structured,
+            is_error=bool(value.is_error),
+            meta=to_json_value(dict(value.meta), limit),
+        )
+
+    def _finished(self, made: list[ContentBlock], outputs: Outputs) -> Result:
+        shown = self._output_blocks(outputs() if callable(outputs) else outputs)
+        kept = make.within_budget([*shown, *made], self._settings.max_result_chars)
+        return Result(kept or [Text(NOTHING)])
+
+    def _output_blocks(self, outputs: Iterable[Output]) -> list[ContentBlock]:
+        shown: list[ContentBlock] = []
+        prints: list[str] = []
+        for output in (*outputs, None):
+            if isinstance(output, Printed):
+                prints.append(output.text)
+                continue
+            if text := clean_print("".join(prints)).rstrip():
+                shown.append(Text(text))
+            prints.clear()
+            if output is not None:
+                shown += self._display_blocks(output)
+        return shown
+
+    def _display_blocks(self, output: Displayed) -> list[ContentBlock]:
+        try:
+            return make.bundle_blocks(output.data, self._settings.max_result_chars)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the data may be of any type
+            return [Text(f"[a display that cannot be shown: {safe_message(error)}]")]
+
+
+class _Values:
+    """The conversion of one value; `one` is the table above."""
+
+    def __init__(self, format_: Format, settings: Settings) -> None:
+        self._format = format_
+        self._settings = settings
+
+    def top(self, value: Any) -> list[ContentBlock]:
+        if isinstance(value, str) and not is_sendable(value):
+            return [Text("Done: the tool returned an empty text.")]
+        return self.one(value)
+
+    def one(self, value: Any) -> list[ContentBlock]:  # noqa: PLR0911 - the table, in its order
+        if value is None:
+            return []
+        if isinstance(value, make.BLOCK_TYPES):
+            return self._author_block(value)
+        if type(value) is str:
+            return [Text(clean(value))]
+        special = self._picture(value)
+        if special is not None:
+            return special
+        if tables.is_table(value):
+            return self._table(value)
+        if self._is_mixed(value):
+            return self._mixed(value)
+        return self._represented(value)
+
+    def _author_block(self, block: ContentBlock) -> list[ContentBlock]:
+        if isinstance(block, Image) and not isinstance(block.data, (bytes, bytearray, memoryview)):
+            made = self._picture(block.data)
+            if made is not None:
+                return made
+        return make.checked(block)
+
+    def _picture(self, value: Any) -> list[ContentBlock] | None:
+        try:
+            if is_instance(value, "PIL.Image.Image"):
+                return make.picture(pictures.from_pil(value))
+        except ValueError as error:
+            return [Text(f"[{error}]")]
+        if isinstance(value, (bytes, bytearray)):
+            data = bytes(value)
+            if pictures.mime_type_of(data) is None:
+                return [Text(bytes_text(data) or "[no bytes]")]
+            return make.encoded_picture(data)
+        figures = pictures.figures_of(value)
+        if figures is None:
+            return None
+        return [block for figure in figures for block in self._figure(figure)]
+
+    def _figure(self, figure: Any) -> list[ContentBlock]:
+        data, _ = self._format(figure, _RICH)
+        if data:
+            return make.bundle_blocks(data, self._settings.max_result_chars)
+        drawn = pictures.from_figure(figure)
+        return [Text("[an empty figure]")] if drawn is None else make.picture(drawn)
+
+    def _table(self, value: Any) -> list[ContentBlock]:
+        # Not all types: pandas' own HTML would be made, too. These three exist only if the user
+        # registered a formatter of their own.
+        data, _ = self._format(value, _RICH)
+        if data:
+            return make.bundle_blocks(data, self._settings.max_result_chars)
+        text = tables.table_text(
+            value,
+            max_rows=self._settings.max_table_rows,
+            max_chars=self._settings.max_result_chars,
+        )
+        return [Text(text)]
+
+    def _is_mixed(self, value: Any) -> bool:
+        if isinstance(value, Mapping):
+            return any(_is_rich(value[key]) for key in islice(value, MAX_COLLECTED))
+        return isinstance(value, (list, tuple)) and any(map(_is_rich, value[:MAX_COLLECTED]))
+
+    def _mixed(self, value: Any) -> list[ContentBlock]:
+        made: list[ContentBlock] = []
+        for key in islice(value, MAX_COLLECTED) if isinstance(value, Mapping) else ():
+            rich = _is_rich(value[key])
+            made.append(
+                Text(f"{clean(str(key))}:" + ("" if rich else f" {self._json(value[key])}"))
+            )
+            made += self.one(value[key]) if rich else []
+        for item in () if isinstance(value, Mapping) else value[:MAX_COLLECTED]:
+            # Not `one` for all: a list may contain itself.
+            plain = [] if item is None else [Text(self._json(item))]
+            made += self.one(item) if _is_rich(item) else plain
+        if len(value) > MAX_COLLECTED:
+            made.append(Text(f"[{len(value) - MAX_COLLECTED:,} more items are left out.]"))
+        return _joined(made)
+
+    def _represented(self, value: Any) -> list[ContentBlock]:
+        limit = self._settings.max_result_chars
+        if type(value) in {bool, int, float, list, tuple, dict, set}:
+            return [Text(self._json(value))]
+        if is_instance(value, "numpy.ndarray"):
+            return [Text(tables.array_text(value))]
+        known = is_jsonable(value)
+        if known:
+            data, _ = self._format(value, _RICH)
+            return make.bundle_blocks(data, limit) if data else [Text(self._json(value))]
+        # IPython would print the traceback of a repr that fails into the user's last cell.
+        failed = repr_failure(value)
+        data, _ = self._format(value, None, ("text/plain",) if failed else None)
+        if data:
+            return make.bundle_blocks(data, limit)
+        # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
+        return [] if _displays_itself(value) else [Text(failed or safe_repr(value))]
+
+    def _json(self, value: Any) -> str:
+        made = to_json_value(value, self._settings.max_result_chars)
+        return made if isinstance(made, str) else json_text(made)
+
+
+def _is_rich(value: Any) -> bool:
+    return (
+        isinstance(value, make.BLOCK_TYPES)
+        or tables.is_table(value)
+        or is_instance(value, "PIL.Image.Image")
+        or (isinstance(value, bytes) and pictures.mime_type_of(value) is not None)
+        or pictures.figures_of(value) is not None
+        or any(callable(getattr(type(value), name, None)) for name in _RICH_METHODS)
+    )
+
+
+def _displays_itself(value: Any) -> bool:
+    return callable(getattr(type(value), "_ipython_display_", None))
+
+
+def _joined(made: Iterable[ContentBlock]) -> list[ContentBlock]:
+    """Join plain neighbouring texts, so that a list of many words is one block."""
+    joined: list[ContentBlock] = []
+    for block in made:
+        last = joined[-1] if joined else None
+        if (
+            isinstance(block, Text)
+            and isinstance(last, Text)
+            and replace(block, text="") == replace(last, text="") == Text("")
+        ):
+            gap = "\n\n" if "\n" in last.text else "\n"  # ends a Markdown table
+            joined[-1] = Text(last.text + gap + block.text)
+        else:
+            joined.append(block)
+    return joined
+
+
+def _collected(lazy: Iterable[Any]) -> list[Any]:
+    items = list(islice(lazy, MAX_COLLECTED + 1))
+    if len(items) > MAX_COLLECTED:
+        items[-1] = f"... only the first {MAX_COLLECTED:,} items were taken ..."
+    return items
