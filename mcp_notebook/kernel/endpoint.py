@@ -55,7 +55,9 @@ STOP_TIMEOUT = 2.0
 HELLO_TIMEOUT = 5.0
 """Seconds that a new connection has to say who it is."""
 CHANGE_DELAY = 0.05
-"""Seconds in which several changes of the tools become one message."""
+"""Seconds without a further change of the tools after which bridges are told."""
+CHANGE_DELAY_MAX = 0.5
+"""Seconds after which they are told although changes keep coming."""
 NOTICE_AFTER = 1.0
 """Seconds until a client that wants progress is told for the first time what its call does."""
 NOTICE_EVERY = 5.0
@@ -115,6 +117,7 @@ class Endpoint:
         self._tcp = tcp
         self._conversations: set[_Conversation] = set()
         self._change_due: asyncio.TimerHandle | None = None
+        self._change_latest = 0.0
         self._listener: socket.socket | None = None
         self._token: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -254,9 +257,14 @@ class Endpoint:
         return True
 
     def _schedule_change(self) -> None:
+        assert self._loop is not None
+        now = self._loop.time()
         if self._change_due is None:
-            assert self._loop is not None
-            self._change_due = self._loop.call_later(CHANGE_DELAY, self._send_tools)
+            self._change_latest = now + CHANGE_DELAY_MAX
+        else:
+            self._change_due.cancel()
+        due = min(now + CHANGE_DELAY, self._change_latest)
+        self._change_due = self._loop.call_at(due, self._send_tools)
 
     def _send_tools(self) -> None:
         self._change_due = None

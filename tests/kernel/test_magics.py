@@ -148,8 +148,9 @@ def test_a_tool_whose_name_holds_no_function_any_more_goes_and_the_user_is_told(
 
 
 def test_a_burst_of_changes_is_one_message(kernel):
+    functions = "\n".join(f"@mcp_tool\ndef f{i}(): 'F.'" for i in range(20))
     with Link(record_of(kernel)) as link:
-        kernel.ok("\n".join(f"def f{i}(): 'F.'\nget_ipython().run_line_magic('mcp_tool', 'f{i}')" for i in range(20)))
+        kernel.ok(f"from mcp_notebook import mcp_tool\n{functions}")
         assert len(link.receive().tools) == 20
 
 
