@@ -1,0 +1,153 @@
+"""The kernel's end of the link, without a kernel: who may talk to it, and what it answers."""
+
+import os
+import socket
+import threading
+
+import pytest
+from live import Link, text_of
+
+from mcp_notebook import wire
+from mcp_notebook.content import Image, Result, Text
+from mcp_notebook.discovery import Record
+from mcp_notebook.kernel.endpoint import Endpoint
+
+TOOL = wire.ToolInfo(name="echo", input_schema={"type": "object"})
+
+
+class Echo:
+    """Answers each call with its arguments, at once."""
+
+    def __init__(self):
+        self.cancelled = threading.Event()
+
+    def submit(self, tool, arguments, reply):
+        if tool == "broken":
+            reply(Result([Text("x")], structured={"x": object()}))
+        elif tool == "picture":
+            reply(Result([Image(os.urandom(3_000_000))]))
+        elif tool != "never":
+            reply(Result([Text(f"{tool} {arguments}")]))
+        return tool
+
+    def cancel(self, call, reason):
+        self.cancelled.set()
+
+    def describe(self, call):
+        return f"echoing {call}"
+
+
+@pytest.fixture(params=[False, True], ids=["unix", "tcp"])
+def listening(request, home):
+    echo = Echo()
+    endpoint = Endpoint(echo, lambda: [TOOL], folder=home, name="test", tcp=request.param)
+    address = endpoint.start()
+    record = Record(
+        id="test",
+        pid=os.getpid(),
+        started=0,
+        host="here",
+        version="0",
+        protocol=wire.PROTOCOL_VERSION,
+        name="test",
+        socket=address.socket,
+        port=address.port,
+        token=address.token,
+    )
+    yield endpoint, record, echo
+    endpoint.stop("The test is over.")
+    assert not [thread for thread in threading.enumerate() if "mcp-notebook" in thread.name]
+
+
+def test_a_bridge_is_welcomed_with_the_tools_and_answered(listening):
+    _, record, _ = listening
+    with Link(record) as link:
+        assert link.welcome.tools == [TOOL]
+        assert text_of(link.call("echo", a=1)) == "echo {'a': 1}"
+
+
+def test_several_bridges_talk_at_once(listening):
+    _, record, _ = listening
+    with Link(record) as one, Link(record) as two:
+        one.start("echo", a=1)
+        two.start("echo", a=2)
+        assert text_of(two.result()) == "echo {'a': 2}"
+        assert text_of(one.result()) == "echo {'a': 1}"
+
+
+def test_all_bridges_are_told_of_a_change(listening):
+    endpoint, record, _ = listening
+    with Link(record) as one, Link(record) as two:
+        endpoint.announce_tools()
+        assert one.receive() == two.receive() == wire.Tools(tools=[TOOL])
+
+
+def test_a_bridge_of_another_version_is_told_which_side_to_upgrade(listening):
+    _, record, _ = listening
+    hello = wire.Hello(version="9", protocol=wire.PROTOCOL_VERSION + 1, token=record.token)
+    with Link(record, hello) as link:
+        assert isinstance(link.welcome, wire.Refused)
+        assert "kernel's side" in link.welcome.message
+        assert link.receive() is None
+
+
+def test_over_tcp_the_token_decides(listening):
+    _, record, _ = listening
+    if record.token is None:
+        pytest.skip("a Unix socket's file is its protection")
+    for wrong in (None, "wrong", "wröng"):
+        with Link(record, wire.Hello(version="0", token=wrong)) as link:
+            assert isinstance(link.welcome, wire.Refused)
+            assert link.receive() is None
+
+
+@pytest.mark.parametrize(
+    "sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{}", b"\x00\x00\x00\x01["]
+)
+def test_a_stranger_is_disconnected_and_the_others_go_on(listening, sent):
+    _, record, _ = listening
+    with Link(record) as link:
+        family = socket.AF_UNIX if record.socket else socket.AF_INET
+        with socket.socket(family) as stranger:
+            stranger.settimeout(10)
+            stranger.connect(record.socket or ("127.0.0.1", record.port))
+            stranger.sendall(sent)
+            assert stranger.recv(100) == b""
+        assert text_of(link.call("echo")) == "echo {}"
+
+
+def test_a_message_that_bridges_do_not_send_ends_the_conversation(listening):
+    _, record, _ = listening
+    with Link(record) as link:
+        link.send(wire.Goodbye(reason="no"))
+        assert link.receive() is None
+
+
+def test_a_result_that_cannot_be_sent_becomes_an_error(listening):
+    _, record, _ = listening
+    with Link(record) as link:
+        result = link.call("broken")
+        assert result.is_error or result.structured is not None
+
+
+def test_a_large_picture_arrives_whole(listening):
+    _, record, _ = listening
+    with Link(record) as link:
+        (picture,) = link.call("picture").content
+        assert len(picture.data) == 3_000_000
+
+
+def test_a_bridge_that_goes_has_its_calls_cancelled(listening):
+    _, record, echo = listening
+    with Link(record) as link:
+        link.start("never")
+        link.call("echo")
+    assert echo.cancelled.wait(10)
+
+
+def test_bridges_are_told_why_the_kernel_leaves(listening):
+    endpoint, record, _ = listening
+    with Link(record) as link:
+        endpoint.stop("The notebook unloaded mcp_notebook.")
+        assert link.receive() == wire.Goodbye(reason="The notebook unloaded mcp_notebook.")
+        assert link.receive() is None
