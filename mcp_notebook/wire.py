@@ -25,8 +25,8 @@ answered by `Returned`. A receiver ignores members that it does not know, in mes
 blocks, so that adding one needs no new version; a changed meaning does.
 
 *Values.* What JSON cannot say is sent as the nearest thing it can: NaN and infinity as null, a lone
-surrogate as U+FFFD, bytes outside attachments as base64 text. So a value never breaks a link; what
-cannot be sent at all (too large, circular) is refused by `encode` before a byte is written.
+surrogate as U+FFFD, bytes outside attachments as base64 text, what contains itself as "...". So a
+value never breaks a link; what is too large is refused by `encode` before a byte is written.
 
 Used by `kernel.endpoint` and `bridge.links`. Knows nothing of MCP, IPython or who is at the other
 end.
