@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
@@ -153,7 +153,7 @@ class Link:
         self.send(hello or wire.Hello(version="test", token=record.token))
         self.welcome = self.receive()
 
-    def __enter__(self) -> "Link":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -21,9 +21,10 @@ Which values become a display at all is `kernel.results`' business.
 
 import base64
 import binascii
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
@@ -41,6 +42,10 @@ MAX_SPECIFICATION = 5_000
 """Characters of the JSON of a plot, and of an SVG's source."""
 
 _ONLY_A_NAME = re.compile(r"<[^<>\n]* object( at 0x[0-9a-fA-F]+)?>|<[\w.]+ at 0x[0-9a-fA-F]+>")
+_TEXT_FIELDS = frozenset(
+    {"text", "uri", "name", "title", "description", "mime_type", "last_modified"}
+)
+_ANNOTATIONS = frozenset({"audience", "priority"})
 _WIDGET = "application/vnd.jupyter.widget"
 
 
@@ -81,30 +86,15 @@ def picture(made: pictures.Picture) -> list[ContentBlock]:
 
 def checked(block: ContentBlock) -> list[ContentBlock]:
     """Make a block of an author's own fit to be sent: right types, clean strings."""
-    changes: dict[str, Any] = {}
-    for item in fields(block):
-        value = getattr(block, item.name)
-        if isinstance(value, str):
-            changes[item.name] = clean(value)
-        elif isinstance(value, (bytearray, memoryview)):
-            changes[item.name] = bytes(value)
-    audience = (block.audience,) if isinstance(block.audience, str) else block.audience
-    changes["audience"] = tuple(name for name in audience if name in {"user", "assistant"})
-    if block.priority is not None:
-        changes["priority"] = min(max(float(block.priority), 0.0), 1.0)
-    block = replace(block, **changes)
-    if isinstance(block, Text):
-        return (
-            [block] if isinstance(block.text, str) else [replace(block, text=safe_repr(block.text))]
-        )
+    # The bridge refuses a frame with a block of wrong types, and the whole link with it.
+    block = replace(block, **_fitting_fields(block), **_fitting_annotations(block))
     if isinstance(block, Image):
         return _checked_image(block)
-    wanted = (str, bytes) if isinstance(block, Resource) else bytes
-    if not isinstance(block, ResourceLink) and not isinstance(block.data, wanted):
-        name = type(block).__name__
-        return [
-            Text(f"[{name}(data) holds no bytes but a value of type {type(block.data).__name__}]")
-        ]
+    if isinstance(block, (Audio, Resource)):
+        wanted = (str, bytes) if isinstance(block, Resource) else (bytes,)
+        if not isinstance(block.data, wanted):
+            of = f"{type(block).__name__}(data) holds no bytes but a {type(block.data).__name__}"
+            return [Text(f"[{of}]")]
     return [block]
 
 
@@ -188,6 +178,32 @@ def _html_blocks(html: str) -> list[ContentBlock]:
         elif mime_type in PICTURES:
             blocks += encoded_picture(data)
     return blocks
+
+
+def _fitting_fields(block: ContentBlock) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for item in fields(block):
+        value = getattr(block, item.name)
+        if value is None and item.default is not MISSING:
+            changes[item.name] = item.default
+        elif isinstance(value, str):
+            changes[item.name] = clean(value)
+        elif item.name in _TEXT_FIELDS:
+            changes[item.name] = safe_repr(value)
+        elif isinstance(value, (bytearray, memoryview)):
+            changes[item.name] = bytes(value)
+    if isinstance(block, ResourceLink) and not isinstance(block.size, int):
+        changes["size"] = None
+    return {name: value for name, value in changes.items() if name not in _ANNOTATIONS}
+
+
+def _fitting_annotations(block: ContentBlock) -> dict[str, Any]:
+    audience = (block.audience,) if isinstance(block.audience, str) else block.audience or ()
+    priority = math.nan if block.priority is None else float(block.priority)
+    return {
+        "audience": tuple(name for name in audience if name in ("user", "assistant")),
+        "priority": None if math.isnan(priority) else min(max(priority, 0.0), 1.0),
+    }
 
 
 def _checked_image(block: Image) -> list[ContentBlock]:

@@ -88,7 +88,7 @@ class Capture:
             return
         self._displays += 1
         if self._displays == MAX_DISPLAYS:
-            self._outputs.append(Printed(f"[more than {MAX_DISPLAYS} displays: the rest is left out]"))
+            self._outputs.append(Printed(f"[over {MAX_DISPLAYS} displays: the rest is left out]"))
         if self._displays >= MAX_DISPLAYS:
             return
         if display_id is not None:

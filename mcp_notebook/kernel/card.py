@@ -42,12 +42,10 @@ def table(tools: Sequence[Tool]) -> dict[str, str]:
 def signature(tool: Tool) -> str:
     """Return the tool's signature as its author wrote it, under the tool's name."""
     try:
-        parameters = inspect.signature(tool.function).replace(
-            return_annotation=inspect.Signature.empty
-        )
-        return f"{tool.name}{parameters}"
+        signature = inspect.signature(tool.function)
     except (TypeError, ValueError):
         return f"{tool.name}({', '.join(tool.info.input_schema.get('properties', {}))})"
+    return f"{tool.name}{signature.replace(return_annotation=inspect.Signature.empty)}"
 
 
 def _first_line(tool: Tool) -> str:

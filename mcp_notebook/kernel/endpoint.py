@@ -1,8 +1,8 @@
 """The kernel's end of the link: a thread with an event loop of its own that bridges connect to.
 
 Runs in the user's kernel, in one daemon thread, so that listing, cancelling and status are answered
-while a cell keeps the main thread busy. It speaks `wire` and hands calls to an `Invoker`; it runs no
-user code and knows nothing of tools but their `ToolInfo`.
+while a cell keeps the main thread busy. It speaks `wire` and hands calls to an `Invoker`; it runs
+no user code and knows nothing of tools but their `ToolInfo`.
 
 Who may write: everything in `Endpoint` and `_Conversation` belongs to the endpoint's thread, apart
 from `start`, `stop`, `announce_tools` and the `reply` given to the invoker, which hand over with
@@ -69,9 +69,7 @@ MAX_SOCKET_PATH = 100
 class Calls(Protocol):
     """What the endpoint needs of `kernel.invoke.Invoker`."""
 
-    def submit(
-        self, tool: str, arguments: dict[str, Any], reply: Callable[[Result], None]
-    ) -> Any:
+    def submit(self, tool: str, arguments: dict[str, Any], reply: Callable[[Result], None]) -> Any:
         """Take a call and return its handle."""
 
     def cancel(self, call: Any, reason: str) -> None:
@@ -124,9 +122,7 @@ class Endpoint:
         self._stopping: asyncio.Event | None = None
         self._listening = threading.Event()
         self._goodbye = "The notebook's kernel ended."
-        self._thread = threading.Thread(
-            target=self._run, name="mcp-notebook-endpoint", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name="mcp-notebook-endpoint", daemon=True)
 
     def start(self) -> Address:
         """Start to listen; returns when bridges can connect.
@@ -217,11 +213,9 @@ class Endpoint:
                 conversation.close(Goodbye(reason=self._goodbye))
             if not self._tcp:
                 with contextlib.suppress(OSError):
-                    Path(self._listener.getsockname()).unlink(missing_ok=True)
+                    os.unlink(self._listener.getsockname())  # noqa: PTH108 - a path as bytes or str
 
-    async def _converse(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         conversation = _Conversation(self._calls, writer)
         self._conversations.add(conversation)
         try:
@@ -357,9 +351,7 @@ class _Conversation:
                 message=self._calls.describe(self._active[call_id]),
             )
         )
-        self._notices[call_id] = self._loop.call_later(
-            NOTICE_EVERY, self._notice, call_id, began
-        )
+        self._notices[call_id] = self._loop.call_later(NOTICE_EVERY, self._notice, call_id, began)
 
 
 def _socket_path(folder: Path, name: str) -> Path:

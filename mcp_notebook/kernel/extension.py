@@ -174,7 +174,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     if getattr(shell, "kernel", None) is None:
         raise UsageError(
             "mcp_notebook needs a Jupyter kernel; this is IPython in a terminal. "
-            "Open a notebook (JupyterLab, VS Code), or run one with `mcp-notebook serve FILE.ipynb`."
+            "Open a notebook (JupyterLab, VS Code), or use `mcp-notebook serve FILE.ipynb`."
         )
     try:
         Extension(shell, Settings.from_environment()).load()

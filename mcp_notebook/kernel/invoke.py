@@ -30,7 +30,7 @@ from mcp_notebook.kernel.capture import Capture, OutputRouter
 from mcp_notebook.kernel.interrupts import InterruptGate
 from mcp_notebook.kernel.pyplot import close_figures, figures_since, holds, open_figures
 from mcp_notebook.kernel.results import Converter
-from mcp_notebook.kernel.tools import Tool, ToolRegistry
+from mcp_notebook.kernel.tools import ToolRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -197,9 +197,7 @@ class Invoker:
         # A callback of the loop: an exception that left it could end the kernel.
         self._context.copy().run(self._run, call, self._await_on_loop)
 
-    def _run(
-        self, call: ActiveCall, wait: Callable[[_Run, Awaitable[Any]], Result | None]
-    ) -> None:
+    def _run(self, call: ActiveCall, wait: Callable[[_Run, Awaitable[Any]], Result | None]) -> None:
         gate = InterruptGate()
         with self._lock:
             if call.state is CallState.DONE:

@@ -135,7 +135,7 @@ class _Conversion:
         if is_instance(value, "numpy.generic"):
             return self._numpy_scalar(value)
         if isinstance(value, _AS_TEXT):
-            return clean(str(to_jsonable_python(value)))
+            return clean(str(to_jsonable_python(value, fallback=str)))
         if isinstance(value, (bytes, bytearray)):
             return bytes_text(bytes(value))
         return self._nested(value)

@@ -130,7 +130,7 @@ class McpMagics(Magics):
         ]
         if not names:
             raise DefinitionError(
-                "The cell defines no function: `%%mcp_tool` makes tools of the functions in its "
+                "The cell defines no function: `%%mcp_tool` makes tools of the functions in the "
                 "cell (names that start with `_` are helpers). Write `def my_tool(): ...`."
             )
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -161,13 +161,15 @@ class McpMagics(Magics):
 
     def _status(self, _rest: str) -> None:
         tools, calls = self._registry.tools, self._invoker.calls
-        lines = [f"{_count(len(tools), 'tool')}: {', '.join(tool.name for tool in tools) or 'none'}"]
+        lines = [
+            f"{_count(len(tools), 'tool')}: {', '.join(tool.name for tool in tools) or 'none'}"
+        ]
         lines += [f"call of {call.tool}: {self._invoker.describe(call)}" for call in calls]
         bridge = launcher.find(self._settings)
         lines.append(
             f"served over HTTP at {bridge.url}"
             if bridge
-            else "not served over HTTP (`%mcp serve` does); `mcp-notebook stdio` finds this notebook"
+            else "not served over HTTP (`%mcp serve` does that); `mcp-notebook stdio` finds it"
         )
         print("\n".join(lines))  # noqa: T201 - the magic's output
 
@@ -191,7 +193,8 @@ class McpMagics(Magics):
         for name in names:
             self._known(name)
         self._registry.remove(*names)
-        print(f"Removed {', '.join(names)}. {_count(len(self._registry.tools), 'tool')} left.")  # noqa: T201
+        left = _count(len(self._registry.tools), "tool")
+        print(f"Removed {', '.join(names)}. {left} left.")  # noqa: T201
 
     def _serve(self, _rest: str) -> None:
         bridge = launcher.start(self._settings)
@@ -206,7 +209,7 @@ class McpMagics(Magics):
         print(  # noqa: T201
             f"All open notebooks are served at {bridge.url}\n"
             f"The token is in {token}. To connect Claude Code, for example:\n\n"
-            f'  claude mcp add --transport http notebook {bridge.url} '
+            f"  claude mcp add --transport http notebook {bridge.url} "
             f'--header "Authorization: Bearer {bearer}"\n\n'
             "`%mcp stop` ends it."
         )
@@ -219,7 +222,9 @@ class McpMagics(Magics):
         if self._registry.get(name) is None:
             known = [tool.name for tool in self._registry.tools]
             close = difflib.get_close_matches(name, known, 1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"Tools: {', '.join(known) or 'none'}."
+            hint = (
+                f"Did you mean {close[0]!r}?" if close else f"Tools: {', '.join(known) or 'none'}."
+            )
             raise UsageError(f"This notebook has no tool {name!r}. {hint}")
 
 
@@ -235,15 +240,15 @@ def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:
 
 
 def _execute(shell: InteractiveShell, tree: ast.AST, filename: str, mode: str) -> None:
-    code = shell.compile(tree, filename, mode)  # type: ignore[operator]
+    code = shell.compile(tree, filename, mode)
     exec(code, shell.user_global_ns, shell.user_ns)  # noqa: S102 - the user's own cell
 
 
 def _existing(names: Sequence[str], namespace: dict[str, Any]) -> tuple[str, ...]:
     if not names:
         raise DefinitionError(
-            "Which functions? Write `%mcp_tool f g`, or put `%%mcp_tool` (two percent signs) on the "
-            "first line of a cell with functions."
+            "Which functions? Write `%mcp_tool f g`, or put `%%mcp_tool` (two percent signs) on "
+            "the first line of a cell with functions."
         )
     for name in names:
         if name not in namespace:

@@ -22,7 +22,7 @@ def figures_since(before: dict[int, Any]) -> list[Any]:
 
 
 def close_figures(figures: list[Any]) -> None:
-    """Close figures, as the notebook does at the end of a cell, so that no later cell shows them."""
+    """Close figures, as a notebook does at the end of a cell, so that no later cell shows them."""
     for figure in figures:
         sys.modules["matplotlib.pyplot"].close(figure)
 

@@ -7,7 +7,7 @@ is the subscriber's business (`kernel.extension` connects the two).
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mcp_notebook.errors import DefinitionError
@@ -151,33 +151,17 @@ class ToolRegistry:
         Returns:
             A sentence for each tool that went although its name still exists.
         """
-        tools = dict(self._tools)
+        tools: dict[str, Tool] = {}
         lost = []
-        for tool in self._tools.values():
-            if tool.variable is None:
-                continue
-            current = namespace.get(tool.variable)
-            if current is tool.function:
-                continue
+        for tool in self.tools:
             try:
-                # A decorated redefinition says all its options anew.
-                options = None if hasattr(current, MARK) else tool.options
-                if tool.variable not in namespace or not callable(current):
-                    raise DefinitionError(f"`{tool.variable}` is no function any more.")
-                renamed = make_tool(current, options, variable=tool.variable)
+                followed = _followed(tool, namespace)
             except DefinitionError as error:
-                del tools[tool.name]
-                if tool.variable in namespace:
-                    lost.append(f"The tool {tool.name!r} is gone: {error}")
+                lost.append(f"The tool {tool.name!r} is gone: {error}")
                 continue
-            if renamed.name == tool.name:
-                tools[tool.name] = renamed
-            else:
-                tools = {
-                    (renamed.name if old is tool else name): (renamed if old is tool else old)
-                    for name, old in tools.items()
-                }
-        if tools != self._tools:
+            if followed is not None:
+                tools[followed.name] = followed
+        if list(tools.values()) != list(self.tools):
             self._replace(tools)
         return tuple(lost)
 
@@ -186,6 +170,23 @@ class ToolRegistry:
         self._tools = tools
         if changed:
             self._on_change()
+
+
+def _followed(tool: Tool, namespace: dict[str, Any]) -> Tool | None:
+    """Return the tool as its name has it now: None if the name is gone."""
+    if tool.variable is None:
+        return tool
+    if tool.variable not in namespace:
+        return None
+    current = namespace[tool.variable]
+    if current is tool.function:
+        return tool
+    if not callable(current):
+        kind = type(current).__name__
+        raise DefinitionError(f"`{tool.variable}` is a {kind} now, no function.")
+    # A decorated redefinition says all its options anew.
+    options = None if hasattr(current, MARK) else tool.options
+    return make_tool(current, options, variable=tool.variable)
 
 
 def marked(values: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Callable[..., Any]]]:
@@ -212,8 +213,3 @@ def mark(function: _F, options: ToolOptions) -> _F:
             "Use `%mcp_tool` with its name instead."
         ) from None
     return function
-
-
-def with_variable(tool: Tool, variable: str) -> Tool:
-    """Return the tool following a name of the notebook's namespace."""
-    return replace(tool, variable=variable)

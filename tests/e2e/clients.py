@@ -105,7 +105,10 @@ class Changes:
         if era == "legacy":
             yield
             return
-        async with client.listen(tools_list_changed=True) as subscription, anyio.create_task_group() as tasks:
+        async with (
+            client.listen(tools_list_changed=True) as subscription,
+            anyio.create_task_group() as tasks,
+        ):
 
             async def follow() -> None:
                 async for _ in subscription:
@@ -122,5 +125,3 @@ class Changes:
         with anyio.fail_after(10):
             await self.seen.wait()
         self.seen = anyio.Event()
-
-

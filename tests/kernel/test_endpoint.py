@@ -30,7 +30,7 @@ class Echo:
             reply(Result([Text(f"{tool} {arguments}")]))
         return tool
 
-    def cancel(self, call, reason):
+    def cancel(self, _call, _reason):
         self.cancelled.set()
 
     def describe(self, call):
@@ -102,7 +102,8 @@ def test_over_tcp_the_token_decides(listening):
 
 
 @pytest.mark.parametrize(
-    "sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{}", b"\x00\x00\x00\x01["]
+    "sent",
+    [b"GET / HTTP/1.1\r\n\r\n", b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{}", b"\x00\x00\x00\x01["],
 )
 def test_a_stranger_is_disconnected_and_the_others_go_on(listening, sent):
     _, record, _ = listening

@@ -11,15 +11,19 @@ import pytest
 from live import Link, live_kernel, record_of, text_of
 
 LEFT_BEHIND = """
-import gc, json, os, threading, builtins, sys
+import json, os, threading
 ip = get_ipython()
+callbacks = [c for found in ip.events.callbacks.values() for c in found]
+links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+home = os.path.expanduser("~/.mcp-notebook")
+dispatchers = ip.strdispatchers.get("complete_command")
 print(json.dumps({
-    "threads": sorted(t.name for t in threading.enumerate() if "mcp" in t.name),
-    "magics": sorted(m for kind in ip.magics_manager.magics.values() for m in kind if "mcp" in m),
-    "events": sum("mcp_notebook" in str(getattr(c, "__module__", "")) for e in ip.events.callbacks.values() for c in e),
-    "sockets": sum("socket" in os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")),
-    "files": sorted(os.path.join(d, f) for d, _, fs in os.walk(os.path.expanduser("~/.mcp-notebook")) for f in fs),
-    "completers": sorted(ip.strdispatchers["complete_command"].strs.keys()) if "complete_command" in ip.strdispatchers else [],
+    "threads": [t.name for t in threading.enumerate() if "mcp" in t.name],
+    "magics": [m for kind in ip.magics_manager.magics.values() for m in kind if "mcp" in m],
+    "events": sum("mcp_notebook" in str(getattr(c, "__module__", "")) for c in callbacks),
+    "sockets": sum("socket" in os.readlink(link) for link in links if os.path.lexists(link)),
+    "files": sorted(f for _, _, files in os.walk(home) for f in files),
+    "completers": sorted(dispatchers.strs) if dispatchers else [],
 }))
 """
 
@@ -108,7 +112,8 @@ def test_the_record_names_the_notebook(home):
 def test_a_forked_child_lets_go_of_the_kernels_sockets(kernel):
     kernel.ok(
         "%%mcp_tool\nimport os\ndef fork() -> int:\n    'Fork.'\n    pid = os.fork()\n"
-        "    if pid == 0:\n        import time\n        time.sleep(60)\n        os._exit(0)\n    return pid"
+        "    if pid == 0:\n        import time\n        time.sleep(60)\n        os._exit(0)\n"
+        "    return pid"
     )
     with Link(record_of(kernel)) as link:
         child = int(text_of(link.call("fork")))
@@ -143,9 +148,8 @@ def test_the_kernel_never_loads_the_bridges_libraries(kernel):
     kernel.ok("%%mcp_tool\ndef one() -> int:\n    'One.'\n    return 1")
     with Link(record_of(kernel)) as link:
         link.call("one")
-    shown = kernel.ok(
-        "import sys; print([m for m in ('mcp', 'mcp_types', 'starlette', 'uvicorn', 'nbclient', 'nbformat') if m in sys.modules])"
-    )
+    foreign = ("mcp", "mcp_types", "starlette", "uvicorn", "nbclient", "nbformat")
+    shown = kernel.ok(f"import sys; print([m for m in {foreign} if m in sys.modules])")
     assert shown.stdout == "[]\n"
 
 

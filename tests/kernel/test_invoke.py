@@ -59,7 +59,8 @@ def fail(kind: str) -> None:
 
 def _deep(kind):
     raise {"value": ValueError("bad value"), "interrupt": KeyboardInterrupt(),
-           "exit": SystemExit(3), "base": BaseException("base"), "group": ExceptionGroup("many", [ValueError("a")])}[kind]
+           "exit": SystemExit(3), "base": BaseException("base"),
+           "group": ExceptionGroup("many", [ValueError("a")])}[kind]
 
 async def async_fail(kind: str) -> None:
     """Fail in many ways, later."""
@@ -118,7 +119,7 @@ def test_a_sync_tool_runs_on_the_main_thread(link):
 
 
 def test_a_coroutine_tool_runs_on_the_kernels_loop(link):
-    assert text_of(link.call("async_add", a=1, b=2)) .split() == ["before", "after", "3"]
+    assert text_of(link.call("async_add", a=1, b=2)).split() == ["before", "after", "3"]
 
 
 def test_a_rebound_variable_is_seen_by_the_next_call(kernel, link):
@@ -150,7 +151,10 @@ def test_a_cell_that_runs_after_a_call_prints_to_itself(kernel, link):
 def test_the_streams_are_as_they_were_after_a_call(kernel, link):
     kernel.ok("before = (sys.stdout.write.__qualname__, input, display)")
     link.call("talk")
-    assert kernel.ok("print((sys.stdout.write.__qualname__, input, display) == before)").stdout == "True\n"
+    assert (
+        kernel.ok("print((sys.stdout.write.__qualname__, input, display) == before)").stdout
+        == "True\n"
+    )
 
 
 @pytest.mark.parametrize("tool", ["fail", "async_fail"])
@@ -338,5 +342,7 @@ def test_a_figure_arrives_once_as_a_picture_and_in_no_cell(kernel, link, tool):
     pictures = [block for block in result.content if isinstance(block, Image)]
     assert len(pictures) == 1, json.dumps([str(block)[:200] for block in result.content])
     assert pictures[0].data.startswith(b"\x89PNG")
-    assert not [block for block in result.content if isinstance(block, Text) and "Figure(" in block.text]
+    assert not [
+        block for block in result.content if isinstance(block, Text) and "Figure(" in block.text
+    ]
     assert kernel.ok("print(plt.get_fignums())").text.strip() == "[]"

@@ -61,7 +61,9 @@ def test_a_syntax_error_points_at_the_cells_own_line(kernel):
 
 
 def test_options_name_one_tool(kernel):
-    kernel.ok('%%mcp_tool --name rain-fall --title "Rain fall" --description "How wet."\ndef f(): ...')
+    kernel.ok(
+        '%%mcp_tool --name rain-fall --title "Rain fall" --description "How wet."\ndef f(): ...'
+    )
     (tool,) = tools(kernel).values()
     assert (tool.name, tool.title, tool.description) == ("rain-fall", "Rain fall", "How wet.")
 
@@ -161,7 +163,8 @@ def test_mcp_list_and_status_show_the_tools(kernel):
 
 
 @pytest.mark.parametrize(
-    "arguments", ['city=Seattle year=2013', 'city="Seattle" year=2013', '{"city": "Seattle", "year": 2013}']
+    "arguments",
+    ["city=Seattle year=2013", 'city="Seattle" year=2013', '{"city": "Seattle", "year": 2013}'],
 )
 def test_mcp_call_shows_what_a_client_gets(kernel, arguments):
     kernel.ok(RAIN)
@@ -174,7 +177,10 @@ def test_mcp_call_shows_an_error_as_a_client_gets_it(kernel):
 
 
 def test_mcp_call_runs_coroutine_tools_too(kernel):
-    kernel.ok("%%mcp_tool\nimport asyncio\nasync def later() -> int:\n    'L.'\n    await asyncio.sleep(0)\n    return 7")
+    kernel.ok(
+        "%%mcp_tool\nimport asyncio\nasync def later() -> int:\n    'L.'\n"
+        "    await asyncio.sleep(0)\n    return 7"
+    )
     assert kernel.ok("%mcp call later").stdout.strip() == "7"
 
 
@@ -186,7 +192,8 @@ def test_mcp_remove_takes_the_tool_and_leaves_the_function(kernel):
 
 
 @pytest.mark.parametrize(
-    ("typed", "offered"), [("%mcp st", "status"), ("%mcp call ra", "rain"), ("%mcp remove ", "rain")]
+    ("typed", "offered"),
+    [("%mcp st", "status"), ("%mcp call ra", "rain"), ("%mcp remove ", "rain")],
 )
 def test_tab_completes_verbs_and_tools(kernel, typed, offered):
     kernel.ok(RAIN)
