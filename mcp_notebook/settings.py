@@ -81,7 +81,7 @@ class Settings:
     def from_environment(
         cls,
         env: Mapping[str, str] | None = None,
-        **given: Any,  # noqa: ANN401 - each field has its own type, checked below
+        **given: Any,
     ) -> Self:
         """Build the settings from what was given (None counts as not given), then the environment.
 
@@ -112,7 +112,7 @@ class Settings:
 
 def _checked(
     option: Field[Any],
-    kind: Any,  # noqa: ANN401 - a type or a union of types
+    kind: Any,
     value: object,
     source: str,
 ) -> object:

@@ -284,7 +284,7 @@ def encode(message: AnyMessage, attachments: Sequence[bytes] = ()) -> list[bytes
     return [len(body).to_bytes(_LENGTH, "big") + body, *attachments]
 
 
-def _to_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+def _to_json(value: Any) -> bytes:
     return to_json(value, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
 
 
@@ -297,7 +297,7 @@ def _to_json_cleaned(header: dict[str, Any]) -> bytes:
         ) from error
 
 
-def _clean(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _clean(value: Any) -> Any:
     """Return the value with its lone surrogates replaced; a pair becomes the character it means."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -340,7 +340,7 @@ def _parse(body: bytes) -> tuple[AnyMessage, list[int]]:
         raise FrameError(f"A frame's header is no message: {_reason(error)}.") from error
 
 
-def _from_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
+def _from_json(body: bytes) -> Any:
     try:
         return from_json(body)
     except ValueError as error:
