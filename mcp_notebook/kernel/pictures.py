@@ -19,7 +19,7 @@ MAX_SIDE = 1_568
 MAX_BYTES = 2**20
 """Bytes of one encoded picture; larger ones become JPEG if that is smaller."""
 _JPEG_QUALITY = 85
-_PNG_MODES = frozenset({"1", "L", "LA", "I", "I;16", "P", "RGB", "RGBA"})
+_PNG_MODES = frozenset({"1", "L", "LA", "I;16", "P", "RGB", "RGBA"})
 
 _BEGINNINGS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -86,7 +86,7 @@ def from_pil(image: Any) -> Picture:
         image = image.convert(_scalable(image.mode)).resize(smaller)
         note = f"The picture was scaled down from {size[0]}x{size[1]} to {smaller[0]}x{smaller[1]}."
     if image.mode not in _PNG_MODES:
-        image = image.convert("RGBA" if image.mode in {"PA", "La", "RGBa"} else "RGB")
+        image = image.convert(_scalable(image.mode))
     data = _encoded(image, format="PNG")
     if len(data) > MAX_BYTES and "A" not in image.mode:
         jpeg = _encoded(image.convert("RGB"), format="JPEG", quality=_JPEG_QUALITY)
