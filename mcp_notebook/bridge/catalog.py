@@ -1,0 +1,171 @@
+"""The joined tools of all kernels: what clients see, and what a name they call means.
+
+Runs in the bridge, on its event loop; pure, no I/O. `bridge.links` fills it, `bridge.server` reads
+it; who is told about a change is their business.
+
+Names, in the order of the rules:
+
+1. A tool that one kernel offers is served under its own name.
+2. A name that several kernels offer is served as ``<notebook>.<tool>`` for each of them; the bare
+   name is then an error that names them all.
+3. ``<notebook>.<tool>`` may always be called, also while the tool is served under its own name: a
+   client whose list is from before the other notebook went still reaches the right one.
+4. A kernel's notebook name is made of the characters that MCP clients take, and shortened. It stays
+   the same as long as the kernel is there, so that a name never comes to mean another kernel: of
+   two notebooks called ``sales`` the second is ``sales-2``, also after the first has gone.
+5. What would still be served twice gets ``-2``, ``-3``...
+"""
+
+import difflib
+import itertools
+import re
+from collections import Counter
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
+
+from mcp_notebook.errors import AmbiguousTool, UnknownTool
+from mcp_notebook.wire import ToolInfo
+
+MAX_NAME = 64
+"""Characters of a served name; several clients refuse longer ones."""
+MAX_NOTEBOOK = 24
+"""Characters of a notebook's part of a name, so that the tool's part has room."""
+_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """One tool as clients see it."""
+
+    name: str
+    """The name it is served under: 1 to 64 of ``A-Z a-z 0-9 _ . -``, unique."""
+    kernel_id: str
+    """The id of its kernel's record."""
+    tool: ToolInfo
+    """What the kernel says about it; ``tool.name`` is the kernel's own name."""
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    id: str
+    notebook: str
+    """As given."""
+    label: str
+    """As used in names."""
+    tools: tuple[ToolInfo, ...]
+
+
+@dataclass(frozen=True)
+class _View:
+    """All that follows from a set of kernels; made new at each change."""
+
+    entries: tuple[CatalogEntry, ...] = ()
+    by_name: dict[str, CatalogEntry] = field(default_factory=dict)
+    by_full_name: dict[str, CatalogEntry] = field(default_factory=dict)
+    ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Bare names that mean several tools, with the names to use in their place."""
+
+
+class Catalog:
+    """The tools of all kernels that are linked now; belongs to the bridge's event loop."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[str, _Kernel] = {}
+        self._view = _View()
+
+    def set_kernel(self, kernel_id: str, *, notebook: str, tools: Sequence[ToolInfo]) -> bool:
+        """Take a kernel in, or take its tools as they are now.
+
+        A kernel without tools keeps its place in the order and its notebook name.
+
+        Returns:
+            Whether what clients see has changed.
+        """
+        known = self._kernels.get(kernel_id)
+        if known is not None and known.notebook == notebook:
+            if known.tools == tuple(tools):
+                return False
+            label = known.label
+        else:
+            others = {kernel.label for kernel in self._kernels.values() if kernel.id != kernel_id}
+            label = _unique(_safe(notebook).strip("_") or "notebook", others, MAX_NOTEBOOK)
+        self._kernels[kernel_id] = _Kernel(kernel_id, notebook, label, tuple(tools))
+        return self._refresh()
+
+    def remove_kernel(self, kernel_id: str) -> bool:
+        """Forget a kernel and its tools; nothing happens if it is not known.
+
+        Returns:
+            Whether what clients see has changed.
+        """
+        return self._kernels.pop(kernel_id, None) is not None and self._refresh()
+
+    def entries(self) -> tuple[CatalogEntry, ...]:
+        """Return all tools: kernels in the order they came in, tools in the kernel's order."""
+        return self._view.entries
+
+    def find(self, name: str) -> CatalogEntry:
+        """Return the tool that a client calls by this name.
+
+        Raises:
+            AmbiguousTool: Several kernels offer a tool of this name.
+            UnknownTool: No kernel does.
+        """
+        view = self._view
+        entry = view.by_name.get(name) or view.by_full_name.get(name)
+        if entry is not None:
+            return entry
+        if name in view.ambiguous:
+            raise AmbiguousTool(name, view.ambiguous[name])
+        names = [entry.name for entry in view.entries]
+        close = difflib.get_close_matches(name, names)
+        raise UnknownTool(name, (*close, *(other for other in names if other not in close)))
+
+    def _refresh(self) -> bool:
+        before = [(entry.name, entry.tool) for entry in self._view.entries]
+        self._view = _join(tuple(self._kernels.values()))
+        return before != [(entry.name, entry.tool) for entry in self._view.entries]
+
+
+def _join(kernels: Sequence[_Kernel]) -> _View:
+    named = [
+        (kernel, name, tool)
+        for kernel in kernels
+        for name, tool in zip(_bare_names(kernel.tools), kernel.tools, strict=True)
+    ]
+    offers = Counter(name for _, name, _ in named)
+    taken = set(offers)  # a made-up name must not hide a tool's own, nor an ambiguous one
+    by_name: dict[str, CatalogEntry] = {}
+    by_full_name: dict[str, CatalogEntry] = {}
+    ambiguous: dict[str, tuple[str, ...]] = {}
+    for kernel, name, tool in named:
+        full_name = _unique(f"{kernel.label}.{name}", taken, MAX_NAME)
+        taken.add(full_name)
+        served = full_name if offers[name] > 1 else name
+        by_name[served] = by_full_name[full_name] = CatalogEntry(served, kernel.id, tool)
+        if offers[name] > 1:
+            ambiguous[name] = (*ambiguous.get(name, ()), full_name)
+    return _View(tuple(by_name.values()), by_name, by_full_name, ambiguous)
+
+
+def _bare_names(tools: Sequence[ToolInfo]) -> list[str]:
+    """Return the tools' names made valid, and unique within their kernel."""
+    names: dict[str, None] = {}
+    for tool in tools:
+        names[_unique(_safe(tool.name) or "tool", names, MAX_NAME)] = None
+    return list(names)
+
+
+def _safe(text: str) -> str:
+    return _NOT_ALLOWED.sub("_", text)
+
+
+def _unique(name: str, taken: Container[str], limit: int) -> str:
+    """Return the name, cut to the limit, with a number behind it if it is taken."""
+    candidate = name[:limit]
+    for number in itertools.count(2):
+        if candidate not in taken:
+            break
+        suffix = f"-{number}"
+        candidate = name[: limit - len(suffix)] + suffix
+    return candidate
