@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from IPython.core.interactiveshell import InteractiveShell
+
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.results import Displayed, Output, Printed
 
@@ -115,11 +117,11 @@ class OutputRouter:
     """Patches the process's outputs while calls are active; used on the main thread only.
 
     Args:
-        display_pub: IPython's display publisher (ipykernel's has per-thread hooks).
+        shell: The notebook's IPython.
     """
 
-    def __init__(self, display_pub: Any) -> None:
-        self._display_pub = display_pub
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
         self._depth = 0
         self._restore: list[Callable[[], None]] = []
 
@@ -137,18 +139,20 @@ class OutputRouter:
         self._depth += 1
         if self._depth == 1:
             self._restore = [
-                _route_writes(sys.stdout),
-                _route_writes(sys.stderr),
-                _route_input(builtins, "input"),
-                _route_input(getpass, "getpass"),
+                _route(sys.stdout, "write", _write),
+                _route(sys.stderr, "write", _write),
+                _route(builtins, "input", _refuse_input),
+                _route(getpass, "getpass", _refuse_input),
+                # IPython shows here what an object's failing display method raised.
+                _route(self._shell, "showtraceback", _show_nothing),
             ]
-            self._display_pub.register_hook(_take_display)
+            self._shell.display_pub.register_hook(_take_display)
 
     def release(self) -> None:
         """Stop routing when the last one stops; leaves everything as it was found."""
         self._depth -= 1
         if self._depth == 0:
-            self._display_pub.unregister_hook(_take_display)
+            self._shell.display_pub.unregister_hook(_take_display)
             while self._restore:
                 self._restore.pop()()
 
@@ -167,50 +171,52 @@ def _take_display(message: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _route_writes(stream: Any) -> Callable[[], None]:
-    """Send a stream's writes to the current call; return what undoes that."""
+def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], None]:
+    """Put `in_call` in a function's place for calls; return what undoes that.
+
+    Args:
+        owner: Whose attribute the function is.
+        name: The attribute.
+        in_call: Gets the call's capture and the function's arguments.
+    """
     try:
-        own = "write" in vars(stream)
-        write = stream.write
+        own = name in vars(owner)
+        function = getattr(owner, name)
     except (TypeError, AttributeError):
         return lambda: None  # the user put something in its place that cannot be patched
 
-    def routed(text: str, *args: Any, **kwargs: Any) -> Any:
+    def routed(*args: Any, **kwargs: Any) -> Any:
         capture = _current.get()
-        if capture is None or not isinstance(text, str):
-            return write(text, *args, **kwargs)
-        capture.write(text)
-        return len(text)
+        return function(*args, **kwargs) if capture is None else in_call(capture, *args, **kwargs)
 
     def restore() -> None:
-        # Somebody who patched after us (a cell that is running) keeps his patch: ours passes
-        # everything through once no call is active.
-        if vars(stream).get("write") is not routed:
+        # Who patched after us (a cell that is running, the user) keeps that: ours passes everything
+        # through once no call is active.
+        if vars(owner).get(name) is not routed:
             return
         if own:
-            stream.write = write
+            setattr(owner, name, function)
         else:
-            del stream.write
+            delattr(owner, name)
 
-    stream.write = routed
+    setattr(owner, name, routed)
     return restore
 
 
-def _route_input(module: Any, name: str) -> Callable[[], None]:
-    """Refuse input in calls: outside a cell it would wait on the process's real stdin."""
-    ask = getattr(module, name)
+def _write(capture: Capture, text: str, *_args: Any) -> int:
+    if not isinstance(text, str):
+        raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+    capture.write(text)
+    return len(text)
 
-    def routed(*args: Any, **kwargs: Any) -> Any:
-        if _current.get() is None:
-            return ask(*args, **kwargs)
-        raise ToolError(
-            f"The tool called {name}(), but nobody is there to answer: a tool is called by an "
-            "assistant, not in a cell. Make what it asks for a parameter of the tool."
-        )
 
-    def restore() -> None:
-        if getattr(module, name) is routed:
-            setattr(module, name, ask)
+def _refuse_input(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
+    # Outside a cell it would wait on the process's real stdin.
+    raise ToolError(
+        "The tool asked for input, but nobody is there to answer: a tool is called by an "
+        "assistant, not in a cell. Make what it asks for a parameter of the tool."
+    )
 
-    setattr(module, name, routed)
-    return restore
+
+def _show_nothing(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
+    """Keep out of the user's cells what `kernel.results` tells the client in its own way."""

@@ -18,13 +18,13 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from mcp_notebook.content import Image, Result, Text
+from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import Cancelled, UnknownTool
 from mcp_notebook.kernel.capture import Capture, OutputRouter
 from mcp_notebook.kernel.interrupts import InterruptGate
@@ -96,7 +96,7 @@ class Invoker:
         self._registry = registry
         self._converter = converter
         self._max_calls = max_calls
-        self._router = OutputRouter(shell.display_pub)
+        self._router = OutputRouter(shell)
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._calls: list[ActiveCall] = []
@@ -276,7 +276,8 @@ class Invoker:
                 data, metadata = self._shell.display_formatter.format(figure)
                 run.capture.show(data, metadata, None)
         try:
-            return _without_twins(self._converter.result(value, run.capture.outputs))
+            # The outputs are read at last: an object's own display method may print or show.
+            return self._converter.result(value, lambda: run.capture.outputs)
         finally:
             close_figures(figures)
 
@@ -314,16 +315,3 @@ class Invoker:
 
 def _error(text: str) -> Result:
     return Result([Text(text)], is_error=True)
-
-
-def _without_twins(result: Result) -> Result:
-    """Drop a picture that is there already: a figure both shown and returned."""
-    seen: set[bytes] = set()
-    content = []
-    for block in result.content:
-        if isinstance(block, Image):
-            if block.data in seen:
-                continue
-            seen.add(block.data)
-        content.append(block)
-    return replace(result, content=content)
