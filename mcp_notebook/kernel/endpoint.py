@@ -307,7 +307,8 @@ class _Conversation:
         if isinstance(message, Welcome):
             self.welcomed = True
         if not self._writer.is_closing():
-            self._writer.writelines(encode(message, attachments))
+            for buffer in encode(message, attachments):
+                self._writer.write(buffer)
 
     def close(self, last_words: Refused | Goodbye | None = None) -> None:
         """End the conversation; what was written still goes out."""
