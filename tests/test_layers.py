@@ -31,7 +31,7 @@ def _names(layer):
     return layer.replace(":", "|").split("|")
 
 
-@pytest.mark.parametrize(("package", "layers"), _layers())
+@pytest.mark.parametrize(("package", "layers"), list(_layers()))
 def test_every_module_has_a_layer(package, layers):
     folder = ROOT / package.replace(".", "/")
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}

@@ -1,5 +1,6 @@
 """What pip and a type checker see of the package."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -48,6 +49,7 @@ def test_each_dependency_that_our_code_imports_is_declared():
     provided |= {
         "mcp-notebook",
         "mcp-types",  # comes with mcp, at its version
+        "pil",  # used where it is installed; pictures go unscaled where it is not
         "pydantic-core",  # comes with pydantic, at its version
         "starlette",  # mcp's own HTTP application is made of it
         "traitlets",  # IPython's and ipykernel's objects are made of it
@@ -55,11 +57,17 @@ def test_each_dependency_that_our_code_imports_is_declared():
     imported = {
         _normal(name)
         for path in (ROOT / "mcp_notebook").rglob("*.py")
-        for name in re.findall(
-            r"^\s*(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
-        )
+        for name in _imports(ast.parse(path.read_text(encoding="utf-8")))
     }
     assert imported - provided - {_normal(name) for name in sys.stdlib_module_names} == set()
+
+
+def _imports(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.partition(".")[0]
 
 
 def _normal(name):
