@@ -92,4 +92,4 @@ def test_the_coroutine_tool_answers(weather):
 def test_a_tool_sees_a_variable_that_the_reader_changed(weather):
     kernel, _ = weather
     kernel.ok("threshold_mm = 50")
-    assert '"days": 2' in kernel.ok("%mcp call rainy_days").text.replace("'", '"')
+    assert '"days": 3' in kernel.ok("%mcp call rainy_days").stdout
