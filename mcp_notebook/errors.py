@@ -15,6 +15,7 @@
     │   ├── FrameError         bytes that are no frame of ours
     │   └── VersionMismatch    the two sides speak different versions of the link
     ├── NotebookError          a headless notebook cannot be served
+    ├── BridgeError            the background bridge cannot be started or stopped
     └── SettingsError          an option or environment variable has a wrong value
 
 Each message names the thing, the cause and the next step. Runs in every process; imports nothing.
@@ -111,6 +112,10 @@ class VersionMismatch(LinkError):
 
 class NotebookError(McpNotebookError):
     """A notebook cannot be run or served without a frontend."""
+
+
+class BridgeError(McpNotebookError):
+    """The user's background bridge cannot be started or stopped."""
 
 
 class SettingsError(McpNotebookError):

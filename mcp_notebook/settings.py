@@ -109,6 +109,23 @@ class Settings:
             values[option.name] = _checked(option, types[option.name], value, source)
         return cls(**values)
 
+    def environment(self) -> dict[str, str]:
+        """Return the variables that give a child process these settings; not its record's id.
+
+        With the token, if one is set: a process's environment is the user's own to read.
+        """
+        values = {
+            option.metadata["env"]: getattr(self, option.name)
+            for option in fields(self)
+            if option.name != "kernel_id"
+        }
+        return {
+            # A child may run in another folder, where a relative path would mean another file.
+            variable: str(value.absolute() if isinstance(value, Path) else value)
+            for variable, value in values.items()
+            if value is not None
+        }
+
 
 def _checked(
     option: Field[Any],
