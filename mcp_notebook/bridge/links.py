@@ -1,0 +1,344 @@
+"""The bridge's end of the links: one to each kernel, with its calls.
+
+Runs in the bridge, on its event loop. It speaks `wire`, keeps the `Catalog` up to date, and says
+when what clients see has changed. Which kernels there are comes from `discovery` (live notebooks)
+or from `bridge.headless`; what MCP makes of all this is `bridge.server`'s business.
+
+The end of a link's stream is how the death of a kernel is seen: every call of it is answered at
+once.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterable, Awaitable, Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import anyio.abc
+
+from mcp_notebook import wire
+from mcp_notebook._version import __version__
+from mcp_notebook.bridge.catalog import Catalog, CatalogEntry
+from mcp_notebook.content import Result
+from mcp_notebook.discovery import Record, is_alive
+from mcp_notebook.errors import FrameError, KernelGone, LinkError, VersionMismatch
+
+logger = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds that a kernel has to say welcome."""
+RETRY_AFTER = 2.0
+"""Seconds until a kernel that lives but did not answer is asked again."""
+
+
+class _Call:
+    """A call that has been sent and not yet been answered."""
+
+    def __init__(self) -> None:
+        self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self.progress: wire.Progress | None = None
+        """The newest progress that has not been passed on."""
+        self.progressed = asyncio.Event()
+
+
+class Link:
+    """The conversation with one kernel, from its welcome to its end.
+
+    Args:
+        record: Where the kernel listens.
+        on_tools: Takes the kernel's tools whenever they change.
+    """
+
+    def __init__(self, record: Record, on_tools: Callable[[list[wire.ToolInfo]], None]) -> None:
+        self.record = record
+        self._on_tools = on_tools
+        self._calls: dict[int, _Call] = {}
+        self._last_id = 0
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._goodbye: str | None = None
+        self.alive = False
+        """Whether calls can be made."""
+
+    async def connect(self) -> None:
+        """Connect and greet; the kernel's tools are known afterwards.
+
+        Raises:
+            LinkError: The kernel does not answer, or refuses.
+        """
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                self._reader, self._writer = await _open(self.record)
+                self._send(wire.Hello(version=__version__, token=self.record.token))
+                frame = await wire.read_message(self._reader)
+        except TimeoutError:
+            raise LinkError(
+                f"The kernel of {self.record.name!r} did not answer within {CONNECT_TIMEOUT:.0f} s."
+            ) from None
+        except OSError as error:
+            raise LinkError(f"The kernel of {self.record.name!r} cannot be reached: {error}.") from None
+        match frame:
+            case (wire.Welcome() as welcome, _):
+                if welcome.protocol != wire.PROTOCOL_VERSION:
+                    raise VersionMismatch(kernel=welcome.protocol, bridge=wire.PROTOCOL_VERSION)
+                self.alive = True
+                self._on_tools(welcome.tools)
+            case (wire.Refused() as refused, _):
+                raise LinkError(f"{self.record.name}: {refused.message}")
+            case None:
+                raise LinkError(f"The kernel of {self.record.name!r} hung up.")
+            case _:
+                raise LinkError(f"What listens for {self.record.name!r} is no kernel of ours.")
+
+    async def run(self) -> None:
+        """Take messages until the kernel is gone; then every call has its answer."""
+        assert self._reader is not None
+        try:
+            while (frame := await wire.read_message(self._reader)) is not None:
+                self._take(*frame)
+        except (FrameError, OSError) as error:
+            logger.warning("The link to %s is closed: %s", self.record.name, error)
+            self._goodbye = f"The link to the kernel failed: {error}"
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the conversation; calls that wait are told what happened."""
+        self.alive = False
+        if self._writer is not None:
+            self._writer.close()
+        for call in self._calls.values():
+            if not call.result.done():
+                call.result.set_exception(KernelGone(self._obituary()))
+        self._calls.clear()
+
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        on_progress: Callable[[wire.Progress], Awaitable[None]] | None,
+    ) -> Result:
+        """Run a tool in the kernel; cancelling this cancels the call there.
+
+        Raises:
+            KernelGone: The kernel died, or left, before it answered.
+        """
+        if not self.alive:
+            raise KernelGone(self._obituary())
+        self._last_id += 1
+        call_id, call = self._last_id, _Call()
+        self._calls[call_id] = call
+        try:
+            self._send(
+                wire.Call(
+                    id=call_id, tool=tool, arguments=arguments, progress=on_progress is not None
+                )
+            )
+            if on_progress is None:
+                return await call.result
+            return await self._follow(call, on_progress)
+        except asyncio.CancelledError:
+            if self.alive:
+                self._send(wire.Cancel(id=call_id, reason="The client cancelled the call."))
+            raise
+        finally:
+            self._calls.pop(call_id, None)
+
+    async def _follow(
+        self, call: _Call, on_progress: Callable[[wire.Progress], Awaitable[None]]
+    ) -> Result:
+        async def forward() -> None:
+            while True:
+                await call.progressed.wait()
+                call.progressed.clear()
+                if call.progress is not None:
+                    await on_progress(call.progress)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(forward)
+            with contextlib.suppress(KernelGone):
+                await asyncio.wait([call.result])
+            tasks.cancel_scope.cancel()
+        return call.result.result()
+
+    def _send(self, message: wire.AnyMessage) -> None:
+        assert self._writer is not None
+        for buffer in wire.encode(message):
+            self._writer.write(buffer)
+
+    def _take(self, message: wire.AnyMessage, attachments: list[bytes]) -> None:
+        match message:
+            case wire.Returned():
+                call = self._calls.get(message.id)
+                if call is not None and not call.result.done():
+                    call.result.set_result(wire.unpack(message, attachments))
+            case wire.Progress():
+                call = self._calls.get(message.id)
+                if call is not None:
+                    call.progress = message
+                    call.progressed.set()
+            case wire.Tools():
+                self._on_tools(message.tools)
+            case wire.Goodbye():
+                self._goodbye = message.reason
+            case _:
+                raise FrameError(f"A kernel does not send {message.type!r}.")
+
+    def _obituary(self) -> str:
+        name = self.record.name
+        if self._goodbye is not None:
+            return f"The call was lost: {self._goodbye} (notebook {name!r})"
+        if is_alive(self.record):
+            return f"The kernel of {name!r} closed the link, and the call was lost. Call it again."
+        return (
+            f"The kernel of {name!r} died, and the call was lost. Its tools are back when the user "
+            "has restarted the notebook's kernel and run its cells again."
+        )
+
+
+class Links:
+    """All links of one bridge; an async context manager that owns their tasks.
+
+    Args:
+        catalog: Gets the kernels' tools.
+        on_change: Called on the event loop whenever what clients see has changed.
+    """
+
+    def __init__(self, catalog: Catalog, *, on_change: Callable[[], None]) -> None:
+        self._catalog = catalog
+        self._on_change = on_change
+        self._links: dict[str, Link] = {}
+        self._kept: set[str] = set()
+        """Kernels that a task links, again and again if need be."""
+        self._connecting: set[str] = set()
+        """Those of them that are asked for the first time."""
+        self._settled = anyio.Event()
+        self._wanted: dict[str, Record] = {}
+        self._problems: dict[str, str] = {}
+        self._tasks: anyio.abc.TaskGroup
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """A sentence for each live kernel that could not be linked."""
+        return tuple(self._problems.values())
+
+    @property
+    def linked(self) -> int:
+        """How many kernels are linked now."""
+        return len(self._links)
+
+    async def settled(self) -> None:
+        """Wait until `follow` has asked each live kernel once; each answers or fails in time."""
+        await self._settled.wait()
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await anyio.create_task_group().__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        for link in tuple(self._links.values()):
+            link.close()
+        self._tasks.cancel_scope.cancel()
+        return await self._tasks.__aexit__(exc_type, exc, traceback)
+
+    async def follow(self, records: AsyncIterable[tuple[Record, ...]]) -> None:
+        """Link the kernels that these records name, now and as they come and go."""
+        async for current in records:
+            self._wanted = {record.id: record for record in current}
+            for gone in self._problems.keys() - self._wanted.keys():
+                del self._problems[gone]
+            for record in current:
+                if record.id not in self._links and record.id not in self._kept:
+                    self._kept.add(record.id)
+                    self._connecting.add(record.id)
+                    self._tasks.start_soon(self._keep, record)
+            self._settle()
+
+    async def connect(self, record: Record) -> None:
+        """Link one kernel; its tools are in the catalogue afterwards.
+
+        Raises:
+            LinkError: The kernel does not answer, or refuses.
+        """
+        link = Link(record, lambda tools: self._set(record, tools))
+        await link.connect()
+        self._links[record.id] = link
+        self._tasks.start_soon(self._run, link)
+
+    async def call(
+        self,
+        entry: CatalogEntry,
+        arguments: dict[str, Any],
+        *,
+        on_progress: Callable[[wire.Progress], Awaitable[None]] | None = None,
+    ) -> Result:
+        """Run a call in the kernel that offers the tool.
+
+        Raises:
+            KernelGone: The kernel died, or left, before it answered.
+        """
+        link = self._links.get(entry.kernel_id)
+        if link is None:
+            raise KernelGone(f"The kernel that offered {entry.name!r} is gone. List the tools again.")
+        return await link.call(entry.tool.name, arguments, on_progress)
+
+    async def _keep(self, record: Record) -> None:
+        """Connect to a live kernel, again and again while it lives and does not answer."""
+        try:
+            while record.id in self._wanted and is_alive(record):
+                try:
+                    await self.connect(record)
+                except VersionMismatch as error:
+                    self._problem(record, error)
+                    return
+                except LinkError as error:
+                    self._problem(record, error)
+                else:
+                    self._problems.pop(record.id, None)
+                    return
+                self._connecting.discard(record.id)
+                self._settle()
+                await anyio.sleep(RETRY_AFTER)
+        finally:
+            self._connecting.discard(record.id)
+            self._kept.discard(record.id)
+            self._settle()
+
+    def _settle(self) -> None:
+        if not self._connecting:
+            self._settled.set()
+
+    def _problem(self, record: Record, error: LinkError) -> None:
+        if self._problems.get(record.id) != str(error):
+            self._problems[record.id] = str(error)
+            logger.warning("%s", error)
+
+    async def _run(self, link: Link) -> None:
+        try:
+            await link.run()
+        finally:
+            del self._links[link.record.id]
+            if self._catalog.remove_kernel(link.record.id):
+                self._on_change()
+
+    def _set(self, record: Record, tools: list[wire.ToolInfo]) -> None:
+        if self._catalog.set_kernel(record.id, notebook=record.name, tools=tools):
+            self._on_change()
+
+
+async def _open(record: Record) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if record.socket is None:
+        return await asyncio.open_connection("127.0.0.1", record.port)
+    owner = Path(record.socket).stat().st_uid  # noqa: ASYNC240 - a local socket, instant
+    if owner != os.getuid():
+        raise PermissionError(f"{record.socket} belongs to another user")
+    return await asyncio.open_unix_connection(record.socket)

@@ -1,0 +1,319 @@
+"""The MCP server: lists tools from the catalogue, passes calls to the kernels' links.
+
+Runs in the bridge, on its event loop. The one door to the MCP SDK besides `bridge.transports`:
+nothing else knows MCP's types. It serves both eras of the protocol (the handshake up to 2025-11-25,
+and 2026-07-28) with one low-level ``Server``; which bytes carry it is the transports' business.
+
+What a client gets is always valid: whatever goes wrong with a call is a result with ``isError``,
+and a tool that MCP would not accept is left out of the list instead of breaking it.
+"""
+
+import logging
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import anyio
+import mcp_types as types
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import InitializationOptions, NotificationOptions, Server
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from mcp_notebook import wire
+from mcp_notebook._version import __version__
+from mcp_notebook.bridge.catalog import Catalog, CatalogEntry
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.errors import CallError, UnknownTool
+
+logger = logging.getLogger(__name__)
+
+CHANGE_DELAY = 0.05
+"""Seconds in which several changes of the catalogue become one notice to clients."""
+PROGRESS_INTERVAL = 0.1
+"""Seconds between two progress notices of one call; what comes faster is dropped."""
+MAX_CALLS = 1024
+"""Calls that one bridge carries at a time, over all clients and kernels."""
+
+ABOUT = (
+    "The tools of the user's live Jupyter notebooks: each runs in the notebook's kernel and sees "
+    "its variables as they are now. A call may wait while the user runs a cell. Tools come and go "
+    "with the notebooks; list them again when one is missing."
+)
+NO_TOOLS = (
+    "No notebook offers a tool at the moment. The user can open a Jupyter notebook and run "
+    "`%load_ext mcp_notebook`, then put `%%mcp_tool` on the first line of a cell with a function."
+)
+
+
+class Calls(Protocol):
+    """What the server needs of `bridge.links.Links`."""
+
+    async def call(
+        self,
+        entry: CatalogEntry,
+        arguments: dict[str, Any],
+        *,
+        on_progress: Callable[[wire.Progress], Awaitable[None]] | None = None,
+    ) -> Result:
+        """Run a call in its kernel."""
+
+
+class NotebookServer:
+    """The MCP server of one bridge.
+
+    Args:
+        catalog: The tools, kept up to date by the links.
+        calls: Runs the calls.
+        ready: Waits until the first tools can be expected, where they take a while to come.
+    """
+
+    def __init__(
+        self, catalog: Catalog, calls: Calls, *, ready: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self._catalog = catalog
+        self._calls = calls
+        self._ready = ready
+        self._running = 0
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self._sessions: set[ServerSession] = set()
+        self._changed = anyio.Event()
+        self._refused: set[str] = set()
+        self.mcp = _LegacyListChanged(
+            "mcp-notebook",
+            version=__version__,
+            title="Jupyter notebooks",
+            instructions=ABOUT,
+            cache_hints={"tools/list": CacheHint(ttl_ms=0, scope="private")},
+            get_tool_input_schema=self._input_schema,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_subscriptions_listen=self._listen,
+        )
+        # Spans nobody collects cost a tenth of a call.
+        self.mcp.middleware.clear()
+        self.mcp.add_notification_handler(
+            "notifications/initialized", types.NotificationParams, self._initialized
+        )
+        self.update_instructions()
+
+    def update_instructions(self) -> None:
+        """Say in the instructions what to do when there is no tool; clients read them at connect."""
+        self.mcp.instructions = ABOUT if self._catalog.entries() else f"{ABOUT} {NO_TOOLS}"
+
+    def tools_changed(self) -> None:
+        """Note that the catalogue changed; clients are told soon."""
+        self.update_instructions()
+        self._changed.set()
+
+    async def announce_changes(self) -> None:
+        """Tell clients about changes of the catalogue, once for a burst; runs for ever."""
+        while True:
+            await self._changed.wait()
+            await anyio.sleep(CHANGE_DELAY)
+            self._changed = anyio.Event()
+            await self._bus.publish(ToolsListChanged())
+            for session in tuple(self._sessions):
+                try:
+                    with anyio.move_on_after(1):
+                        await session.send_tool_list_changed()
+                except Exception:
+                    # A client that went without a goodbye; the SDK raises what its stream raised.
+                    logger.debug("a client could not be told of a change", exc_info=True)
+                    self._sessions.discard(session)
+
+    def close(self) -> None:
+        """End the clients' subscriptions gracefully."""
+        self._listen.close()
+
+    # -- handlers ----------------------------------------------------------------------------------
+
+    async def _initialized(self, ctx: ServerRequestContext[Any], _params: object) -> None:
+        if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+            session = ctx.session
+            self._sessions.add(session)
+            # The SDK tells the end of a connection nowhere else.
+            session._connection.exit_stack.callback(self._sessions.discard, session)  # noqa: SLF001
+
+    async def _list_tools(
+        self, _ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        if params is not None and params.cursor is not None:
+            raise MCPError(
+                types.INVALID_PARAMS, "Unknown cursor: the list of tools is one page. Ask without."
+            )
+        if self._ready is not None:
+            await self._ready()
+        tools = []
+        for entry in self._catalog.entries():
+            try:
+                tools.append(_tool(entry))
+            except ValidationError as error:
+                if entry.name not in self._refused:
+                    self._refused.add(entry.name)
+                    logger.warning("The tool %r is left out: %s", entry.name, error)
+        return types.ListToolsResult(tools=tools)
+
+    def _input_schema(self, name: str) -> dict[str, Any] | None:
+        try:
+            return self._catalog.find(name).tool.input_schema
+        except CallError:
+            return None
+
+    async def _call_tool(
+        self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        try:
+            entry = self._catalog.find(params.name)
+        except UnknownTool as error:
+            raise MCPError(types.INVALID_PARAMS, _clean(str(error))) from None
+        except CallError as error:
+            return _error(str(error))
+        if self._running >= MAX_CALLS:
+            return _error(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
+        self._running += 1
+        try:
+            result = await self._calls.call(
+                entry, params.arguments or {}, on_progress=_progress_to(ctx)
+            )
+            return _call_result(result, ctx.protocol_version)
+        except CallError as error:
+            return _error(str(error))
+        except Exception as error:
+            logger.exception("a call of %r failed in the bridge", entry.name)
+            return _error(
+                f"Internal error of mcp-notebook: {type(error).__name__}: {error}. "
+                "The tool may have run; its result is lost."
+            )
+        finally:
+            self._running -= 1
+
+
+class _LegacyListChanged(Server[Any]):
+    """The SDK's server, saying to clients of the handshake eras that the list of tools changes.
+
+    Its HTTP transport asks for the options without a way to say so.
+    """
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        return super().create_initialization_options(
+            notification_options or NotificationOptions(tools_changed=True),
+            experimental_capabilities,
+            extensions,
+        )
+
+
+# -- from our types to MCP's -----------------------------------------------------------------------
+
+
+def _tool(entry: CatalogEntry) -> types.Tool:
+    info = entry.tool
+    return types.Tool.model_validate(
+        {
+            "name": entry.name,
+            "title": info.title,
+            "description": info.description,
+            "inputSchema": info.input_schema,
+            "outputSchema": info.output_schema,
+            "annotations": info.annotations,
+            "icons": info.icons,
+            "_meta": info.meta,
+        }
+    )
+
+
+def _call_result(result: Result, protocol_version: str) -> types.CallToolResult:
+    structured = result.structured
+    if protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
+        structured = None  # these eras know objects only
+    return types.CallToolResult(
+        content=[_block(block) for block in result.content],
+        structured_content=structured,
+        is_error=result.is_error,
+        _meta=dict(result.meta) or None,
+    )
+
+
+def _block(block: ContentBlock) -> types.ContentBlock:
+    annotations = None
+    if block.audience or block.priority is not None or block.last_modified is not None:
+        annotations = types.Annotations(
+            audience=list(block.audience) or None,
+            priority=block.priority,
+            last_modified=block.last_modified,
+        )
+    match block:
+        case Text():
+            return types.TextContent(text=block.text, annotations=annotations)
+        case Image():
+            return types.ImageContent(
+                data=_base64(block.data), mime_type=block.mime_type, annotations=annotations
+            )
+        case Audio():
+            return types.AudioContent(
+                data=_base64(block.data), mime_type=block.mime_type, annotations=annotations
+            )
+        case Resource():
+            return types.EmbeddedResource(resource=_contents(block), annotations=annotations)
+        case ResourceLink():
+            return types.ResourceLink(
+                uri=block.uri,
+                name=block.name,
+                title=block.title,
+                description=block.description,
+                mime_type=block.mime_type,
+                size=block.size,
+                annotations=annotations,
+            )
+
+
+def _contents(block: Resource) -> types.TextResourceContents | types.BlobResourceContents:
+    if isinstance(block.data, str):
+        return types.TextResourceContents(
+            uri=block.uri, text=block.data, mime_type=block.mime_type
+        )
+    return types.BlobResourceContents(
+        uri=block.uri, blob=_base64(block.data), mime_type=block.mime_type
+    )
+
+
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
+
+
+def _error(text: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=_clean(text))], is_error=True)
+
+
+def _clean(text: str) -> str:
+    """Replace lone surrogates: one of them in an answer would end a stdio bridge."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _progress_to(
+    ctx: ServerRequestContext[Any],
+) -> Callable[[wire.Progress], Awaitable[None]] | None:
+    """Return what forwards progress to the client: increasing, and not too often."""
+    if ctx.meta is None or ctx.meta.get("progress_token", ctx.meta.get("progressToken")) is None:
+        return None
+    last_value, last_time = -1.0, -PROGRESS_INTERVAL
+
+    async def forward(progress: wire.Progress) -> None:
+        nonlocal last_value, last_time
+        now = anyio.current_time()
+        if progress.progress <= last_value or now - last_time < PROGRESS_INTERVAL:
+            return
+        last_value, last_time = progress.progress, now
+        await ctx.session.report_progress(progress.progress, progress.total, progress.message)
+
+    return forward
