@@ -29,7 +29,7 @@ from jupyter_client.session import Session
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
-from nbformat.reader import parse_json
+from nbformat.reader import NotJSONError, parse_json
 from nbformat.reader import reads as read_any_version
 
 from mcp_notebook.bridge.catalog import Catalog
@@ -125,7 +125,8 @@ def _read(path: Path) -> NotebookNode:
         raise NotebookError(f"{path} cannot be read: {error.strerror}.") from None
     # nbformat meets a document of another shape with whatever it stumbles over.
     except Exception as error:  # noqa: BLE001
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        said = str(error).partition("\n")[0] or type(error).__name__
+        reason = "it is no JSON" if isinstance(error, NotJSONError) else said
         raise NotebookError(
             f"{path} is no Jupyter notebook ({reason}). Save it from Jupyter as .ipynb."
         ) from None

@@ -1,0 +1,220 @@
+"""The ``mcp-notebook`` command: argv -> Settings -> one call, and errors -> one message.
+
+Runs in the bridge's process, which it starts. No logic: what a command does is `bridge.app`'s and
+`bridge.shell`'s business, and they are imported by the command that needs them, so that ``--help``
+and shell completion are quick.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from mcp_notebook._version import __version__
+from mcp_notebook.errors import McpNotebookError
+from mcp_notebook.settings import DEFAULT_PORT, Settings
+
+T = TypeVar("T")
+
+app = typer.Typer(
+    name="mcp-notebook",
+    help="Serve the tools of Jupyter notebooks to AI assistants over MCP.",
+    epilog="In a notebook: `%load_ext mcp_notebook`, then `%%mcp_tool` above a cell with "
+    "functions. `mcp-notebook COMMAND --help` shows an example of each command.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is no JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise typer.BadParameter(f"{text!r} is no JSON object. Write '{{\"name\": value}}'.")
+    return value
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{text!r} is no argument. Write `--arg name=value`.")
+    return name, value
+
+
+Notebooks = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="NOTEBOOK",
+        help="Notebooks to run and serve; without any, all live notebooks are served.",
+        show_default=False,
+    ),
+]
+Notebook = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="This notebook: live if it is open, run for this command if not."
+    ),
+]
+AllowErrors = Annotated[
+    bool, typer.Option("--allow-errors", help="Serve a notebook although one of its cells failed.")
+]
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it
+    if wanted:
+        typer.echo(f"mcp-notebook {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(
+    epilog='Example, in a client\'s configuration: {"command": "mcp-notebook", "args": ["stdio"]}'
+)
+def stdio(notebooks: Notebooks = None, allow_errors: AllowErrors = False) -> None:  # noqa: FBT002
+    """Serve tools over stdin and stdout, for a client that starts this command."""
+    settings = Settings.from_environment(allow_errors=allow_errors or None)
+    from mcp_notebook.bridge.app import run_stdio  # noqa: PLC0415
+
+    _run(run_stdio, settings, notebooks or [])
+
+
+@app.command(epilog="Example: mcp-notebook serve notebooks/weather.ipynb")
+def serve(  # noqa: PLR0913 - one for each option
+    notebooks: Notebooks = None,
+    *,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Where to listen (default: 127.0.0.1)."),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="NUMBER",
+            help=f"Port (default: {DEFAULT_PORT}, or the next free one).",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File of the bearer token, made if it is not there (default: "
+            "~/.mcp-notebook/token). MCP_NOTEBOOK_TOKEN sets the token itself.",
+        ),
+    ] = None,
+    allow_errors: AllowErrors = False,
+    background: Annotated[bool, typer.Option("--background", hidden=True)] = False,
+) -> None:
+    """Serve tools over HTTP."""
+    if background and notebooks:
+        raise typer.BadParameter("The background bridge serves live notebooks: name none.")
+    settings = Settings.from_environment(
+        host=host, port=port, token_file=token_file, allow_errors=allow_errors or None
+    )
+    from mcp_notebook.bridge.app import run_http  # noqa: PLC0415
+
+    _run(run_http, settings, notebooks or [], background=background)
+
+
+@app.command("list", epilog="Example: mcp-notebook list --notebook notebooks/weather.ipynb")
+def list_(notebook: Notebook = None) -> None:
+    """List tools: those of all live notebooks, or of one notebook."""
+    settings = Settings.from_environment()
+    from mcp_notebook.bridge.shell import list_tools  # noqa: PLC0415
+
+    _run(list_tools, settings, notebook)
+
+
+@app.command(
+    epilog="Example: mcp-notebook call monthly_rain --arg year=2015 "
+    "--notebook notebooks/weather.ipynb"
+)
+def call(
+    tool: Annotated[str, typer.Argument(help="The tool's name, as `mcp-notebook list` shows it.")],
+    *,
+    arg: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An argument; once for each.")
+    ] = None,
+    json_: Annotated[
+        str | None, typer.Option("--json", metavar="OBJECT", help="All arguments.")
+    ] = None,
+    notebook: Notebook = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for pictures and files.")
+    ] = None,
+) -> None:
+    """Call a tool and print its answer."""
+    if arg and json_ is not None:
+        raise typer.BadParameter("Give the arguments with --arg or with --json, not with both.")
+    settings = Settings.from_environment()
+    from mcp_notebook.bridge.shell import ToolCall, call_tool  # noqa: PLC0415
+
+    request = ToolCall(
+        tool=tool,
+        arguments={} if json_ is None else _json_object(json_),
+        texts=[_pair(text) for text in arg or ()],
+        notebook=notebook,
+        save=save,
+    )
+    if not _run(call_tool, settings, request):
+        raise typer.Exit(1)
+
+
+def _run(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
+    """Run a coroutine function to its end, on the fastest loop there is."""
+    from functools import partial  # noqa: PLC0415
+
+    import anyio  # noqa: PLC0415
+
+    # Without a handler SIGTERM would end us at once, and leave a headless kernel behind.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    uvloop = find_spec("uvloop") is not None
+    return anyio.run(partial(function, *args, **keywords), backend_options={"use_uvloop": uvloop})
+
+
+def main() -> None:
+    """Run the command and exit: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    errors: list[str] = []
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # a reader that has gone is noticed here, not at exit
+    # Task groups wrap what is raised in them, one group in another.
+    except* McpNotebookError as group:
+        errors = [str(error) for error in _leaves(group)]
+    except* BrokenPipeError:
+        # The interpreter flushes stdout again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        errors = [""]
+    if errors:
+        print("\n".join(filter(None, dict.fromkeys(errors))), file=sys.stderr)  # noqa: T201
+        sys.exit(1)
+
+
+def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
+    return [
+        leaf
+        for error in group.exceptions
+        for leaf in (_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    ]
