@@ -39,13 +39,13 @@ from mcp_notebook.settings import Settings
 logger = logging.getLogger(__name__)
 
 FIRST_LIST_LIMIT = 30.0
-"""Seconds that a stdio client's first list of tools may wait for the cells of a headless notebook.
-Otherwise `tools/list` never waits; here it would show nothing, for good to clients that ignore
-`list_changed`."""
+"""Seconds that a client's first list of tools may wait: for the links to live notebooks, which takes
+milliseconds, or for the cells of a headless one. Otherwise `tools/list` never waits; here it would
+show nothing, and for good to clients that ignore `list_changed`."""
 _IDLE_LOOK = 5.0
 """Seconds between two looks at whether a background bridge still has a notebook to serve."""
-_SETTLE_LIMIT = 5.0
-"""Seconds to wait for live notebooks before the tools are told on stderr."""
+_SETTLE_LIMIT = 3.0
+"""Seconds that live notebooks have to answer before the tools are told without them."""
 
 
 async def run_stdio(settings: Settings, notebooks: Sequence[Path] = ()) -> None:
@@ -101,8 +101,7 @@ async def run_http(
                 await tasks.start(bridge.keep_notebooks, notebooks)
             else:
                 tasks.start_soon(bridge.follow_users)
-                with anyio.move_on_after(_SETTLE_LIMIT):
-                    await bridge.links.settled()
+                await bridge.first_tools()
             if background:
                 tasks.start_soon(bridge.stop_when_idle)
             with _published(settings, url_of(listener)) if background else nullcontext():
@@ -128,7 +127,7 @@ class _Bridge:
         self._interrupted = False
         self._catalog = Catalog()
         self.links = Links(self._catalog, on_change=self._changed)
-        self.server = NotebookServer(self._catalog, self.links, ready=self._first_tools)
+        self.server = NotebookServer(self._catalog, self.links, ready=self.first_tools)
         self.stop = anyio.Event()
         """Set when the bridge shall end."""
 
@@ -144,13 +143,16 @@ class _Bridge:
 
     async def follow_users(self) -> None:
         """Serve the user's live notebooks as they come and go; headless ones have their bridge."""
-        self._ready.set()
 
         async def of_users() -> AsyncIterator[tuple[Record, ...]]:
             async for records in watch_records(self._settings.records_folder):
                 yield tuple(record for record in records if record.owner == "user")
 
-        await self.links.follow(of_users())
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.links.follow, of_users())
+            with anyio.move_on_after(_SETTLE_LIMIT):
+                await self.links.settled()
+            self._ready.set()
 
     async def keep_notebooks(
         self,
@@ -208,7 +210,8 @@ class _Bridge:
     def _changed(self) -> None:
         self.server.tools_changed()
 
-    async def _first_tools(self) -> None:
+    async def first_tools(self) -> None:
+        """Wait, within bounds, until the first tools can be expected."""
         with anyio.move_on_after(FIRST_LIST_LIMIT):
             await self._ready.wait()
 
