@@ -17,7 +17,7 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 
 COMMAND = [sys.executable, "-m", "mcp_notebook"]
 TOKEN = "token-of-the-tests-0123456789abcdef"
-ERAS = ("legacy", "2026-07-28")
+ERAS = ("legacy", "auto")  # "auto" finds 2026-07-28
 TRANSPORTS = ("stdio", "http")
 
 

