@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from time import monotonic
 from typing import Literal
 
 import psutil
@@ -22,8 +23,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 logger = logging.getLogger(__name__)
 
 _SUFFIX = ".json"
-_RESCAN_MS = 2_000
-"""Milliseconds between looks at the folder without a file event: network disks send none."""
+_RESCAN = 2.0
+"""Seconds between looks at the folder where the system sends no file events (network disks)."""
+_WAIT_MS = 300
+"""Milliseconds that the watching thread waits at a time: a cancel takes as long, since it cannot
+stop the thread."""
 _START_TOLERANCE = 60.0
 """Seconds by which two readings of a process's start may differ: they are computed from the wall
 clock, which steps (time servers, virtual machines that wake). Too strict would prune a live
@@ -191,6 +195,7 @@ async def _changes(folder: Path) -> AsyncIterator[object]:
     """Yield after each change and every few seconds."""
     from watchfiles import awatch  # noqa: PLC0415 - the kernel reads no records and pays nothing
 
+    rescan_at = monotonic() + _RESCAN
     for polling in (None, True):
         try:
             async for change in awatch(
@@ -198,12 +203,14 @@ async def _changes(folder: Path) -> AsyncIterator[object]:
                 watch_filter=lambda _, path: path.endswith(_SUFFIX),
                 debounce=50,
                 step=10,
-                rust_timeout=_RESCAN_MS,
+                rust_timeout=_WAIT_MS,
                 yield_on_timeout=True,
                 force_polling=polling,
                 recursive=False,
             ):
-                yield change
+                if change or monotonic() > rescan_at:
+                    yield change
+                    rescan_at = monotonic() + _RESCAN
         except (OSError, RuntimeError) as error:  # shared machines run out of inotify watches
             if polling:
                 raise
