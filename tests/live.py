@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -188,7 +189,8 @@ class Link:
             reader.feed_eof()
             return await wire.read_message(reader)
 
-        message, attachments = asyncio.run(decode())
+        with ThreadPoolExecutor(1) as thread:  # the test may have a loop of its own running
+            message, attachments = thread.submit(asyncio.run, decode()).result()
         if isinstance(message, wire.Returned):
             return wire.unpack(message, attachments)
         return message
