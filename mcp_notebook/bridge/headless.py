@@ -224,9 +224,8 @@ async def _start(
     # A session of its own: clients that share one take each other's replies.
     session = Session(key=manager.session.key, signature_scheme=manager.session.signature_scheme)
     client: AsyncKernelClient = manager.client(session=session)
-    client.allow_stdin = False
     kernel = _Kernel(manager, client, log)
-    client.start_channels()
+    client.start_channels(stdin=False)  # so that input() fails, where it would wait for ever
     try:
         await client.wait_for_ready(timeout=settings.start_timeout)
     except RuntimeError:
@@ -326,11 +325,12 @@ async def _run_cell(
 async def _execute(runner: NotebookClient, cell: NotebookNode, index: int) -> None:
     try:
         await runner.async_execute_cell(cell, index)
-    except DeadKernelError:
-        # nbclient takes the cancelling of our task for the kernel's death.
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise asyncio.CancelledError from None
+    except DeadKernelError as error:
+        # nbclient takes the cancelling of our task for the kernel's death. It is the original that
+        # is raised again: its message tells anyio's scopes whose it is.
+        task, cause = asyncio.current_task(), error.__context__
+        if task is not None and task.cancelling() and isinstance(cause, asyncio.CancelledError):
+            raise cause from None
         raise
 
 
