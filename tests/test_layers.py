@@ -1,16 +1,16 @@
-"""Who may import whom: the contracts in pyproject.toml, as a test."""
+"""Who may import whom, and where things are: the contracts and the contributors' map."""
 
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "importlinter"
 ]["contracts"]
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def test_every_import_goes_in_the_direction_that_the_contracts_allow(tmp_path):
@@ -19,21 +19,33 @@ def test_every_import_goes_in_the_direction_that_the_contracts_allow(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _layers():
-    for contract in CONTRACTS:
-        if contract["type"] == "layers":
-            (container,) = contract["containers"]
-            names = {name.strip(" ()") for layer in contract["layers"] for name in _names(layer)}
-            yield pytest.param(container, names, id=container)
+def test_a_module_without_a_layer_fails():
+    layered = [contract for contract in CONTRACTS if contract["type"] == "layers"]
+    assert all(contract["exhaustive"] for contract in layered)
+    containers = {name for contract in layered for name in contract["containers"]}
+    assert containers == {"mcp_notebook", "mcp_notebook.kernel", "mcp_notebook.bridge"}
 
 
-def _names(layer):
-    return layer.replace(":", "|").split("|")
+def test_the_contributors_map_shows_the_modules_that_exist():
+    package = ROOT / "mcp_notebook"
+    modules = {str(path.relative_to(ROOT)) for path in package.rglob("*.py")}
+    inner_packages = {f"mcp_notebook/{name}/__init__.py" for name in ("kernel", "bridge")}
+    assert _mapped() == modules - inner_packages
 
 
-@pytest.mark.parametrize(("package", "layers"), list(_layers()))
-def test_every_module_has_a_layer(package, layers):
-    folder = ROOT / package.replace(".", "/")
-    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
-    modules |= {path.parent.name for path in folder.glob("*/__init__.py")}
-    assert modules - layers == set(), "name them in the contract in pyproject.toml"
+def test_the_contributors_map_shows_the_folders_that_exist():
+    folders = re.findall(r"^(\w+)/ ", CONTRIBUTING, re.MULTILINE)
+    assert folders == ["tests", "notebooks", "docs", "binder"]
+    assert all((ROOT / folder).is_dir() for folder in folders)
+
+
+def _mapped():
+    """Return the modules in the map, as paths."""
+    folder = ""
+    found = set()
+    for line in CONTRIBUTING.splitlines():
+        if match := re.match(r"(?:  )?(\w+)/(?:\s|$)", line):
+            folder = match[1] if match[1] == "mcp_notebook" else f"mcp_notebook/{match[1]}"
+        elif match := re.match(r"\s+(\w+\.py)\s", line):
+            found.add(f"{folder}/{match[1]}")
+    return found
