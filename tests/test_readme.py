@@ -178,6 +178,8 @@ def test_every_verb_and_option_of_the_command_is_in_the_readme():
         if f"mcp-notebook {name}" not in text:
             missing.append(name)
         for parameter in verb.params:
+            if getattr(parameter, "hidden", False):
+                continue
             options = [option for option in parameter.opts if option.startswith("--")]
             missing += [option for option in options if option not in text]
     assert missing == []
