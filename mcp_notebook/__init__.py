@@ -13,8 +13,8 @@ from mcp_notebook._version import __version__
 if TYPE_CHECKING:
     from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
     from mcp_notebook.errors import ToolError
-    from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
     from mcp_notebook.kernel.decorator import mcp_tool
+    from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
 
 __all__ = [
     "Audio",

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.abc
@@ -39,9 +40,9 @@ from mcp_notebook.settings import Settings
 logger = logging.getLogger(__name__)
 
 FIRST_LIST_LIMIT = 30.0
-"""Seconds that a client's first list of tools may wait: for the links to live notebooks, which takes
-milliseconds, or for the cells of a headless one. Otherwise `tools/list` never waits; here it would
-show nothing, and for good to clients that ignore `list_changed`."""
+"""Seconds that a client's first list of tools may wait: for the links to live notebooks, which
+takes milliseconds, or for the cells of a headless one. Otherwise `tools/list` never waits; here it
+would show nothing, and for good to clients that ignore `list_changed`."""
 _IDLE_LOOK = 5.0
 """Seconds between two looks at whether a background bridge still has a notebook to serve."""
 _SETTLE_LIMIT = 3.0
@@ -193,9 +194,7 @@ class _Bridge:
         )
         tools = ", ".join(entry.name for entry in self._catalog.entries())
         print(  # noqa: T201 - for the person who started it
-            f"Serving at {url}\n"
-            f"Token:     {token}\n"
-            f"Tools:     {tools or 'none yet. ' + NO_TOOLS}",
+            f"Serving at {url}\nToken:     {token}\nTools:     {tools or 'none yet. ' + NO_TOOLS}",
             *(f"Problem:   {problem}" for problem in self.links.problems),
             sep="\n",
             file=sys.stderr,
@@ -232,11 +231,12 @@ def _plain_errors() -> Iterator[None]:
         yield
     except BaseExceptionGroup as group:
         ours, _ = group.split(McpNotebookError)
-        while isinstance(ours, BaseExceptionGroup):
-            ours = ours.exceptions[0]
         if ours is None:
             raise
-        raise ours from None
+        error: BaseException = ours
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None
 
 
 @contextmanager
@@ -245,7 +245,7 @@ def _published(settings: Settings, url: str) -> Iterator[None]:
     started = process_started(os.getpid())
     assert started is not None
     record = BridgeRecord(pid=os.getpid(), started=started, version=__version__, url=url)
-    write_private(_port_file(settings), url.rsplit(":", 1)[1].split("/")[0])
+    write_private(_port_file(settings), str(urlsplit(url).port))
     write_private(settings.bridge_file, record.model_dump_json(indent=1))
     try:
         yield

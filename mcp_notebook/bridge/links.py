@@ -80,7 +80,9 @@ class Link:
                 f"The kernel of {self.record.name!r} did not answer within {CONNECT_TIMEOUT:.0f} s."
             ) from None
         except OSError as error:
-            raise LinkError(f"The kernel of {self.record.name!r} cannot be reached: {error}.") from None
+            raise LinkError(
+                f"The kernel of {self.record.name!r} cannot be reached: {error}."
+            ) from None
         match frame:
             case (wire.Welcome() as welcome, _):
                 if welcome.protocol != wire.PROTOCOL_VERSION:
@@ -288,7 +290,9 @@ class Links:
         """
         link = self._links.get(entry.kernel_id)
         if link is None:
-            raise KernelGone(f"The kernel that offered {entry.name!r} is gone. List the tools again.")
+            raise KernelGone(
+                f"The kernel that offered {entry.name!r} is gone. List the tools again."
+            )
         return await link.call(entry.tool.name, arguments, on_progress)
 
     async def _keep(self, record: Record) -> None:

@@ -77,7 +77,7 @@ def _checked(token: str, source: str) -> str:
     if len(token) < MIN_TOKEN or not token.isascii() or any(c.isspace() for c in token):
         raise SettingsError(
             f"The token in {source} cannot be used: it needs at least {MIN_TOKEN} ASCII characters "
-            "without spaces. `python -c 'import secrets; print(secrets.token_urlsafe(32))'` makes one."
+            "without spaces. Remove it, and one is made."
         )
     return token
 

@@ -17,7 +17,8 @@ import anyio
 import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel.server import InitializationOptions, NotificationOptions, Server
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
@@ -103,7 +104,7 @@ class NotebookServer:
         self.update_instructions()
 
     def update_instructions(self) -> None:
-        """Say in the instructions what to do when there is no tool; clients read them at connect."""
+        """Say in the instructions what to do while there is no tool; clients read them first."""
         self.mcp.instructions = ABOUT if self._catalog.entries() else f"{ABOUT} {NO_TOOLS}"
 
     def tools_changed(self) -> None:
@@ -279,9 +280,7 @@ def _block(block: ContentBlock) -> types.ContentBlock:
 
 def _contents(block: Resource) -> types.TextResourceContents | types.BlobResourceContents:
     if isinstance(block.data, str):
-        return types.TextResourceContents(
-            uri=block.uri, text=block.data, mime_type=block.mime_type
-        )
+        return types.TextResourceContents(uri=block.uri, text=block.data, mime_type=block.mime_type)
     return types.BlobResourceContents(
         uri=block.uri, blob=_base64(block.data), mime_type=block.mime_type
     )

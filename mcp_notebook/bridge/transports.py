@@ -153,8 +153,8 @@ def listen(settings: Settings, preferred: int | None = None) -> socket.socket:
     assert error is not None
     if error.errno == errno.EADDRINUSE:
         raise SettingsError(
-            f"Port {ports[0]} on {settings.host} is in use. Leave --port out to take a free one, or "
-            "end what uses it (another `mcp-notebook serve`?)."
+            f"Port {ports[0]} on {settings.host} is in use. Leave --port out to take a free one, "
+            "or end what uses it (another `mcp-notebook serve`?)."
         )
     raise SettingsError(
         f"{settings.host}:{ports[0]} cannot be listened on: {error.strerror or error}. "
@@ -169,7 +169,7 @@ def url_of(listener: socket.socket) -> str:
     return f"http://{f'[{local}]' if ':' in local else local}:{port}{PATH}"
 
 
-async def serve_http(
+async def serve_http(  # noqa: PLR0913 - six, and each another thing
     server: Server,
     listener: socket.socket,
     *,

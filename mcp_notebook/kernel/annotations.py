@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typing_extensions
 
 
-def portable(annotation: Any) -> Any:
+def portable(annotation: Any) -> Any:  # noqa: PLR0911 - one for each form of annotation
     """Return the annotation with each ``typing.TypedDict`` in the form that pydantic needs.
 
     Before Python 3.12 that is ``typing_extensions.TypedDict``, but authors import the one from
@@ -48,6 +48,7 @@ def _portable_typed_dict(annotation: Any) -> Any:
         else typing_extensions.NotRequired[portable(hint)]
         for name, hint in hints.items()
     }
-    made: Any = typing_extensions.TypedDict(annotation.__name__, fields)  # type: ignore[operator]
+    make: Any = typing_extensions.TypedDict  # a call that type checkers know with literals only
+    made = make(annotation.__name__, fields)
     made.__doc__ = annotation.__doc__
     return made

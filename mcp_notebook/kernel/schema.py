@@ -13,7 +13,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Optional, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic import create_model as pydantic_model
@@ -208,23 +208,19 @@ def _field(
     parameter: inspect.Parameter, annotation: Any, documented: str | None, function: str
 ) -> tuple[Any, Any]:
     """Return the pydantic field of a parameter; its name is an alias, so any name will do."""
-    described = {"description": documented} if documented else {}
-    texts: list[str] = []
+    base, extras = annotation, []
     if get_origin(annotation) is Annotated:
         base, *extras = get_args(annotation)
-        texts = [extra for extra in extras if isinstance(extra, str)]
-        if texts:
-            described = {"description": texts[0]}
-        if any(isinstance(extra, FieldInfo) and extra.description for extra in extras):
-            described = {}
-    else:
-        base, extras = annotation, []
+    texts = [extra for extra in extras if isinstance(extra, str)]
+    described = any(isinstance(extra, FieldInfo) and extra.description for extra in extras)
+    field = Field(alias=parameter.name)
+    if not described and (texts or documented):
+        field = Field(alias=parameter.name, description=texts[0] if texts else documented)
     default = parameter.default
     if default is None and not _takes_none(base):
-        base = base | None if isinstance(base, type) else Any
+        base = Optional[base]  # what the author means, and type checkers used to take  # noqa: UP045
     kept = [extra for extra in extras if not isinstance(extra, str)]
-    checks = _checks(base)
-    full: Any = Annotated[(base, *kept, *checks, Field(alias=parameter.name, **described))]
+    full: Any = Annotated[(base, *kept, *_checks(base), field)]
     if default is _MISSING:
         return full, ...
     _check_default(default, full, parameter.name, function)
@@ -280,15 +276,17 @@ def _no_schema(function: str, fields: dict[str, Any], error: Exception) -> Defin
             pydantic_model("Probe", value=(annotation, ...)).model_json_schema()
         except (PydanticUserError, TypeError, ValueError):
             extras = get_args(annotation)
-            alias = next(extra.alias for extra in extras if isinstance(extra, FieldInfo))
+            alias = next(
+                extra.alias for extra in extras if isinstance(extra, FieldInfo) and extra.alias
+            )
             shown = getattr(extras[0], "__name__", str(extras[0]))
             culprit = f" of `{alias}`, `{shown}`,"
             break
     reason = str(error).splitlines()[0].rstrip(".")
     return DefinitionError(
         f"`{function}`: the type hint{culprit} cannot be told to clients as a JSON Schema "
-        f"({reason}). Use a plain type (str, float, list...) and convert inside, or say the schema: "
-        "`Annotated[..., WithJsonSchema({...})]`."
+        f"({reason}). Use a plain type (str, float, list...) and convert inside, or say the "
+        "schema: `Annotated[..., WithJsonSchema({...})]`."
     )
 
 

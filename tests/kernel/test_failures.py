@@ -127,7 +127,7 @@ def test_recursion_through_two_functions_is_short(compiler):
 
 
 def test_an_exception_whose_message_fails_is_named():
-    class Mute(Exception):  # noqa: N818 - what an author may write
+    class Mute(Exception):
         def __str__(self):
             raise RuntimeError("never")
 
