@@ -68,8 +68,8 @@ def shown_on_stderr() -> Iterator[Callable[[CellProgress], None]]:
 def _print_line(progress: CellProgress) -> None:
     name = progress.notebook.name
     if progress.failed is not None:
-        line = progress.failed
-    elif progress.source:
+        print(progress.failed, file=sys.stderr)  # noqa: T201 - as below
+    if progress.source:
         line = f"{name}: cell {progress.done + 1} of {progress.total}: {_title(progress.source)}"
     else:
         line = f"{name}: all {progress.total} cells have run"

@@ -166,13 +166,16 @@ def _type(value: Any) -> set[str]:
     return next(names for kind, names in kinds if isinstance(value, kind))
 
 
-def _types(schema: Any, root: Mapping[str, Any]) -> Iterator[str]:
+def _types(
+    schema: Any, root: Mapping[str, Any], seen: frozenset[str] = frozenset()
+) -> Iterator[str]:
     """Yield the JSON types that a schema allows; nothing if it does not say."""
     if not isinstance(schema, Mapping):
         return
-    if "$ref" in schema:
-        name = str(schema["$ref"]).rpartition("/")[2]
-        yield from _types(root.get("$defs", {}).get(name), root)
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    if name and name not in seen:  # a type may contain itself
+        seen |= {name}
+        yield from _types(root.get("$defs", {}).get(name), root, seen)
     named = schema.get("type", [])
     yield from [named] if isinstance(named, str) else named
     if not named:
@@ -180,7 +183,7 @@ def _types(schema: Any, root: Mapping[str, Any]) -> Iterator[str]:
             yield from _type(value)
     for keyword in ("anyOf", "oneOf", "allOf"):
         for part in schema.get(keyword, ()):
-            yield from _types(part, root)
+            yield from _types(part, root, seen)
 
 
 # -- what is shown ---------------------------------------------------------------------------------
@@ -242,7 +245,11 @@ def _keep(block: ContentBlock, call: ToolCall) -> None:
 
 def _save(data: bytes, mime_type: str, folder: Path, tool: str) -> Path:
     """Write a file of a name that no file has yet, and return it."""
-    extension = mimetypes.guess_extension(mime_type.partition(";")[0]) or ".bin"
+    kind = mime_type.partition(";")[0]
+    subtype = kind.partition("/")[2]
+    # What the tables lack (audio/wav) is often its own extension.
+    spare = f".{subtype}" if subtype.isalnum() else ".bin"
+    extension = mimetypes.guess_extension(kind, strict=False) or spare
     try:
         folder.expanduser().mkdir(parents=True, exist_ok=True)
         number = 1

@@ -1,0 +1,275 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from live import kernel_env, live_kernel
+
+from mcp_notebook.bridge.shell import ToolCall, call_tool, list_tools
+from mcp_notebook.discovery import Record, live_records, new_id, write_record
+from mcp_notebook.errors import AmbiguousTool, InvalidArguments, NotebookError, UnknownTool
+from mcp_notebook.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+CELLS = [
+    "%load_ext mcp_notebook",
+    '''%%mcp_tool
+from typing import Any, Literal
+from pydantic import BaseModel
+class Place(BaseModel):
+    city: str
+def echo(text: str = "", number: int | None = None, flag: bool = False,
+         either: int | str | None = None, items: list[int] = [], place: Place | None = None,
+         choice: Literal[1, "one"] = 1, anything: Any = None) -> str:
+    """Say what came.
+
+    And more.
+    """
+    return repr((text, number, flag, either, items, place, choice, anything))
+def fail() -> str:
+    "Fail."
+    raise ValueError("on purpose")
+''',
+    """%%mcp_tool
+from mcp_notebook import Audio, Image, Resource, ResourceLink, Text
+def media() -> list:
+    "Pictures and more."
+    png, jpeg = (encoded(kind) for kind in ("PNG", "JPEG"))
+    return [Text("see:"), Image(png), Image(jpeg, "image/jpeg"), Audio(b"sound"),
+            Resource("file:///a.bin", b"bytes", "application/x-unknown"),
+            Resource("file:///a.txt", "a document"), ResourceLink("http://x/", "a link")]
+""",
+    """%%mcp_tool
+from IPython import get_ipython
+def numbers() -> dict:
+    "Numbers."
+    return {"a": 1}
+""",
+]
+
+
+@pytest.fixture(scope="module")
+def sales(module_home):
+    """A live notebook with tools."""
+    path = module_home / "sales.ipynb"
+    path.touch()
+    with live_kernel(module_home, notebook=str(path)) as kernel:
+        for cell in CELLS:
+            kernel.ok(cell)
+        yield kernel
+
+
+@pytest.fixture
+def settings(sales):
+    return Settings(home=sales.home / ".mcp-notebook")
+
+
+async def _echo(settings, capsys, *texts, **arguments):
+    """Return what `echo` got: text, number, flag, either, items, place, choice, anything."""
+    call = ToolCall(tool="echo", texts=texts, arguments=arguments)
+    assert await call_tool(settings, call)
+    return capsys.readouterr().out.strip()
+
+
+# -- list ------------------------------------------------------------------------------------------
+
+
+async def test_tools_are_listed_as_lines_with_tabs_when_piped(settings, capsys):
+    await list_tools(settings, None)
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows] == ["echo", "fail", "media", "numbers"]
+    name, notebook, parameters, description = rows[0]
+    assert (name, notebook, description) == ("echo", "sales", "Say what came.")
+    assert parameters.startswith('text="", number=null, flag=false')
+
+
+async def test_a_live_notebook_is_found_by_its_file(settings, sales, capsys, monkeypatch):
+    monkeypatch.chdir(sales.home)
+    await list_tools(settings, Path("sales.ipynb"))
+    said = capsys.readouterr()
+    assert "echo\tsales" in said.out
+    assert said.err == ""  # no cell was run
+
+
+async def test_without_a_live_notebook_the_list_is_empty_and_says_what_to_do(home, capsys):
+    await list_tools(Settings(home=home), None)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "%load_ext mcp_notebook" in said.err
+    assert "--notebook" in said.err
+
+
+async def test_a_kernel_that_cannot_be_linked_hides_no_other(settings, capsys):
+    (live,) = live_records(settings.records_folder)
+    stuck: Record = live.model_copy(
+        update={"id": new_id(), "name": "stuck", "socket": str(settings.home / "none.sock")}
+    )
+    path = write_record(settings.records_folder, stuck)
+    try:
+        await list_tools(settings, None)
+    finally:
+        path.unlink()
+    said = capsys.readouterr()
+    assert "echo\tsales" in said.out
+    assert "'stuck' cannot be reached" in said.err
+
+
+# -- call: arguments -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        ("text=2012", "('2012', None,"),
+        ('text="quoted"', "('\"quoted\"', None,"),
+        ("text=", "('', None,"),
+        ("text=a=b", "('a=b', None,"),
+        ("number=5", "('', 5,"),
+        ("number=null", "('', None,"),
+        ("flag=true", "None, True,"),
+        ("either=5", "False, 5,"),
+        ("either=five", "False, 'five',"),
+        ("either=[5]", "False, '[5]',"),
+        ("items=[1, 2]", "None, [1, 2],"),
+        ('place={"city": "Rome"}', "Place(city='Rome')"),
+        ("choice=1", ", 1, None)"),
+        ("choice=one", ", 'one', None)"),
+        ("anything=[true]", ", [True])"),
+        ("anything=words", ", 'words')"),
+    ],
+)
+async def test_a_text_means_what_the_schema_allows(settings, capsys, text, got):
+    name, _, value = text.partition("=")
+    assert got in await _echo(settings, capsys, (name, value))
+
+
+async def test_arguments_as_values_are_passed_as_they_are(settings, capsys):
+    assert "('5', 6," in await _echo(settings, capsys, text="5", number=6)
+
+
+async def test_an_argument_given_twice_is_refused(settings):
+    call = ToolCall(tool="echo", texts=[("items", "1"), ("items", "2")])
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await call_tool(settings, call)
+    assert caught.group_contains(InvalidArguments, match="'items' is given twice", depth=1)
+
+
+@given(st.text(), st.text())
+def test_a_text_argument_is_never_changed(name, text):
+    from mcp_notebook.bridge.shell import _read  # noqa: PLC0415
+
+    schema = {"properties": {name: {"type": "string"}}}
+    assert _read([(name, text)], schema) == {name: text}
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),
+                    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))  # fmt: skip
+def test_any_json_but_text_arrives_where_anything_is_allowed(value):
+    from mcp_notebook.bridge.shell import _read  # noqa: PLC0415
+
+    assert _read([("x", json.dumps(value))], {"properties": {"x": {}}}) == {"x": value}
+
+
+def test_a_schema_that_refers_to_itself_is_read():
+    from mcp_notebook.bridge.shell import _read  # noqa: PLC0415
+
+    schema = {
+        "properties": {"tree": {"$ref": "#/$defs/Tree"}},
+        "$defs": {"Tree": {"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/Tree"}]}},
+    }
+    assert _read([("tree", "5")], schema) == {"tree": 5}
+
+
+# -- call: answers ---------------------------------------------------------------------------------
+
+
+async def test_a_wrong_argument_is_answered_on_stderr(settings, capsys):
+    call = ToolCall(tool="echo", texts=[("number", "many")])
+    assert not await call_tool(settings, call)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "number" in said.err
+    assert "many" in said.err
+
+
+async def test_a_tool_that_fails_is_answered_on_stderr(settings, capsys):
+    assert not await call_tool(settings, ToolCall(tool="fail"))
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "on purpose" in said.err
+
+
+async def test_pictures_are_mentioned_when_they_are_not_saved(settings, capsys):
+    assert await call_tool(settings, ToolCall(tool="media"))
+    said = capsys.readouterr()
+    assert said.out.splitlines() == ["see:", "a document", "a link: http://x/"]
+    assert re.search(r"image \(image/png, \d+ bytes\) not saved: .* --save DIR\.", said.err)
+    assert "audio (audio/wav, 5 bytes) not saved" in said.err
+
+
+async def test_pictures_are_saved_and_overwrite_nothing(settings, capsys, tmp_path):
+    folder = tmp_path / "new" / "folder"
+    for _ in range(2):
+        assert await call_tool(settings, ToolCall(tool="media", save=folder))
+    names = {path.name for path in folder.iterdir()}
+    kinds = ("png", "jpg", "wav", "bin")
+    assert names == {f"media-{number}.{kind}" for number in (1, 2) for kind in kinds}
+    assert (folder / "media-2.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "media-2.jpg").read_bytes().startswith(b"\xff\xd8")
+    assert (folder / "media-2.wav").read_bytes() == b"sound"
+    assert f"saved as {folder / 'media-2.png'}" in capsys.readouterr().err
+
+
+async def test_a_folder_that_cannot_be_written_is_named(settings, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await call_tool(settings, ToolCall(tool="media", save=tmp_path / "file"))
+    assert caught.group_contains(NotebookError, match="--save", depth=1)
+
+
+async def test_a_structured_result_is_printed_as_json(settings, capsys):
+    assert await call_tool(settings, ToolCall(tool="numbers"))
+    assert json.loads(capsys.readouterr().out) == {"a": 1}
+
+
+async def test_an_unknown_tool_is_told_with_those_that_exist(settings):
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await call_tool(settings, ToolCall(tool="ecko"))
+    assert caught.group_contains(UnknownTool, match="The tools are: echo,", depth=1)
+
+
+async def test_a_call_without_a_live_notebook_says_what_to_do(home):
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await call_tool(Settings(home=home), ToolCall(tool="echo"))
+    assert caught.group_contains(NotebookError, match="--notebook FILE.ipynb", depth=1)
+
+
+async def test_a_name_that_two_notebooks_have_is_told_with_both(settings, sales):
+    home = sales.home
+    with live_kernel(home, notebook=str(home / "costs.ipynb")) as other:
+        other.ok("%load_ext mcp_notebook")
+        other.ok('%%mcp_tool\ndef echo():\n    "Another."')
+        with pytest.raises(BaseExceptionGroup) as caught:
+            await call_tool(settings, ToolCall(tool="echo"))
+        assert caught.group_contains(AmbiguousTool, match=r"sales\.echo or costs\.echo", depth=1)
+
+
+# -- notebooks that are not open -------------------------------------------------------------------
+
+
+async def test_a_notebook_that_is_not_open_is_run_for_the_one_call(home, capsys, monkeypatch):
+    for name, value in kernel_env(home).items():
+        monkeypatch.setenv(name, value)
+    notebooks = Path(__file__).parents[2] / "notebooks"
+    settings = Settings(home=home / "state")
+    call = ToolCall(
+        tool="monthly_rain", texts=[("year", "2015")], notebook=notebooks / "weather.ipynb"
+    )
+    assert await call_tool(settings, call)
+    said = capsys.readouterr()
+    assert "December" in said.out
+    assert "weather.ipynb: cell 1 of " in said.err
+    assert live_records(settings.records_folder) == ()
