@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -194,7 +194,7 @@ def _run(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> 
 
 def main() -> None:
     """Run the command and exit: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
-    errors: list[str] = []
+    failed = False
     try:
         try:
             app()
@@ -202,19 +202,19 @@ def main() -> None:
             sys.stdout.flush()  # a reader that has gone is noticed here, not at exit
     # Task groups wrap what is raised in them, one group in another.
     except* McpNotebookError as group:
-        errors = [str(error) for error in _leaves(group)]
+        failed = True
+        print(*dict.fromkeys(_texts(group)), sep="\n", file=sys.stderr)  # noqa: T201
     except* BrokenPipeError:
+        failed = True
         # The interpreter flushes stdout again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        errors = [""]
-    if errors:
-        print("\n".join(filter(None, dict.fromkeys(errors))), file=sys.stderr)  # noqa: T201
+    if failed:
         sys.exit(1)
 
 
-def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
-    return [
-        leaf
-        for error in group.exceptions
-        for leaf in (_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
-    ]
+def _texts(group: BaseExceptionGroup[Any]) -> Iterator[str]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _texts(error)
+        else:
+            yield str(error)

@@ -1,4 +1,4 @@
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -81,3 +81,16 @@ def test_each_option_has_a_variable_of_its_own():
     variables = [option.metadata["env"] for option in fields(Settings)]
     assert len(set(variables)) == len(variables)
     assert all(variable.startswith("MCP_NOTEBOOK_") for variable in variables)
+
+
+def test_a_child_with_our_environment_has_our_settings():
+    settings = Settings(
+        home=Path("state"),
+        port=0,
+        token="secret",
+        cell_timeout=1.5,
+        allow_errors=True,
+        kernel_id="k",
+    )
+    child = Settings.from_environment(settings.environment())
+    assert child == replace(settings, home=Path("state").absolute(), kernel_id=None)

@@ -33,6 +33,11 @@ def fail() -> str:
     "Fail."
     raise ValueError("on purpose")
 ''',
+    """import io, PIL.Image
+def encoded(kind):
+    PIL.Image.new("RGB", (2, 2)).save(data := io.BytesIO(), kind)
+    return data.getvalue()
+""",
     """%%mcp_tool
 from mcp_notebook import Audio, Image, Resource, ResourceLink, Text
 def media() -> list:
@@ -43,7 +48,6 @@ def media() -> list:
             Resource("file:///a.txt", "a document"), ResourceLink("http://x/", "a link")]
 """,
     """%%mcp_tool
-from IPython import get_ipython
 def numbers() -> dict:
     "Numbers."
     return {"a": 1}

@@ -1,0 +1,255 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+import typer
+from live import kernel_env, live_kernel
+from typer.testing import CliRunner
+
+from mcp_notebook import __version__, cli
+from mcp_notebook.discovery import live_records
+
+COMMAND = [sys.executable, "-m", "mcp_notebook"]
+VERBS = list(typer.main.get_command(cli.app).commands)
+WIDE = {"COLUMNS": "200", "TERM": "dumb"}
+
+
+@pytest.fixture(scope="module")
+def sales(module_home):
+    """A live notebook with a tool."""
+    with live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok('%%mcp_tool\ndef add(a: int, b: int = 2) -> int:\n    "Add."\n    return a + b')
+        kernel.ok('%%mcp_tool\ndef fail():\n    "Fail."\n    raise ValueError("on purpose")')
+        yield kernel
+
+
+def _run(home, *arguments, **options):
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        env=kernel_env(home) | WIDE | options.pop("env", {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        **options,
+    )
+
+
+@pytest.fixture
+def client():
+    """The stdin that a silent client gives."""
+    reader, writer = os.pipe()
+    yield reader
+    os.close(reader)
+    os.close(writer)
+
+
+def _notebook(folder, *cells):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbformat.write(notebook, folder / "busy.ipynb")
+    return folder / "busy.ipynb"
+
+
+# -- help and usage --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_lists_every_verb(option):
+    answer = CliRunner().invoke(cli.app, [option], env=WIDE)
+    assert answer.exit_code == 0
+    for verb in VERBS:
+        assert re.search(rf"\b{verb}\b", answer.output)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_each_verb_has_an_example_that_the_verb_takes(verb):
+    answer = CliRunner().invoke(cli.app, [verb, "-h"], env=WIDE)
+    assert answer.exit_code == 0
+    example = answer.output.partition("Example")[2]
+    assert verb in example
+
+
+def test_without_a_verb_help_is_shown(home):
+    done = _run(home)
+    assert "Usage" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_version_is_that_of_the_package(home):
+    done = _run(home, "--version")
+    assert (done.returncode, done.stdout) == (0, f"mcp-notebook {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["no-such-verb"],
+        ["list", "--no-such-option"],
+        ["call"],
+        ["call", "add", "--arg", "a"],
+        ["call", "add", "--arg", "=1"],
+        ["call", "add", "--json", "{"],
+        ["call", "add", "--json", "[1]"],
+        ["call", "add", "--json", "{}", "--arg", "a=1"],
+        ["serve", "--port", "70000"],
+        ["serve", "--port", "http"],
+        ["serve", "--background", "a.ipynb"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
+    answer = CliRunner().invoke(cli.app, arguments, env=WIDE)
+    assert answer.exit_code == 2
+    assert "Error" in answer.stderr
+    assert answer.stdout == ""
+
+
+def test_help_and_completion_load_nothing_heavy():
+    script = (
+        "import sys, typer.main\n"
+        "from mcp_notebook import cli\n"
+        "typer.main.get_command(cli.app)\n"
+        "heavy = {'mcp', 'uvicorn', 'jupyter_client', 'nbclient', 'IPython', 'pydantic', 'anyio'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="bash")
+def test_a_shell_completes_verbs(home):
+    script = Path(sys.executable).with_name("mcp-notebook")
+    done = subprocess.run(
+        [script],
+        env=kernel_env(home)
+        | {
+            "_MCP_NOTEBOOK_COMPLETE": "complete_bash",
+            "COMP_WORDS": "mcp-notebook s",
+            "COMP_CWORD": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["stdio", "serve"]
+
+
+# -- list and call, as processes -------------------------------------------------------------------
+
+
+def test_a_live_notebooks_tool_is_listed_and_called(sales):
+    assert "add\tsales\ta, b=2\tAdd." in _run(sales.home, "list").stdout
+    done = _run(sales.home, "call", "add", "--arg", "a=40")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
+
+
+def test_arguments_may_come_as_json(sales):
+    done = _run(sales.home, "call", "add", "--json", json.dumps({"a": 1, "b": 1}))
+    assert done.stdout == "2\n"
+
+
+def test_a_tool_that_fails_ends_with_1_and_its_text_on_stderr(sales):
+    done = _run(sales.home, "call", "fail")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "on purpose" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["call", "ad"], "Unknown tool: 'ad'"),
+        (["list", "--notebook", "nope.ipynb"], "There is no file"),
+        (["serve", "nope.ipynb"], "There is no file"),
+        (["stdio", "nope.ipynb"], "There is no file"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_and_ends_with_1(sales, client, arguments, text):
+    done = _run(sales.home, *arguments, stdin=client)
+    assert done.returncode == 1
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "ExceptionGroup" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_setting_that_cannot_be_used_is_named(home):
+    done = _run(home, "list", env={"MCP_NOTEBOOK_START_TIMEOUT": "soon"})
+    assert done.returncode == 1
+    assert "MCP_NOTEBOOK_START_TIMEOUT='soon'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_failing_cell_ends_with_1_and_its_traceback(home, client):
+    path = _notebook(home, "1 / 0")
+    done = _run(home, "stdio", path, stdin=client)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "Code cell 1 of 1 of busy.ipynb failed" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+def test_a_reader_that_has_gone_is_no_error(sales):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(
+        [*COMMAND, "list"], env=kernel_env(sales.home), stdout=writer, stderr=subprocess.PIPE
+    ) as process:
+        os.close(writer)
+        said = process.communicate(timeout=60)[1]
+    assert said == b""
+    assert process.returncode == 1
+
+
+_DEAF = pytest.mark.xfail(reason="run_http looks at signals only when all cells have run")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize(
+    ("arguments", "number", "code"),
+    [
+        (["list", "--notebook"], signal.SIGINT, 130),
+        (["list", "--notebook"], signal.SIGTERM, 130),
+        pytest.param(["serve", "--port", "0"], signal.SIGINT, 130, marks=_DEAF),
+        pytest.param(["serve", "--port", "0"], signal.SIGTERM, 0, marks=_DEAF),
+        (["stdio"], signal.SIGINT, 130),
+        (["stdio"], signal.SIGTERM, 0),
+    ],
+)
+def test_a_signal_while_cells_run_ends_all_at_once(home, arguments, number, code):
+    path = _notebook(
+        home,
+        "%load_ext mcp_notebook",
+        "import pathlib, time",
+        "print('x'); time.sleep(600)",
+    )
+    with subprocess.Popen(
+        [*COMMAND, *arguments, path],
+        env=kernel_env(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            while "cell 3 of 3" not in process.stderr.readline():
+                assert process.poll() is None
+            (kernel,) = live_records(home / ".mcp-notebook" / "kernels")
+            process.send_signal(number)
+            said = process.communicate(timeout=5)[1]
+        finally:
+            process.kill()
+    assert process.returncode == code
+    assert "Traceback" not in said
+    assert not psutil.pid_exists(kernel.pid)
