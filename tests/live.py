@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import socket
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -117,6 +118,8 @@ def kernel_env(home: Path) -> dict[str, str]:
         "IPYTHONDIR": str(home / ".ipython"),
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
         "PYTHON_HISTORY": str(home / "history"),
+        # matplotlib's list of fonts takes a second to make: once for all kernels.
+        "MPLCONFIGDIR": str(Path(tempfile.gettempdir()) / "mcp-notebook-tests-matplotlib"),
     }
 
 

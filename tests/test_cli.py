@@ -212,17 +212,14 @@ def test_a_reader_that_has_gone_is_no_error(sales):
     assert process.returncode == 1
 
 
-_DEAF = pytest.mark.xfail(reason="run_http looks at signals only when all cells have run")
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize(
     ("arguments", "number", "code"),
     [
         (["list", "--notebook"], signal.SIGINT, 130),
         (["list", "--notebook"], signal.SIGTERM, 130),
-        pytest.param(["serve", "--port", "0"], signal.SIGINT, 130, marks=_DEAF),
-        pytest.param(["serve", "--port", "0"], signal.SIGTERM, 0, marks=_DEAF),
+        pytest.param(["serve", "--port", "0"], signal.SIGINT, 130),
+        pytest.param(["serve", "--port", "0"], signal.SIGTERM, 0),
         (["stdio"], signal.SIGINT, 130),
         (["stdio"], signal.SIGTERM, 0),
     ],

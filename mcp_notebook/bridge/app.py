@@ -68,11 +68,8 @@ async def run_stdio(settings: Settings, notebooks: Sequence[Path] = ()) -> None:
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(end)
-            if notebooks:
-                tasks.start_soon(bridge.keep_notebooks, notebooks)
-            else:
-                tasks.start_soon(bridge.follow_users)
-            await serve_stdio(bridge.server.mcp)
+            bridge.start(tasks, notebooks)
+            await serve_stdio(bridge.server)
             tasks.cancel_scope.cancel()
         bridge.check_interrupted()
 
@@ -98,23 +95,17 @@ async def run_http(
     listener = listen(settings, _remembered_port(settings) if background else None)
     with _plain_errors(), listener:
         async with _Bridge(settings).running() as bridge, anyio.create_task_group() as tasks:
-            if notebooks:
-                await tasks.start(bridge.keep_notebooks, notebooks)
-            else:
-                tasks.start_soon(bridge.follow_users)
-                await bridge.first_tools()
+            bridge.start(tasks, notebooks)
+            await bridge.ready.wait()
             if background:
                 tasks.start_soon(bridge.stop_when_idle)
-            with _published(settings, url_of(listener)) if background else nullcontext():
-                bridge.tell_address(url_of(listener))
-                await serve_http(
-                    bridge.server.mcp,
-                    listener,
-                    token=token,
-                    host=settings.host,
-                    stop=bridge.stop,
-                    before_close=bridge.server.close,
-                )
+            published = _published(settings, url_of(listener)) if background else nullcontext()
+            if not bridge.stop.is_set():
+                with published:
+                    bridge.tell_address(url_of(listener))
+                    await serve_http(
+                        bridge.server, listener, token=token, host=settings.host, stop=bridge.stop
+                    )
             tasks.cancel_scope.cancel()
         bridge.check_interrupted()
 
@@ -124,11 +115,12 @@ class _Bridge:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._ready = anyio.Event()
+        self.ready = anyio.Event()
+        """Set when the first tools are known, or never will be."""
         self._interrupted = False
         self._catalog = Catalog()
         self.links = Links(self._catalog, on_change=self._changed)
-        self.server = NotebookServer(self._catalog, self.links, ready=self.first_tools)
+        self.server = NotebookServer(self._catalog, self.links, ready=self._first_tools)
         self.stop = anyio.Event()
         """Set when the bridge shall end."""
 
@@ -142,7 +134,14 @@ class _Bridge:
                 yield self
             tasks.cancel_scope.cancel()
 
-    async def follow_users(self) -> None:
+    def start(self, tasks: anyio.abc.TaskGroup, notebooks: Sequence[Path]) -> None:
+        """Start to serve these notebooks, or all live ones of the user if there are none."""
+        if notebooks:
+            tasks.start_soon(self._keep_notebooks, notebooks)
+        else:
+            tasks.start_soon(self._follow_users)
+
+    async def _follow_users(self) -> None:
         """Serve the user's live notebooks as they come and go; headless ones have their bridge."""
 
         async def of_users() -> AsyncIterator[tuple[Record, ...]]:
@@ -153,15 +152,10 @@ class _Bridge:
             tasks.start_soon(self.links.follow, of_users())
             with anyio.move_on_after(_SETTLE_LIMIT):
                 await self.links.settled()
-            self._ready.set()
+            self.ready.set()
 
-    async def keep_notebooks(
-        self,
-        notebooks: Sequence[Path],
-        *,
-        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
-    ) -> None:
-        """Run notebooks and keep their kernels; started when all cells have run."""
+    async def _keep_notebooks(self, notebooks: Sequence[Path]) -> None:
+        """Run notebooks, and keep their kernels."""
         async with AsyncExitStack() as stack:
             with shown_on_stderr() as progress:
                 for path in notebooks:
@@ -169,8 +163,7 @@ class _Bridge:
                         run_notebook(path, self._settings, progress=progress)
                     )
                     await self.links.connect(record)
-            self._ready.set()
-            task_status.started()
+            self.ready.set()
             await anyio.sleep_forever()
 
     async def stop_when_idle(self) -> None:
@@ -209,10 +202,9 @@ class _Bridge:
     def _changed(self) -> None:
         self.server.tools_changed()
 
-    async def first_tools(self) -> None:
-        """Wait, within bounds, until the first tools can be expected."""
+    async def _first_tools(self) -> None:
         with anyio.move_on_after(FIRST_LIST_LIMIT):
-            await self._ready.wait()
+            await self.ready.wait()
 
     async def _watch_signals(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
@@ -222,6 +214,7 @@ class _Bridge:
             async for signum in signals:
                 self._interrupted = signum == signal.SIGINT
                 self.stop.set()
+                self.ready.set()
 
 
 @contextmanager

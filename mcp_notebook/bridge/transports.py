@@ -18,13 +18,13 @@ from typing import Any, cast
 
 import anyio
 import uvicorn
-from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.security import Gate
+from mcp_notebook.bridge.server import NotebookServer
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 
@@ -40,7 +40,7 @@ PORTS_TRIED = 50
 """Ports tried after the usual one, when none was asked for."""
 
 
-async def serve_stdio(server: Server) -> None:
+async def serve_stdio(server: NotebookServer) -> None:
     """Serve one client over stdin and stdout, until it closes stdin.
 
     Only protocol goes to stdout: while this runs, whatever else is printed goes to stderr, and
@@ -55,7 +55,8 @@ async def serve_stdio(server: Server) -> None:
         else:
             streams = stdio_server()  # a terminal, a file: the SDK moves the descriptors itself
         read_stream, write_stream = await stack.enter_async_context(streams)
-        await server.run(read_stream, write_stream, server.create_initialization_options())
+        options = server.mcp.create_initialization_options()
+        await server.mcp.run(read_stream, write_stream, options)
 
 
 def _are_pipes() -> bool:
@@ -169,26 +170,19 @@ def url_of(listener: socket.socket) -> str:
     return f"http://{f'[{local}]' if ':' in local else local}:{port}{PATH}"
 
 
-async def serve_http(  # noqa: PLR0913 - six, and each another thing
-    server: Server,
-    listener: socket.socket,
-    *,
-    token: str,
-    host: str,
-    stop: anyio.Event,
-    before_close: Callable[[], None],
+async def serve_http(
+    server: NotebookServer, listener: socket.socket, *, token: str, host: str, stop: anyio.Event
 ) -> None:
     """Serve clients over Streamable HTTP until told to stop.
 
     Args:
-        server: The MCP server.
+        server: The server.
         listener: From `listen`.
         token: The bearer token.
         host: The host of the settings, for the gate.
         stop: Set when the endpoint shall close.
-        before_close: Called when no new request is taken any more, to end open subscriptions.
     """
-    manager = StreamableHTTPSessionManager(server, session_idle_timeout=None)
+    manager = StreamableHTTPSessionManager(server.mcp, session_idle_timeout=None)
     config = uvicorn.Config(
         Gate(_only_endpoint(manager), token=token, host=host),
         log_config=None,
@@ -198,7 +192,7 @@ async def serve_http(  # noqa: PLR0913 - six, and each another thing
         timeout_graceful_shutdown=cast("Any", SHUTDOWN_GRACE),  # a float does as well
         log_level="critical",
     )
-    http = _Uvicorn(config, before_close)
+    http = _Uvicorn(config, server.close)
 
     async def end() -> None:
         await stop.wait()
