@@ -1,54 +1,80 @@
-"""Type hints that pydantic does not take as they are, in a form that it takes.
+"""Type hints as pydantic takes them: strings evaluated, ``typing.TypedDict`` translated.
 
-Runs in the user's kernel. Pure.
+Runs in the user's kernel. Pure, but for the names that a string is evaluated with; what pydantic
+makes of the hints is `kernel.arguments`' business.
 """
 
-import functools
-import operator
 import sys
 import types
 import typing
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import typing_extensions
 
 
-def portable(annotation: Any) -> Any:  # noqa: PLR0911 - one for each form of annotation
+def resolved(annotation: Any, namespace: Mapping[str, Any]) -> Any:
+    """Return the annotation with every string in it evaluated.
+
+    Args:
+        annotation: As it stands in a signature; a string after ``from __future__ import
+            annotations``.
+        namespace: The globals of the function.
+
+    Raises:
+        Exception: Whatever the author's expression raises; ``NameError`` for an unknown name.
+    """
+
+    def carrier() -> None: ...
+
+    carrier.__annotations__ = {"hint": annotation}
+    hint = get_type_hints(carrier, globalns=dict(namespace), include_extras=True)["hint"]
+    return portable(hint)
+
+
+def portable(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
     """Return the annotation with each ``typing.TypedDict`` in the form that pydantic needs.
 
     Before Python 3.12 that is ``typing_extensions.TypedDict``, but authors import the one from
     ``typing``, and should not have to know.
+
+    Raises:
+        TypeError: For one that contains itself, which cannot be translated.
     """
     if sys.version_info >= (3, 12):
         return annotation
     if typing.is_typeddict(annotation):
-        return _portable_typed_dict(annotation)
+        return _portable_typed_dict(annotation, within)
     arguments = get_args(annotation)
     origin = get_origin(annotation)
     if not arguments or origin is typing.Literal:
         return annotation
     if origin is Annotated:
         base, *extras = arguments
-        return Annotated[(portable(base), *extras)]
-    changed = tuple(portable(argument) for argument in arguments)
+        return Annotated[(portable(base, within), *extras)]
+    changed = tuple(portable(argument, within) for argument in arguments)
     if changed == arguments:
         return annotation
-    if origin in (typing.Union, types.UnionType):
-        return functools.reduce(operator.or_, changed)
-    return origin[changed]
+    # Not `|` for a union: that is a method of classes, and not of all that may stand in one.
+    return Union[changed] if origin in (Union, types.UnionType) else origin[changed]  # noqa: UP007
 
 
-def _portable_typed_dict(annotation: Any) -> Any:
+def _portable_typed_dict(annotation: Any, within: tuple[Any, ...]) -> Any:
     if type(annotation).__module__ == "typing_extensions":
         return annotation
+    if annotation in within:
+        raise TypeError(
+            f"{annotation.__name__} contains itself; before Python 3.12 import TypedDict from "
+            "typing_extensions for it"
+        )
+    inner = (*within, annotation)
     hints = get_type_hints(annotation, include_extras=True)
     fields = {
-        name: portable(hint)
+        name: portable(hint, inner)
         if name in annotation.__required_keys__
-        else typing_extensions.NotRequired[portable(hint)]
+        else typing_extensions.NotRequired[portable(hint, inner)]
         for name, hint in hints.items()
     }
-    make: Any = typing_extensions.TypedDict  # a call that type checkers know with literals only
-    made = make(annotation.__name__, fields)
+    made = cast("Any", typing_extensions.TypedDict)(annotation.__name__, fields)
     made.__doc__ = annotation.__doc__
     return made

@@ -1,34 +1,26 @@
 """A function's signature and docstring become a JSON Schema and a validator.
 
-Runs in the user's kernel: at definition on the main thread, validation wherever the call runs. The
-schema is JSON Schema 2020-12 as pydantic makes it, with an object at its root; arguments are taken
-as they come over JSON (a date as text, a set as a list, ``"5"`` for an integer, since models write
-that), but a bool is no number and no text is a bool. What a tool is and who calls it is
-`kernel.tools`' and `kernel.invoke`'s business.
+Runs in the user's kernel: at definition on the main thread, validation wherever the call runs. This
+module reads the function and refuses what clients cannot be offered. How types become schemas and
+which values they take is `kernel.arguments`' business, what a refusal of values says
+`kernel.problems`'; what a tool is and who calls it is `kernel.tools`' and `kernel.invoke`'s.
 """
 
-import difflib
 import functools
 import inspect
-import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Optional, get_args, get_origin, get_type_hints
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
-from pydantic import create_model as pydantic_model
-from pydantic.errors import PydanticUserError
-from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema, PydanticJsonSchemaWarning
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import ValidationError
+from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.annotations import portable
+from mcp_notebook.kernel.annotations import resolved
+from mcp_notebook.kernel.arguments import MISSING, Parameter, build, parameter
 from mcp_notebook.kernel.docstrings import function_doc
-
-MAX_SHOWN = 80
-"""Characters of a wrong value that a message repeats."""
-_MISSING = inspect.Parameter.empty
+from mcp_notebook.kernel.problems import bounded, explain, shown
 
 
 @dataclass(frozen=True)
@@ -36,15 +28,15 @@ class FunctionSchema:
     """What a function takes, for clients and for the call."""
 
     description: str
-    """The docstring's text without its sections; "" if there is none."""
+    """The docstring without its sections on parameters and results; "" if there is none."""
     input_schema: dict[str, Any]
-    """JSON Schema 2020-12 of the arguments, an object."""
+    """JSON Schema 2020-12 of the arguments: an object, properties in the signature's order."""
     warnings: tuple[str, ...]
     """What the author should know."""
     injected: tuple[str, ...]
     """Parameters that clients do not see."""
-    _model: type[BaseModel]
-    _defaults: Mapping[str, Any]
+    _validator: SchemaValidator = field(repr=False, compare=False)
+    _defaults: Mapping[str, Any] = field(repr=False, compare=False)
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function's arguments by name, defaults included.
@@ -53,29 +45,17 @@ class FunctionSchema:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
         try:
-            valid = self._model.model_validate(dict(arguments))
+            given = self._validator.validate_python(arguments)
         except ValidationError as error:
-            raise InvalidArguments(self._explain(error)) from None
+            raise InvalidArguments(explain(error, arguments, self.input_schema)) from None
         except Exception as error:
             # A validator of the author's may raise anything.
+            name = _culprit(self._validator, arguments)
             raise InvalidArguments(
-                f"The arguments were refused: {type(error).__name__}: {error}."
+                f"{name or 'arguments'}: refused by a validator: {_told(error)}."
             ) from error
-        given = {
-            field.alias: getattr(valid, name)
-            for name, field in type(valid).model_fields.items()
-            if name in valid.model_fields_set and field.alias
-        }
         # A default is passed as the author wrote it, the very object, as Python does.
         return {**self._defaults, **given}
-
-    def _explain(self, error: ValidationError) -> str:
-        properties = self.input_schema.get("properties", {})
-        lines: dict[str, None] = {}
-        for problem in error.errors(include_url=False):
-            name = str(problem["loc"][0]) if problem["loc"] else ""
-            lines[_problem_line(problem, name, properties, self.input_schema)] = None
-        return "\n".join(lines)
 
 
 def function_schema(
@@ -91,281 +71,200 @@ def function_schema(
         DefinitionError: The signature cannot be offered to clients; says which parameter and what
             to do.
     """
-    name = getattr(function, "__name__", None) or type(function).__name__
-    parameters = _parameters(function, name)
-    hints = _hints(function, name)
-    doc = function_doc(_plain(function))
+    plain = _plain(function)
+    name = getattr(plain, "__name__", None) or type(function).__name__
+    signature = _signature(function, name)
+    doc = function_doc(getattr(plain, "__doc__", None))
     notes = [] if doc.description else [f"`{name}` has no docstring: say what it is for."]
-    fields: dict[str, Any] = {}
-    defaults: dict[str, Any] = {}
+    parameters = []
     injected = []
-    for position, parameter in enumerate(parameters):
-        annotation = portable(hints.get(parameter.name, _MISSING))
-        if isinstance(annotation, type) and issubclass(annotation, hidden_types):
-            injected.append(parameter.name)
+    for item in signature:
+        hint = Any
+        if item.annotation is item.empty:
+            notes.append(f"`{item.name}` has no type hint: any value is taken.")
+        else:
+            hint = _resolved(item, plain, name)
+        if _is_hidden(hint, hidden_types):
+            injected.append(item.name)
             continue
-        if annotation is _MISSING:
-            annotation = Any
-            notes.append(f"`{parameter.name}` has no type hint: any value is taken.")
-        if parameter.default is not _MISSING:
-            defaults[parameter.name] = parameter.default
-        fields[f"arg{position}"] = _field(
-            parameter, annotation, doc.parameters.get(parameter.name), name
-        )
-    model = _build(name, fields)
-    unknown = set(doc.parameters) - {parameter.name for parameter in parameters}
+        default = MISSING if item.default is item.empty else item.default
+        parameters.append(parameter(item.name, hint, default, doc.parameters.get(item.name)))
+    known = {item.name for item in signature}
     notes += [
-        f"The docstring describes `{item}`, which is no parameter." for item in sorted(unknown)
+        f"The docstring describes `{item}`, which is no parameter."
+        for item in doc.parameters
+        if item not in known
     ]
-    schema = _json_schema(model, name)
-    return FunctionSchema(doc.description, schema, tuple(notes), tuple(injected), model, defaults)
-
-
-def allowed_values(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    """Say in a few words what a JSON Schema allows.
-
-    Args:
-        schema: The schema, or a part of one.
-        root: The whole schema, for its ``$defs``.
-    """
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        target = root.get("$defs", {}).get(name, {})
-        return allowed_values(target, root) if "enum" in target else name
-    if "const" in schema:
-        return repr(schema["const"])
-    if "enum" in schema:
-        return " | ".join(repr(value) for value in schema["enum"])
-    options = schema.get("anyOf") or schema.get("oneOf")
-    if options:
-        return " | ".join(allowed_values(option, root) for option in options)
-    kind = str(schema.get("format") or schema.get("type") or "any value")
-    if kind == "array" and isinstance(schema.get("items"), dict) and schema["items"]:
-        kind = f"array of {allowed_values(schema['items'], root)}"
-    return kind + _bounds(schema)
+    schema, validator = _built(parameters, name)
+    defaults = {item.name: item.default for item in parameters if item.default is not MISSING}
+    _check_defaults(defaults, validator, name)
+    return FunctionSchema(
+        doc.description, schema, tuple(notes), tuple(injected), validator, defaults
+    )
 
 
 # -- the signature ---------------------------------------------------------------------------------
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function behind partials, methods, wrappers and callable objects."""
+    """Return the function or class behind partials, methods, wrappers and callable objects."""
     while True:
         if isinstance(function, functools.partial):
             function = function.func
         elif inspect.ismethod(function):
             function = function.__func__
-        elif hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        elif not inspect.isroutine(function) and not inspect.isclass(function):
-            function = type(function).__call__
-        else:
+        elif inspect.isclass(function):
             return function
+        elif "__wrapped__" in getattr(function, "__dict__", {}):
+            function = function.__wrapped__  # type: ignore[attr-defined]
+        elif inspect.isroutine(function):
+            return function
+        else:
+            function = type(function).__call__
 
 
-def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+def _signature(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    fixed: Mapping[str, Any] = {}
+    if isinstance(function, functools.partial):
+        fixed = function.keywords
+        # A copy: `update_wrapper` makes `inspect` look through the partial, at what it has fixed.
+        function = functools.partial(function.func, *function.args, **fixed)
     try:
-        signature = inspect.signature(function)
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         raise DefinitionError(
-            f"`{name}` does not tell its parameters (it is not written in Python). Wrap it in a "
-            "function: `def my_tool(...): return ...`."
+            f"`{name}` does not tell its parameters (it is not written in Python): wrap it in a "
+            "function, `def my_tool(...): return ...`."
         ) from None
-    bound = function.keywords if isinstance(function, functools.partial) else {}
-    found = []
-    for parameter in signature.parameters.values():
-        if parameter.name in bound:
-            continue  # fixed by the partial
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise DefinitionError(
-                f"`{name}`: the parameter `{parameter.name}` is positional-only, but clients pass "
-                "arguments by name. Remove the `/` from the signature."
-            )
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
-            raise DefinitionError(
-                f"`{name}`: clients cannot be told what `{stars}{parameter.name}` takes. Give each "
-                "argument a parameter of its own, or take one `dict` or `list`."
-            )
-        found.append(parameter)
+    found = [item for item in parameters if item.name not in fixed]
+    for item in found:
+        _check_kind(item, name)
     return found
 
 
-def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
-    plain = _plain(function)
+def _check_kind(item: inspect.Parameter, name: str) -> None:
+    if item.kind is item.POSITIONAL_ONLY:
+        raise DefinitionError(
+            f"`{name}`: the parameter `{item.name}` is positional-only, but clients pass arguments "
+            "by name: remove the `/` from the signature."
+        )
+    if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
+        stars, kind = ("*", "list") if item.kind is item.VAR_POSITIONAL else ("**", "dict")
+        raise DefinitionError(
+            f"`{name}`: clients cannot be told what `{stars}{item.name}` takes: give each argument "
+            f"a parameter of its own, or take one `{item.name}: {kind}`."
+        )
+
+
+def _resolved(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
+    # A class's parameters stand in its constructor; the builtin ones have no globals.
+    origin = plain.__init__ if inspect.isclass(plain) else plain
     try:
-        return get_type_hints(plain, include_extras=True)
+        return resolved(item.annotation, getattr(origin, "__globals__", {}))
     except NameError as error:
         raise DefinitionError(
-            f"`{name}`: a type hint names `{error.name}`, which is not defined (yet). Run the cell "
-            "that defines or imports it first."
+            f"`{name}`: the type hint of `{item.name}` names `{error.name}`, which is not defined "
+            "(yet): run the cell that defines or imports it first."
         ) from None
-    except (TypeError, SyntaxError, AttributeError) as error:
-        raise DefinitionError(f"`{name}`: a type hint cannot be read: {error}.") from None
-
-
-def _field(
-    parameter: inspect.Parameter, annotation: Any, documented: str | None, function: str
-) -> tuple[Any, Any]:
-    """Return the pydantic field of a parameter; its name is an alias, so any name will do."""
-    base, extras = annotation, []
-    if get_origin(annotation) is Annotated:
-        base, *extras = get_args(annotation)
-    texts = [extra for extra in extras if isinstance(extra, str)]
-    described = any(isinstance(extra, FieldInfo) and extra.description for extra in extras)
-    field = Field(alias=parameter.name)
-    if not described and (texts or documented):
-        field = Field(alias=parameter.name, description=texts[0] if texts else documented)
-    default = parameter.default
-    if default is None and not _takes_none(base):
-        base = Optional[base]  # what the author means, and type checkers used to take  # noqa: UP045
-    kept = [extra for extra in extras if not isinstance(extra, str)]
-    full: Any = Annotated[(base, *kept, *_checks(base), field)]
-    if default is _MISSING:
-        return full, ...
-    _check_default(default, full, parameter.name, function)
-    return full, default
-
-
-def _takes_none(annotation: Any) -> bool:
-    return annotation in (None, type(None), Any) or type(None) in get_args(annotation)
-
-
-def _checks(base: Any) -> list[Any]:
-    options = get_args(base) if get_args(base) and type(None) in get_args(base) else (base,)
-    if bool in options:
-        return [Strict()] if base is bool else []
-    if int in options or float in options:
-        return [BeforeValidator(_no_bool)]
-    return []
-
-
-def _no_bool(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise PydanticCustomError("number_type", "a bool is no number")
-    return value
-
-
-def _check_default(default: Any, annotation: Any, parameter: str, function: str) -> None:
-    model = _build(function, {"value": (annotation, ...)})
-    try:
-        model.model_validate({parameter: default})
-    except ValidationError as error:
-        reason = error.errors(include_url=False)[0]["msg"]
+    except Exception as error:
+        # A hint that is a string is code of the author's.
         raise DefinitionError(
-            f"`{function}`: the default of `{parameter}`, {_shown(default)}, is not what its type "
-            f"hint allows: {reason}. Change one of them."
-        ) from None
+            f"`{name}`: the type hint of `{item.name}`, {_hint(item.annotation)}, cannot be read "
+            f"({_told(error)}): correct it."
+        ) from error
 
 
-def _build(function: str, fields: dict[str, Any]) -> type[BaseModel]:
+def _is_hidden(hint: Any, hidden_types: tuple[type, ...]) -> bool:
+    """Tell whether a hint is one of these types, also if optional or annotated."""
+    if get_origin(hint) is Annotated:
+        return _is_hidden(get_args(hint)[0], hidden_types)
+    if get_origin(hint) in (Union, types.UnionType):
+        inner = [item for item in get_args(hint) if item is not type(None)]
+        return len(inner) == 1 and _is_hidden(inner[0], hidden_types)
+    return inspect.isclass(hint) and issubclass(hint, hidden_types)
+
+
+# -- what cannot be offered ------------------------------------------------------------------------
+
+
+def _built(parameters: Sequence[Parameter], name: str) -> tuple[dict[str, Any], SchemaValidator]:
     try:
-        return pydantic_model(
-            "Arguments",
-            __config__=ConfigDict(extra="forbid", protected_namespaces=()),
-            **fields,
-        )
-    except (PydanticUserError, TypeError, ValueError) as error:
-        raise _no_schema(function, fields, error) from None
+        return build(parameters)
+    except Exception as error:
+        # A hint's own class may take part in its schema, and raise anything.
+        raise _no_schema(parameters, name, error) from error
 
 
-def _no_schema(function: str, fields: dict[str, Any], error: Exception) -> DefinitionError:
-    culprit = ""
-    for annotation, _ in fields.values():
+def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> DefinitionError:
+    for item in parameters:
         try:
-            pydantic_model("Probe", value=(annotation, ...)).model_json_schema()
-        except (PydanticUserError, TypeError, ValueError):
-            extras = get_args(annotation)
-            alias = next(
-                extra.alias for extra in extras if isinstance(extra, FieldInfo) and extra.alias
+            build([item])
+        except Exception as own:  # noqa: BLE001 - as in `_built`
+            hint = _hint(item.annotation)
+            return DefinitionError(
+                f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be told to clients as a "
+                f"JSON Schema ({_told(own)}): use a type that JSON has (str, float, list, ...) and "
+                "convert it inside, or say what clients send, `Annotated[..., "
+                "WithJsonSchema({...})]`, with a `BeforeValidator(...)` to convert it."
             )
-            shown = getattr(extras[0], "__name__", str(extras[0]))
-            culprit = f" of `{alias}`, `{shown}`,"
-            break
-    reason = str(error).splitlines()[0].rstrip(".")
     return DefinitionError(
-        f"`{function}`: the type hint{culprit} cannot be told to clients as a JSON Schema "
-        f"({reason}). Use a plain type (str, float, list...) and convert inside, or say the "
-        "schema: `Annotated[..., WithJsonSchema({...})]`."
+        f"`{name}`: its parameters cannot be told to clients as a JSON Schema ({_told(error)}): "
+        "simplify their type hints."
     )
 
 
-# -- the schema ------------------------------------------------------------------------------------
+def _check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, name: str) -> None:
+    for item, default in defaults.items():
+        try:
+            validator.validate_python({item: default})
+        except ValidationError as error:
+            # Other parameters are missing; that is not the default's fault.
+            own = [
+                problem["msg"]
+                for problem in error.errors(include_url=False)
+                if problem["loc"][:1] == (item,)
+                and not _is_missing(problem["loc"], problem["type"])
+            ]
+            reason = own[0] if own else None
+        except Exception as error:  # noqa: BLE001 - a validator of the author's may raise anything
+            reason = _told(error)
+        else:
+            continue
+        if reason:
+            raise DefinitionError(
+                f"`{name}`: the default of `{item}`, {shown(default)}, is not what its type hint "
+                f"allows ({bounded(reason)}): change one of them."
+            )
 
 
-class _Generator(GenerateJsonSchema):
-    """pydantic's schemas without the titles that only repeat the names."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
-        return False
+def _is_missing(location: tuple[int | str, ...], kind: str) -> bool:
+    return kind == "missing" and len(location) == 1
 
 
-def _json_schema(model: type[BaseModel], function: str) -> dict[str, Any]:
+def _culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> str | None:
+    """Return the argument that makes a validator of the author's raise."""
+    for name, value in arguments.items():
+        try:
+            validator.validate_python({name: value})
+        except ValidationError:
+            continue
+        except Exception:  # noqa: BLE001 - this is what we look for
+            return name
+    return None
+
+
+def _hint(annotation: Any) -> str:
+    """Return a type hint as its author wrote it, about."""
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if isinstance(annotation, str):
+        return repr(annotation)
+    return f"`{inspect.formatannotation(annotation)}`"
+
+
+def _told(error: Exception) -> str:
+    """Return an exception on one line; the author's own may fail even at that."""
     try:
-        with warnings.catch_warnings():
-            # A default without a JSON form is left out of the schema; it works all the same.
-            warnings.simplefilter("ignore", PydanticJsonSchemaWarning)
-            schema = model.model_json_schema(by_alias=True, schema_generator=_Generator)
-    except (PydanticUserError, ValueError, TypeError) as error:
-        fields = {
-            name: (Annotated[(field.annotation, *field.metadata, field)], ...)
-            for name, field in model.model_fields.items()
-        }
-        raise _no_schema(function, fields, error) from None
-    schema.pop("title", None)
-    return {"type": "object", "properties": {}, **schema}
-
-
-# -- messages --------------------------------------------------------------------------------------
-
-
-def _problem_line(
-    problem: ErrorDetails, name: str, properties: Mapping[str, Any], root: Mapping[str, Any]
-) -> str:
-    path = ".".join(str(part) for part in problem["loc"] if not _is_branch(part))
-    if problem["type"] == "extra_forbidden" and name not in properties:
-        close = difflib.get_close_matches(name, properties, 1)
-        known = f"Did you mean `{close[0]}`?" if close else f"Known: {_listed(properties)}."
-        return f"{path}: there is no such parameter. {known}"
-    allowed = allowed_values(properties.get(name, {}), root)
-    if problem["type"] == "missing":
-        return f"{path}: is missing. Allowed: {allowed}."
-    came = f"got {_shown(problem['input'])} ({_json_type(problem['input'])})"
-    message = problem["msg"].removeprefix("Value error, ").rstrip(".")
-    return f"{path}: {came}; {message}. Allowed: {allowed}."
-
-
-def _is_branch(part: int | str) -> bool:
-    """Tell whether a part of a location is pydantic's name for a branch of a union."""
-    return isinstance(part, str) and ("[" in part or part in ("int", "float", "str", "bool"))
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names) or "none, the tool takes no arguments"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
-
-
-def _json_type(value: Any) -> str:
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-    return "null" if value is None else names.get(type(value), "object")
-
-
-def _bounds(schema: Mapping[str, Any]) -> str:
-    words = {
-        "minimum": "at least",
-        "exclusiveMinimum": "more than",
-        "maximum": "at most",
-        "exclusiveMaximum": "less than",
-        "multipleOf": "a multiple of",
-        "minLength": "length at least",
-        "maxLength": "length at most",
-        "minItems": "items at least",
-        "maxItems": "items at most",
-        "pattern": "matching",
-    }
-    said = [f"{words[key]} {value}" for key, value in schema.items() if key in words]
-    return f" ({', '.join(said)})" if said else ""
+        return bounded(f"{type(error).__name__}: {error}")
+    except Exception:  # noqa: BLE001 - see above
+        return type(error).__name__

@@ -1,0 +1,255 @@
+"""What is wrong with a call's arguments, in lines that a model can act on.
+
+Runs in the user's kernel, when a call's arguments are refused. Pure. Each line names the parameter,
+what came, and what the published schema allows, whatever words pydantic has for it.
+"""
+
+import difflib
+import reprlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, core_schema
+
+MAX_SHOWN = 80
+"""Characters of a wrong value that a message repeats."""
+MAX_TEXT = 500
+"""Characters of what an author's own validator says."""
+MAX_LINES = 20
+"""Problems that a message tells."""
+MAX_VALUES = 30
+"""Values of an enumeration that a message repeats."""
+
+_Schema = Mapping[str, Any]
+_AUTHORS = frozenset({"value_error", "assertion_error"})
+_KNOWN = frozenset(get_args(core_schema.ErrorType)) - _AUTHORS
+"""Types of error that the schema's own words explain."""
+_ABSENT = frozenset({"missing", "extra_forbidden", "unexpected_keyword_argument"})
+_FORMATS = {
+    "date": "date as text, '2024-12-31'",
+    "date-time": "date and time as text, '2024-12-31T23:59:00'",
+    "time": "time as text, '23:59:00'",
+    "duration": "duration as text, 'P1DT2H', or seconds",
+    "binary": "text",
+    "path": "path as text",
+}
+
+
+def explain(error: ValidationError, arguments: Mapping[str, Any], schema: _Schema) -> str:
+    """Return one line for each problem.
+
+    Args:
+        error: What the validator raised.
+        arguments: What it was given.
+        schema: The tool's input schema.
+    """
+    lines: dict[str, None] = {}  # the branches of a union say the same thing once
+    for problem in error.errors(include_url=False):
+        lines[_line(problem, arguments, schema)] = None
+    shown = list(lines)[:MAX_LINES]
+    if len(lines) > MAX_LINES:
+        shown.append(f"... and {len(lines) - MAX_LINES} more problems.")
+    return "\n".join(shown)
+
+
+def shown(value: Any) -> str:
+    """Return a value's repr, bounded, whatever its class does."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = short.maxlong = MAX_SHOWN
+    text = " ".join(short.repr(value).split()) if not isinstance(value, str) else short.repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
+
+
+def bounded(text: str) -> str:
+    """Return an author's message on one line, with an end."""
+    line = " ".join(text.split()).removesuffix(".")
+    return line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}..."
+
+
+def allowed_values(schema: _Schema, root: _Schema) -> str:
+    """Say in a few words what a JSON Schema allows.
+
+    Args:
+        schema: The schema, or a part of one.
+        root: The whole schema, for its ``$defs``.
+    """
+    target = _target(schema, root)
+    if "const" in target:
+        return repr(target["const"])
+    if "enum" in target:
+        return _listed([repr(value) for value in target["enum"]], " | ", MAX_VALUES)
+    options = target.get("anyOf") or target.get("oneOf")
+    if options:
+        # "$ref" in an option is named, not followed: a tree contains itself.
+        return " | ".join(dict.fromkeys(_option(option, root) for option in options))
+    if target.get("type") == "array":
+        return _array(target, root)
+    if target.get("type") == "object":
+        return _object(target, root)
+    kind = target.get("type", "any value")
+    words = kind if isinstance(kind, str) else " | ".join(map(str, kind))
+    return _FORMATS.get(target.get("format", ""), words) + _bounds(target)
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+
+def _line(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) -> str:
+    kind = problem["type"]
+    path = tuple(_path(problem["loc"], arguments, absent=kind in _ABSENT))
+    name = ".".join(map(str, path)) or "arguments"
+    part = _part(path, root)
+    if kind in _ABSENT and kind != "missing":
+        return f"{name}: no such parameter; {_known(path, root)}"
+    allowed = allowed_values(part, root) if part else ""
+    if kind == "missing":
+        return f"{name}: missing" + (f"; allowed: {allowed}." if allowed else ".")
+    came = f"got {shown(problem['input'])} ({json_type(problem['input'])})"
+    is_key = bool(problem["loc"]) and problem["loc"][-1] == "[key]"
+    if allowed and kind in _KNOWN and not is_key:
+        return f"{name}: {came}; allowed: {allowed}."
+    message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return f"{name}: {came}; {bounded(message)}."
+
+
+def _path(
+    location: Sequence[int | str], arguments: Mapping[str, Any], *, absent: bool
+) -> Iterator[int | str]:
+    """Yield the parts of pydantic's location that the arguments have.
+
+    The others name branches of a union or steps of a validator.
+    """
+    value: Any = arguments
+    for position, part in enumerate(location):
+        here = value if isinstance(value, Mapping) else _by_index(value)
+        if part in here:
+            value = here[part]
+        elif not (absent and position == len(location) - 1):
+            continue
+        yield part
+
+
+def _by_index(value: Any) -> Mapping[Any, Any]:
+    return dict(enumerate(value)) if isinstance(value, (list, tuple)) else {}
+
+
+def _known(path: tuple[int | str, ...], root: _Schema) -> str:
+    """Say which parameters there are where one that there is not was given."""
+    parent = _part(path[:-1], root)
+    names = [name for option in _options(parent, root) for name in option.get("properties", {})]
+    close = difflib.get_close_matches(str(path[-1]), names, 1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    if not names:
+        return "there are none."
+    return f"there are: {_listed(names, ', ', MAX_VALUES)}."
+
+
+def json_type(value: Any) -> str:
+    """Return JSON's word for the type of a value."""
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    return "null" if value is None else names.get(type(value), "object")
+
+
+# -- parts of a schema -----------------------------------------------------------------------------
+
+
+def _target(schema: _Schema, root: _Schema) -> _Schema:
+    """Follow a reference."""
+    if "$ref" not in schema:
+        return schema
+    found: _Schema = root.get("$defs", {}).get(schema["$ref"].rpartition("/")[2], {})
+    return found
+
+
+def _options(schema: _Schema, root: _Schema) -> list[_Schema]:
+    """Return the schema, or those that it offers a choice of."""
+    target = _target(schema, root)
+    choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf")
+    if not choices:
+        return [target]
+    return [option for choice in choices for option in _options(choice, root)]
+
+
+def _part(path: Sequence[int | str], root: _Schema) -> _Schema:
+    """Return the schema of what is at a path; {} if nothing is said of it."""
+    schema = root
+    for part in path:
+        found = [inner for option in _options(schema, root) if (inner := _child(option, part))]
+        if not found:
+            return {}
+        schema = found[0] if len(found) == 1 else {"anyOf": found}
+    return schema
+
+
+def _child(schema: _Schema, part: int | str) -> _Schema:
+    child: Any = None
+    if isinstance(part, int):
+        fixed = schema.get("prefixItems", [])
+        child = fixed[part] if part < len(fixed) else schema.get("items")
+    if child is None:
+        child = schema.get("properties", {}).get(part, schema.get("additionalProperties"))
+    return child if isinstance(child, dict) else {}
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def _option(schema: _Schema, root: _Schema) -> str:
+    target = _target(schema, root)
+    if "$ref" in schema and "enum" not in target:
+        return str(target.get("title") or schema["$ref"].rpartition("/")[2])
+    return allowed_values(target, root)
+
+
+def _array(schema: _Schema, root: _Schema) -> str:
+    if "prefixItems" in schema:
+        return f"array [{', '.join(_option(item, root) for item in schema['prefixItems'])}]"
+    items = schema.get("items")
+    of = f" of {_option(items, root)}" if isinstance(items, dict) and items else ""
+    return f"array{of}{_bounds(schema)}"
+
+
+def _object(schema: _Schema, root: _Schema) -> str:
+    if schema.get("properties"):
+        return f"object with {_listed(list(schema['properties']), ', ', MAX_VALUES)}"
+    values = schema.get("additionalProperties")
+    return f"object of {_option(values, root)}" if isinstance(values, dict) and values else "object"
+
+
+def _bounds(schema: _Schema) -> str:
+    """Return the bounds as words that follow the type's: `` from 1 to 10``."""
+    said = [
+        _range(schema, "minimum", "maximum", "from {} to {}"),
+        _range(schema, "minLength", "maxLength", "of {} to {} characters"),
+        _range(schema, "minItems", "maxItems", "with {} to {} items"),
+        *(
+            words.format(schema[key])
+            for key, words in (
+                ("exclusiveMinimum", "more than {}"),
+                ("exclusiveMaximum", "less than {}"),
+                ("multipleOf", "a multiple of {}"),
+                ("pattern", "matching {!r}"),
+            )
+            if key in schema
+        ),
+    ]
+    words = ", ".join(filter(None, said))
+    return f" {words}" if words else ""
+
+
+def _range(schema: _Schema, low: str, high: str, both: str) -> str:
+    """Fill in the words for both bounds, or say the one that there is."""
+    before, _, unit = both.partition("{} to {}")
+    if low in schema and high in schema:
+        return both.format(schema[low], schema[high])
+    start = "" if before == "from " else before
+    if low in schema:
+        return f"{start}at least {schema[low]}{unit}"
+    return f"{start}at most {schema[high]}{unit}" if high in schema else ""
+
+
+def _listed(items: Sequence[str], separator: str, limit: int) -> str:
+    rest = f"{separator}... ({len(items)} in all)" if len(items) > limit else ""
+    return separator.join(items[:limit]) + rest
