@@ -6,8 +6,9 @@ Runs in the user's kernel. Pure: text in, text out; `kernel.magics` shows it.
 import inspect
 from collections.abc import Sequence
 from html import escape
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
+from mcp_notebook.kernel.problems import allowed_values
 from mcp_notebook.kernel.tools import Tool
 
 _STYLE = (
@@ -45,7 +46,17 @@ def signature(tool: Tool) -> str:
         signature = inspect.signature(tool.function)
     except (TypeError, ValueError):
         return f"{tool.name}({', '.join(tool.info.input_schema.get('properties', {}))})"
-    return f"{tool.name}{signature.replace(return_annotation=inspect.Signature.empty)}"
+    parameters = [
+        parameter.replace(annotation=_bare(parameter.annotation))
+        for parameter in signature.parameters.values()
+    ]
+    shown = signature.replace(parameters=parameters, return_annotation=signature.empty)
+    return f"{tool.name}{shown}"
+
+
+def _bare(annotation: Any) -> Any:
+    """Return a type hint without what `Annotated` adds: the card's table says that better."""
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def _first_line(tool: Tool) -> str:
@@ -58,36 +69,12 @@ def _parameters(tool: Tool) -> list[tuple[str, str, str]]:
     required = schema.get("required", ())
     rows = []
     for name, item in schema.get("properties", {}).items():
-        allowed = allowed_values(item, schema.get("$defs", {}))
+        allowed = allowed_values(item, schema)
         if name not in required:
             default = f" = {item['default']!r}" if "default" in item else ""
             allowed = f"{allowed}{default or ', optional'}"
         rows.append((name, allowed, item.get("description", "")))
     return rows
-
-
-def allowed_values(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """Say in a few words what a JSON Schema allows."""
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        target = definitions.get(name, {})
-        return allowed_values(target, definitions) if "enum" in target else name
-    if "const" in schema:
-        return repr(schema["const"])
-    if "enum" in schema:
-        return " | ".join(repr(value) for value in schema["enum"])
-    if "anyOf" in schema:
-        return " | ".join(allowed_values(option, definitions) for option in schema["anyOf"])
-    kind = str(schema.get("type", "any"))
-    if kind == "array" and isinstance(schema.get("items"), dict):
-        kind = f"array of {allowed_values(schema['items'], definitions)}"
-    if "format" in schema:
-        kind = str(schema["format"])
-    low = schema.get("minimum", schema.get("exclusiveMinimum"))
-    high = schema.get("maximum", schema.get("exclusiveMaximum"))
-    if low is not None or high is not None:
-        kind += f" {low if low is not None else ''}..{high if high is not None else ''}"
-    return kind
 
 
 def _html(tool: Tool) -> str:
