@@ -1,0 +1,172 @@
+"""The life of a call, seen by the official client: progress, cancelling, every protocol version."""
+
+import json
+import os
+import subprocess
+
+import anyio
+import httpx2
+import pytest
+from clients import COMMAND, ERAS, TOKEN, TRANSPORTS, connected, http_bridge, text_of
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = """%%mcp_tool
+import asyncio, threading, time
+stopped = threading.Event()
+
+def add(a: int, b: int = 1) -> int:
+    "Add."
+    return a + b
+
+def sleep(seconds: float) -> str:
+    "Sleep."
+    stopped.clear()
+    try:
+        time.sleep(seconds)
+    except BaseException:
+        stopped.set()
+        raise
+    return "slept"
+
+def odd() -> str:
+    "A text that is no UTF-8."
+    return "a\\ud800b\\0c"
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    shared_kernel.ok(TOOLS)
+    return shared_kernel
+
+
+@pytest.fixture(params=ERAS)
+def era(request):
+    return request.param
+
+
+@pytest.fixture(params=TRANSPORTS)
+def transport(request):
+    return request.param
+
+
+async def test_a_client_that_asks_for_progress_is_told_what_a_call_waits_for(
+    kernel, era, transport
+):
+    async with connected(kernel.home, era, transport) as client:
+        await client.list_tools()
+        told = []
+
+        async def progress(value, total, message):
+            told.append((value, message))
+
+        result = await client.call_tool("sleep", {"seconds": 1.3}, progress_callback=progress)
+        assert text_of(result) == "slept"
+        assert "running" in told[0][1]
+        assert told == sorted(told)
+
+
+async def test_a_cancelled_call_stops_in_the_kernel(kernel, era, transport):
+    async with connected(kernel.home, era, transport) as client:
+        await client.list_tools()
+        running = anyio.Event()
+
+        async def progress(value, total, message):
+            running.set()
+
+        async with anyio.create_task_group() as tasks:
+
+            async def call():
+                await client.call_tool("sleep", {"seconds": 60}, progress_callback=progress)
+
+            tasks.start_soon(call)
+            await running.wait()
+            tasks.cancel_scope.cancel()
+        if era == "legacy" and transport == "http":
+            return  # by that protocol a lost stream is no cancel; the SDK's client sends none
+        await anyio.to_thread.run_sync(kernel.ok, "assert stopped.wait(10)")
+        assert text_of(await client.call_tool("add", {"a": 1})) == "2"
+
+
+async def test_text_that_is_no_utf8_arrives_mended(kernel, era, transport):
+    async with connected(kernel.home, era, transport) as client:
+        await client.list_tools()
+        text = text_of(await client.call_tool("odd", {}))
+        assert text.startswith("a")
+        assert "b" in text
+        assert "\0" not in text
+
+
+HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+
+
+def _initialize(version):
+    hello = {
+        "protocolVersion": version,
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+
+
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 3,
+    "method": "tools/call",
+    "params": {"name": "add", "arguments": {"a": 41}},
+}
+
+
+@pytest.mark.parametrize("version", HANDSHAKES)
+def test_every_handshake_version_is_spoken_over_stdio(kernel, version):
+    with subprocess.Popen(
+        [*COMMAND, "stdio"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"HOME": str(kernel.home), "PATH": os.environ["PATH"]},
+    ) as bridge:
+        answers = []
+        for message in (_initialize(version), INITIALIZED, LIST, CALL):
+            bridge.stdin.write(json.dumps(message).encode() + b"\n")
+            bridge.stdin.flush()
+            while "id" in message:
+                answer = json.loads(bridge.stdout.readline())
+                if answer.get("id") == message["id"]:
+                    answers.append(answer["result"])
+                    break
+        bridge.stdin.close()
+    hello, tools, result = answers
+    assert hello["protocolVersion"] == version
+    assert hello["capabilities"]["tools"]["listChanged"] is True
+    assert [tool["name"] for tool in tools["tools"]] == ["add", "sleep", "odd"]
+    assert result["content"][0]["text"] == "42"
+
+
+@pytest.mark.parametrize("version", HANDSHAKES[1:])  # 2024-11-05 had another HTTP transport
+async def test_every_handshake_version_is_spoken_over_http(kernel, version):
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Accept": "application/json, text/event-stream",
+    }
+    with http_bridge(kernel.home) as served:
+        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+            answers = []
+            for message in (_initialize(version), INITIALIZED, LIST, CALL):
+                answer = await http.post(served.url, json=message)
+                assert answer.status_code < 300, answer.text
+                if "mcp-session-id" in answer.headers:
+                    http.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
+                    http.headers["mcp-protocol-version"] = version
+                if "id" in message:
+                    data = [line for line in answer.text.splitlines() if line.startswith("data:")]
+                    body = data[-1].removeprefix("data:") if data else answer.text
+                    answers.append(json.loads(body)["result"])
+    hello, tools, result = answers
+    assert hello["protocolVersion"] == version
+    assert hello["capabilities"]["tools"]["listChanged"] is True
+    assert [tool["name"] for tool in tools["tools"]] == ["add", "sleep", "odd"]
+    assert result["content"][0]["text"] == "42"
