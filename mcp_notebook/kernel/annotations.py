@@ -7,13 +7,12 @@ makes of the hints is `kernel.arguments`' business.
 import sys
 import types
 import typing
-from collections.abc import Mapping
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import typing_extensions
 
 
-def resolved(annotation: Any, namespace: Mapping[str, Any]) -> Any:
+def resolved(annotation: Any, namespace: dict[str, Any]) -> Any:
     """Return the annotation with every string in it evaluated.
 
     Args:
@@ -28,7 +27,7 @@ def resolved(annotation: Any, namespace: Mapping[str, Any]) -> Any:
     def carrier() -> None: ...
 
     carrier.__annotations__ = {"hint": annotation}
-    hint = get_type_hints(carrier, globalns=dict(namespace), include_extras=True)["hint"]
+    hint = get_type_hints(carrier, globalns=namespace, include_extras=True)["hint"]
     return portable(hint)
 
 

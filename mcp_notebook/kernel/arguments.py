@@ -110,7 +110,10 @@ def build(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], SchemaValida
             field = dict(root["fields"][item.name])
             field["schema"] = core_schema.with_default_schema(field["schema"], default=item.default)
             root["fields"][item.name] = field
-    return _published(_Generator(by_alias=True).generate(schema, mode="validation")), validator
+    published = _published(_Generator(by_alias=True).generate(schema, mode="validation"))
+    if len(published["properties"]) < len(parameters):
+        raise ValueError("an alias is used twice")
+    return published, validator
 
 
 def _takes_none(base: Any) -> bool:

@@ -97,7 +97,13 @@ def function_schema(
     ]
     schema, validator = _built(parameters, name)
     defaults = {item.name: item.default for item in parameters if item.default is not MISSING}
-    _check_defaults(defaults, validator, name)
+    # A `Field(alias=...)` is what clients say.
+    told = zip(parameters, schema["properties"], strict=True)
+    _check_defaults(
+        {alias: defaults[item.name] for item, alias in told if item.name in defaults},
+        validator,
+        name,
+    )
     return FunctionSchema(
         doc.description, schema, tuple(notes), tuple(injected), validator, defaults
     )
