@@ -20,7 +20,6 @@ import anyio.abc
 
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.catalog import Catalog
-from mcp_notebook.bridge.headless import run_notebook
 from mcp_notebook.bridge.links import Links
 from mcp_notebook.bridge.progress import shown_on_stderr
 from mcp_notebook.bridge.security import read_token
@@ -156,6 +155,9 @@ class _Bridge:
 
     async def _keep_notebooks(self, notebooks: Sequence[Path]) -> None:
         """Run notebooks, and keep their kernels."""
+        # Late: a bridge of live notebooks starts in three quarters of the time without.
+        from mcp_notebook.bridge.headless import run_notebook  # noqa: PLC0415
+
         async with AsyncExitStack() as stack:
             with shown_on_stderr() as progress:
                 for path in notebooks:
