@@ -98,7 +98,7 @@ def allowed_values(schema: _Schema, root: _Schema) -> str:
 def _line(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) -> str:
     kind = problem["type"]
     path = tuple(_path(problem["loc"], arguments, absent=kind in _ABSENT))
-    name = ".".join(map(str, path)) or "arguments"
+    name = ".".join(map(_key, path)) or "arguments"
     part = _part(path, root)
     if kind in _ABSENT and kind != "missing":
         return f"{name}: no such parameter; {_known(path, root)}"
@@ -128,6 +128,12 @@ def _path(
         elif not (absent and position == len(location) - 1):
             continue
         yield part
+
+
+def _key(part: int | str) -> str:
+    """Return a part of a path as a message names it: short and on one line, whatever was sent."""
+    text = str(part)
+    return text if text.isprintable() and len(text) <= MAX_SHOWN else shown(text)
 
 
 def _by_index(value: Any) -> Mapping[Any, Any]:

@@ -138,6 +138,18 @@ def test_a_wrong_key_is_told_as_one():
     assert told_of(dict[int, str], {"one": "a"}).startswith("x.one: got 'one' (string); Input")
 
 
+@pytest.mark.parametrize("key", ["\x1e", "a\nb", "\u2028", "k" * 10_000])
+def test_a_key_from_the_client_stays_short_and_on_its_line(key):
+    def tool(options: dict[str, int]):
+        pass
+
+    with pytest.raises(InvalidArguments) as refused:
+        function_schema(tool).validate({"options": {key: None}})
+    assert len(str(refused.value).splitlines()) == 1
+    assert len(str(refused.value)) < 200
+    assert str(refused.value).startswith("options.'")
+
+
 def test_an_authors_own_validator_is_heard():
     def check(value):
         if value % 2:
