@@ -14,7 +14,6 @@ import logging
 import os
 from collections.abc import AsyncIterable, Awaitable, Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import anyio
@@ -70,31 +69,37 @@ class Link:
         Raises:
             LinkError: The kernel does not answer, or refuses.
         """
+        name = self.record.name
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                self._reader, self._writer = await _open(self.record)
-                self._send(wire.Hello(version=__version__, token=self.record.token))
-                frame = await wire.read_message(self._reader)
+                self._on_tools((await self._greet()).tools)
+            self.alive = True
         except TimeoutError:
             raise LinkError(
-                f"The kernel of {self.record.name!r} did not answer within {CONNECT_TIMEOUT:.0f} s."
+                f"The kernel of {name!r} did not answer within {CONNECT_TIMEOUT:g} s."
             ) from None
         except OSError as error:
-            raise LinkError(
-                f"The kernel of {self.record.name!r} cannot be reached: {error}."
-            ) from None
-        match frame:
+            raise LinkError(f"The kernel of {name!r} cannot be reached: {error}.") from None
+        except FrameError as error:
+            raise LinkError(f"What listens for {name!r} is no kernel of ours: {error}") from None
+        finally:
+            if not self.alive:
+                self.close()
+
+    async def _greet(self) -> wire.Welcome:
+        self._reader, self._writer = await _open(self.record)
+        self._send(wire.Hello(version=__version__, token=self.record.token))
+        match await wire.read_message(self._reader):
             case (wire.Welcome() as welcome, _):
                 if welcome.protocol != wire.PROTOCOL_VERSION:
                     raise VersionMismatch(kernel=welcome.protocol, bridge=wire.PROTOCOL_VERSION)
-                self.alive = True
-                self._on_tools(welcome.tools)
+                return welcome
             case (wire.Refused() as refused, _):
                 raise LinkError(f"{self.record.name}: {refused.message}")
             case None:
                 raise LinkError(f"The kernel of {self.record.name!r} hung up.")
-            case _:
-                raise LinkError(f"What listens for {self.record.name!r} is no kernel of ours.")
+            case (message, _):
+                raise FrameError(f"its first message is {message.type!r}.")
 
     async def run(self) -> None:
         """Take messages until the kernel is gone; then every call has its answer."""
@@ -241,16 +246,13 @@ class Links:
         self._tasks = await anyio.create_task_group().__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
+    async def __aexit__(self, *_: object) -> None:
         for link in tuple(self._links.values()):
             link.close()
         self._tasks.cancel_scope.cancel()
-        return await self._tasks.__aexit__(exc_type, exc, traceback)
+        # Not told of an error of the block: it would put that into a group, and no task has a part
+        # in it.
+        await self._tasks.__aexit__(None, None, None)
 
     async def follow(self, records: AsyncIterable[tuple[Record, ...]]) -> None:
         """Link the kernels that these records name, now and as they come and go."""
@@ -260,6 +262,8 @@ class Links:
                 del self._problems[gone]
             for record in current:
                 if record.id not in self._links and record.id not in self._kept:
+                    # Its place and name among the notebooks: not a matter of who answers first.
+                    self._set(record, [])
                     self._kept.add(record.id)
                     self._connecting.add(record.id)
                     self._tasks.start_soon(self._keep, record)
@@ -315,6 +319,8 @@ class Links:
         finally:
             self._connecting.discard(record.id)
             self._kept.discard(record.id)
+            if record.id not in self._links:
+                self._catalog.remove_kernel(record.id)
             self._settle()
 
     def _settle(self) -> None:
@@ -341,8 +347,8 @@ class Links:
 
 async def _open(record: Record) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if record.socket is None:
-        return await asyncio.open_connection("127.0.0.1", record.port)
+        return await asyncio.open_connection("127.0.0.1", record.port, limit=wire.STREAM_LIMIT)
     owner = Path(record.socket).stat().st_uid  # noqa: ASYNC240 - a local socket, instant
     if owner != os.getuid():
         raise PermissionError(f"{record.socket} belongs to another user")
-    return await asyncio.open_unix_connection(record.socket)
+    return await asyncio.open_unix_connection(record.socket, limit=wire.STREAM_LIMIT)

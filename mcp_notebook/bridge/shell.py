@@ -1,8 +1,7 @@
 """Tools from a shell: ``mcp-notebook list`` and ``mcp-notebook call``.
 
 Runs in a short-lived bridge process of its own that links kernels directly, without MCP. Answers go
-to stdout, everything else to stderr. What argv means is `cli`'s business, and so is unwrapping the
-exception groups that links, as task groups do, put around an error raised between them.
+to stdout, everything else to stderr. What argv means is `cli`'s business.
 """
 
 import json

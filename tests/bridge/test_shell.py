@@ -156,9 +156,8 @@ async def test_arguments_as_values_are_passed_as_they_are(settings, capsys):
 
 async def test_an_argument_given_twice_is_refused(settings):
     call = ToolCall(tool="echo", texts=[("items", "1"), ("items", "2")])
-    with pytest.raises(BaseExceptionGroup) as caught:
+    with pytest.raises(InvalidArguments, match="'items' is given twice"):
         await call_tool(settings, call)
-    assert caught.group_contains(InvalidArguments, match="'items' is given twice", depth=1)
 
 
 @given(st.text(), st.text())
@@ -229,9 +228,8 @@ async def test_pictures_are_saved_and_overwrite_nothing(settings, capsys, tmp_pa
 
 async def test_a_folder_that_cannot_be_written_is_named(settings, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(BaseExceptionGroup) as caught:
+    with pytest.raises(NotebookError, match="--save"):
         await call_tool(settings, ToolCall(tool="media", save=tmp_path / "file"))
-    assert caught.group_contains(NotebookError, match="--save", depth=1)
 
 
 async def test_a_structured_result_is_printed_as_json(settings, capsys):
@@ -240,15 +238,13 @@ async def test_a_structured_result_is_printed_as_json(settings, capsys):
 
 
 async def test_an_unknown_tool_is_told_with_those_that_exist(settings):
-    with pytest.raises(BaseExceptionGroup) as caught:
+    with pytest.raises(UnknownTool, match="The tools are: echo,"):
         await call_tool(settings, ToolCall(tool="ecko"))
-    assert caught.group_contains(UnknownTool, match="The tools are: echo,", depth=1)
 
 
 async def test_a_call_without_a_live_notebook_says_what_to_do(home):
-    with pytest.raises(BaseExceptionGroup) as caught:
+    with pytest.raises(NotebookError, match="--notebook FILE.ipynb"):
         await call_tool(Settings(home=home), ToolCall(tool="echo"))
-    assert caught.group_contains(NotebookError, match="--notebook FILE.ipynb", depth=1)
 
 
 async def test_a_name_that_two_notebooks_have_is_told_with_both(settings, sales):
@@ -256,9 +252,8 @@ async def test_a_name_that_two_notebooks_have_is_told_with_both(settings, sales)
     with live_kernel(home, notebook=str(home / "costs.ipynb")) as other:
         other.ok("%load_ext mcp_notebook")
         other.ok('%%mcp_tool\ndef echo():\n    "Another."')
-        with pytest.raises(BaseExceptionGroup) as caught:
+        with pytest.raises(AmbiguousTool, match=r"sales\.echo or costs\.echo"):
             await call_tool(settings, ToolCall(tool="echo"))
-        assert caught.group_contains(AmbiguousTool, match=r"sales\.echo or costs\.echo", depth=1)
 
 
 # -- notebooks that are not open -------------------------------------------------------------------
