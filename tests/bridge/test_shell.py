@@ -243,7 +243,7 @@ async def test_an_unknown_tool_is_told_with_those_that_exist(settings):
 
 
 async def test_a_call_without_a_live_notebook_says_what_to_do(home):
-    with pytest.raises(NotebookError, match="--notebook FILE.ipynb"):
+    with pytest.raises(NotebookError, match=r"--notebook FILE\.ipynb"):
         await call_tool(Settings(home=home), ToolCall(tool="echo"))
 
 
