@@ -22,6 +22,7 @@ from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
+from mcp_types.methods import validate_server_result
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -142,7 +143,7 @@ class NotebookServer:
             session._connection.exit_stack.callback(self._sessions.discard, session)  # noqa: SLF001
 
     async def _list_tools(
-        self, _ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         if params is not None and params.cursor is not None:
             raise MCPError(
@@ -153,7 +154,7 @@ class NotebookServer:
         tools = []
         for entry in self._catalog.entries():
             try:
-                tools.append(_tool(entry))
+                tools.append(_tool(entry, ctx.protocol_version))
             except ValidationError as error:
                 if entry.name not in self._refused:
                     self._refused.add(entry.name)
@@ -217,9 +218,15 @@ class _LegacyListChanged(Server[Any]):
 # -- from our types to MCP's -----------------------------------------------------------------------
 
 
-def _tool(entry: CatalogEntry) -> types.Tool:
+def _tool(entry: CatalogEntry, protocol_version: str) -> types.Tool:
+    """Return a tool as MCP's.
+
+    Raises:
+        ValidationError: This version of the protocol does not take it; the SDK would refuse the
+            whole list for it.
+    """
     info = entry.tool
-    return types.Tool.model_validate(
+    tool = types.Tool.model_validate(
         {
             "name": entry.name,
             "title": info.title,
@@ -231,6 +238,10 @@ def _tool(entry: CatalogEntry) -> types.Tool:
             "_meta": info.meta,
         }
     )
+    alone = types.ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="private")
+    wire_form = alone.model_dump(by_alias=True, mode="json", exclude_none=True)
+    validate_server_result("tools/list", protocol_version, wire_form)
+    return tool
 
 
 def _call_result(result: Result, protocol_version: str) -> types.CallToolResult:
