@@ -13,11 +13,13 @@ from mcp_notebook._version import __version__
 if TYPE_CHECKING:
     from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
     from mcp_notebook.errors import ToolError
+    from mcp_notebook.kernel.context import Context
     from mcp_notebook.kernel.decorator import mcp_tool
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
 
 __all__ = [
     "Audio",
+    "Context",
     "Image",
     "Resource",
     "ResourceLink",
@@ -33,6 +35,7 @@ __all__ = [
 _HOMES = {
     "content": ("Audio", "Image", "Resource", "ResourceLink", "Result", "Text"),
     "errors": ("ToolError",),
+    "kernel.context": ("Context",),
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
     "kernel.decorator": ("mcp_tool",),
 }

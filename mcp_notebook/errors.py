@@ -10,6 +10,7 @@
     │   ├── UnknownTool        no tool of that name (a protocol error, -32602, on the wire)
     │   ├── AmbiguousTool      two notebooks have a tool of that name
     │   ├── Cancelled          the client or the user stopped the call
+    │   ├── TimedOut           its time limit stopped the call
     │   └── KernelGone         the kernel died, restarted or unloaded the extension
     ├── LinkError              our own link between kernel and bridge
     │   ├── FrameError         bytes that are no frame of ours
@@ -75,6 +76,28 @@ class AmbiguousTool(CallError):
 
 class Cancelled(CallError):
     """The call was stopped before it ended."""
+
+
+class TimedOut(CallError):
+    """The call ran longer than its limit.
+
+    Args:
+        tool: Name of the tool.
+        seconds: The limit.
+        own: Whether the tool's author set it.
+    """
+
+    def __init__(self, tool: str, seconds: float, *, own: bool) -> None:
+        change = (
+            "Its author set the limit, with `timeout=` (`--timeout` on the magic's line)"
+            if own
+            else "That is the limit of all tools, MCP_NOTEBOOK_CALL_TIMEOUT; a tool of its own has "
+            "it with `timeout=`"
+        )
+        super().__init__(
+            f"The tool {tool!r} was stopped: it ran longer than {seconds:g} s. {change}. "
+            "Ask for less, or have the limit raised."
+        )
 
 
 class KernelGone(CallError):

@@ -52,6 +52,10 @@ class Settings:
         default=64, metadata=_env("MCP_NOTEBOOK_MAX_WAITING_CALLS", least=1)
     )
     """Calls that may be running or waiting in one kernel; one more is answered "busy"."""
+    call_timeout: float | None = field(
+        default=None, metadata=_env("MCP_NOTEBOOK_CALL_TIMEOUT", least=0)
+    )
+    """Seconds that a call may run whose tool has no limit of its own; None: no limit."""
     max_result_chars: int = field(
         default=25_000, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_CHARS", least=1)
     )

@@ -16,12 +16,13 @@ with a sentence for the user, and closes. From then on, in any order:
 ===========================  ===================================================================
 bridge -> kernel             `Call` (id chosen by the bridge, unique in its conversation), `Cancel`
 kernel -> bridge             `Tools` (the whole list, whenever it changed), `Progress` of a call,
-                             `Returned` (exactly one for each call), `Goodbye` (the kernel ends
-                             the conversation on purpose and says why)
+                             `Log` of a call, `Returned` (exactly one for each call, its last
+                             message), `Goodbye` (the kernel ends the conversation on purpose and
+                             says why)
 ===========================  ===================================================================
 
 The end of the stream without `Goodbye` means that the kernel process is dead. A `Cancel` is still
-answered by `Returned`. A receiver ignores members that it does not know, in messages and in content
+answered by `Returned`. Calls whose bridge is gone run on: a bridge that ends cancels its own. A receiver ignores members that it does not know, in messages and in content
 blocks, so that adding one needs no new version; a changed meaning does.
 
 *Values.* What JSON cannot say is sent as the nearest thing it can: NaN and infinity as null, a lone

@@ -1,10 +1,10 @@
 """What a call prints and shows goes to its client, not into the user's cells.
 
-Runs in the user's kernel. `OutputRouter` patches stdout, stderr, IPython's display publisher and
-``input`` for as long as any call is active (counted), and never outside of that: IPython itself
-replaces ``sys.stdout.write`` during each cell and puts back what it found, so a patch made once at
-load would be lost. Which call an output belongs to is told by a ContextVar, so calls that overlap
-never see each other's output, and a cell's own output passes through untouched.
+Runs in the user's kernel, on the threads of the calls. Which call an output belongs to is told by a
+ContextVar, so calls that overlap never see each other's output, and a cell's own output passes
+through untouched. stdout and stderr are routed from the first call until the extension is unloaded,
+``input`` and the like for as long as any call is active (counted), IPython's displays in each
+thread that runs a call.
 
 Turning what was captured into content is `kernel.results`' business.
 """
@@ -12,6 +12,7 @@ Turning what was captured into content is `kernel.results`' business.
 import builtins
 import getpass
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.bars import CallBars
 from mcp_notebook.kernel.results import Displayed, Output, Printed
 
 MAX_PRINTED = 1_000_000
@@ -28,6 +30,8 @@ MAX_PRINTED = 1_000_000
 _MAX_TAIL = 100_000
 MAX_DISPLAYS = 200
 """Displays kept from one call."""
+_MAX_LINE = 200
+"""Characters of a printed line that are told while the call runs."""
 
 _current: ContextVar["Capture | None"] = ContextVar("mcp_notebook_capture", default=None)
 
@@ -36,6 +40,10 @@ class Capture:
     """What one call has printed and shown so far; written by the thread that runs the call."""
 
     def __init__(self) -> None:
+        self.on_line: Callable[[str], None] | None = None
+        """Told the last line of each print, while the call runs."""
+        self.bars: CallBars | None = None
+        """The call's progress bars."""
         self._reset()
 
     def _reset(self) -> None:
@@ -69,6 +77,8 @@ class Capture:
     def write(self, text: str) -> None:
         """Take a print, within bounds: a tool may print for ever."""
         self._clear_if_due()
+        if self.on_line is not None and (line := _last_line(text)):
+            self.on_line(line)
         if self._printed < MAX_PRINTED:
             self._printed += len(text)
             self._outputs.append(Printed(text))
@@ -108,13 +118,18 @@ class Capture:
             self._reset()
 
 
+def _last_line(text: str) -> str:
+    lines = text[-_MAX_LINE:].replace("\r", "\n").rstrip().rpartition("\n")
+    return lines[2].strip()
+
+
 def current_capture() -> Capture | None:
     """Return the capture of the call that the current context belongs to."""
     return _current.get()
 
 
 class OutputRouter:
-    """Patches the process's outputs while calls are active; used on the main thread only.
+    """Sends what calls print and show to their captures, and lets all else pass.
 
     Args:
         shell: The notebook's IPython.
@@ -122,12 +137,15 @@ class OutputRouter:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
+        self._streams: list[tuple[Any, type]] = []
+        self._lock = threading.Lock()
         self._depth = 0
+        self._of_thread = threading.local()
         self._restore: list[Callable[[], None]] = []
 
     @contextmanager
     def routed(self) -> Iterator[None]:
-        """Route outputs within this block; blocks may overlap in any order."""
+        """Route the outputs of calls within this block; blocks may overlap, on any threads."""
         self.acquire()
         try:
             yield
@@ -136,25 +154,116 @@ class OutputRouter:
 
     def acquire(self) -> None:
         """Start routing if nobody does."""
-        self._depth += 1
-        if self._depth == 1:
-            self._restore = [
-                _route(sys.stdout, "write", _write),
-                _route(sys.stderr, "write", _write),
-                _route(builtins, "input", _refuse_input),
-                _route(getpass, "getpass", _refuse_input),
-                # IPython shows here what an object's failing display method raised.
-                _route(self._shell, "showtraceback", _show_nothing),
-            ]
+        depth = getattr(self._of_thread, "depth", 0)
+        self._of_thread.depth = depth + 1
+        if depth == 0:
             self._shell.display_pub.register_hook(_take_display)
+        with self._lock:
+            self._depth += 1
+            for stream in (sys.stdout, sys.stderr):
+                self._route_stream(stream)
+            if self._depth == 1:
+                self._restore = [
+                    _route(builtins, "input", _refuse_input),
+                    _route(getpass, "getpass", _refuse_input),
+                    # IPython shows here what an object's failing display method raised.
+                    _route(self._shell, "showtraceback", _show_nothing),
+                ]
 
     def release(self) -> None:
-        """Stop routing when the last one stops; leaves everything as it was found."""
-        self._depth -= 1
-        if self._depth == 0:
+        """Stop routing when the last one stops; on the thread that started it."""
+        self._of_thread.depth -= 1
+        if self._of_thread.depth == 0:
             self._shell.display_pub.unregister_hook(_take_display)
-            while self._restore:
-                self._restore.pop()()
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                while self._restore:
+                    self._restore.pop()()
+
+    def close(self) -> None:
+        """Leave the streams as they were found."""
+        with self._lock:
+            for stream, original in self._streams:
+                if _is_routed(stream):
+                    own = vars(stream).pop(_OWN_WRITE, None)
+                    stream.__class__ = original
+                    if own is not None:
+                        stream.write = own
+            self._streams.clear()
+
+    def _route_stream(self, stream: Any) -> None:
+        if stream is None or _is_routed(stream):
+            return
+        original = type(stream)
+        members = {"write": _Write(original), "__module__": original.__module__}
+        try:
+            stream.__class__ = type(original.__name__, (original,), members)
+        except TypeError:
+            return  # the user put something in its place that is not written in Python
+        if "write" in vars(stream):
+            stream.write = vars(stream).pop("write")
+        self._streams.append((stream, original))
+
+
+_OWN_WRITE = "_mcp_notebook_write"
+"""Attribute of a routed stream: the ``write`` that somebody set on it."""
+
+
+class _Write:
+    """``write`` of a routed stream's class: a call's prints go to its capture.
+
+    IPython sets ``sys.stdout.write`` at the start of each cell, and at its end sets again what it
+    found. A data descriptor cannot be pushed aside by that, whenever calls come and go: what is set
+    is where all but calls write to.
+
+    Args:
+        original: The stream's own class.
+    """
+
+    def __init__(self, original: type) -> None:
+        self._original = original
+
+    def __get__(self, stream: Any, owner: type) -> Any:
+        if stream is None:
+            return self
+        own = vars(stream).get(_OWN_WRITE)
+        return _BoundWrite(own, self._original.write.__get__(stream))  # type: ignore[attr-defined]
+
+    def __set__(self, stream: Any, value: Any) -> None:
+        own = value.own if isinstance(value, _BoundWrite) else value
+        vars(stream)[_OWN_WRITE] = own
+
+    def __delete__(self, stream: Any) -> None:
+        vars(stream).pop(_OWN_WRITE, None)
+
+
+class _BoundWrite:
+    """What ``stream.write`` was when somebody asked for it.
+
+    Args:
+        own: What somebody had set, if anything.
+        original: The method of the stream's own class.
+    """
+
+    __slots__ = ("_write", "own")
+
+    def __init__(self, own: Any, original: Any) -> None:
+        self.own = own
+        self._write = original if own is None else own
+
+    def __call__(self, text: str, *args: Any, **kwargs: Any) -> Any:
+        capture = _current.get()
+        if capture is None:
+            return self._write(text, *args, **kwargs)
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        capture.write(text)
+        return len(text)
+
+
+def _is_routed(stream: Any) -> bool:
+    return isinstance(vars(type(stream)).get("write"), _Write)
 
 
 def _take_display(message: dict[str, Any]) -> dict[str, Any] | None:
@@ -201,13 +310,6 @@ def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], N
 
     setattr(owner, name, routed)
     return restore
-
-
-def _write(capture: Capture, text: str, *_args: Any) -> int:
-    if not isinstance(text, str):
-        raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-    capture.write(text)
-    return len(text)
 
 
 def _refuse_input(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:

@@ -6,10 +6,12 @@ in the notebook or ``%mcp_tool`` names it.
 """
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Any, Protocol, TypeVar, overload
 
 from IPython.core.getipython import get_ipython
 
+from mcp_notebook.kernel.calls import RunMode
 from mcp_notebook.kernel.tools import ToolOptions, ToolRegistry, make_tool, mark
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -26,15 +28,26 @@ class _Extension(Protocol):
 def mcp_tool(function: _F, /) -> _F: ...
 @overload
 def mcp_tool(
-    *, name: str | None = None, title: str | None = None, description: str | None = None
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    run: RunMode = "main",
+    executor: Executor | None = None,
+    timeout: float | None = None,
+    max_concurrency: int | None = None,
 ) -> Callable[[_F], _F]: ...
-def mcp_tool(
+def mcp_tool(  # noqa: PLR0913 - each keyword is an option
     function: _F | None = None,
     /,
     *,
     name: str | None = None,
     title: str | None = None,
     description: str | None = None,
+    run: RunMode = "main",
+    executor: Executor | None = None,
+    timeout: float | None = None,
+    max_concurrency: int | None = None,
 ) -> _F | Callable[[_F], _F]:
     """Make a function a tool that MCP clients can call; the function itself stays as it is.
 
@@ -43,11 +56,24 @@ def mcp_tool(
         name: The tool's name for clients, in place of the function's.
         title: A name for people.
         description: What the tool does, in place of the docstring's text.
+        run: ``"main"``: between cells, as if the user had run a cell (coroutine functions: on the
+            kernel's event loop); ``"thread"``: in a thread of its own, also while a cell runs.
+        executor: Runs the calls, a ``ProcessPoolExecutor`` for instance.
+        timeout: Seconds after which a call is stopped.
+        max_concurrency: Calls that may run at once; more of them wait.
 
     Raises:
         DefinitionError: The function cannot be a tool as it is written.
     """
-    options = ToolOptions(name=name, title=title, description=description)
+    options = ToolOptions(
+        name=name,
+        title=title,
+        description=description,
+        run=run,
+        executor=executor,
+        timeout=timeout,
+        max_concurrency=max_concurrency,
+    )
 
     def decorate(function: _F) -> _F:
         extension: _Extension | None = getattr(get_ipython(), EXTENSION, None)

@@ -57,7 +57,7 @@ class Extension:
             shell.kernel.io_loop.asyncio_loop,
             self.registry,
             Converter(formatter.format, settings, code_name=shell.compile.format_code_name),
-            max_calls=settings.max_waiting_calls,
+            settings,
         )
         self._id = settings.kernel_id or new_id()
         self._record: Record | None = None

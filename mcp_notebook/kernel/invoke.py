@@ -1,74 +1,80 @@
 """Runs calls: validate, run the function, capture what it shows, turn the outcome into a result.
 
 Runs in the user's kernel. `Invoker.submit` and `Invoker.cancel` are called on the endpoint's
-thread; the functions run on the main thread, between cells, as if the user had run a cell
-(coroutines on its event loop, many at a time). Whatever a tool raises, nothing leaves `Invoker` but
-a `content.Result`, handed to the call's `reply` exactly once: a KeyboardInterrupt that escaped into
-the event loop would end the kernel.
+thread; the functions run on the main thread between cells, as if the user had run a cell
+(coroutines on its event loop, many at a time), or in a thread of their own, also while a cell runs.
+Whatever a tool raises, nothing leaves `Invoker` but a `content.Result`, handed to the call's
+`reply` exactly once: a KeyboardInterrupt that escaped into the event loop would end the kernel.
 
-Not here: sending results (`kernel.endpoint`), what a value becomes (`kernel.results`), stopping the
-main thread (`kernel.interrupts`).
+A call is stopped by its client, by the user or by its time limit, always in the same way: its code
+is asked to stop, and it is answered when the code has stopped, or after `STOP_LIMIT` if it does not
+react.
+
+Not here: what a call's states are (`kernel.calls`), sending results (`kernel.endpoint`), what a
+value becomes (`kernel.results`), how code is stopped (`kernel.interrupts`).
 """
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
 import logging
 import os
 import threading
-import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import FIRST_COMPLETED, Executor, Future
+from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
-from enum import Enum
+from time import monotonic
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.content import Result, Text
-from mcp_notebook.errors import Cancelled, UnknownTool
-from mcp_notebook.kernel.capture import Capture, OutputRouter
-from mcp_notebook.kernel.interrupts import InterruptGate
-from mcp_notebook.kernel.pyplot import close_figures, figures_since, holds, open_figures
+from mcp_notebook.errors import CallError, Cancelled, TimedOut, UnknownTool
+from mcp_notebook.kernel.bars import Bars, CallBars
+from mcp_notebook.kernel.calls import Call, CallState, describe
+from mcp_notebook.kernel.capture import Capture, OutputRouter, current_capture
+from mcp_notebook.kernel.context import Context, LogMessage, Update
+from mcp_notebook.kernel.interrupts import InterruptGate, InterruptWatch, ThreadGate
+from mcp_notebook.kernel.pyplot import Figures, close_figures, holds, open_figures
 from mcp_notebook.kernel.results import Converter
-from mcp_notebook.kernel.tools import ToolRegistry
+from mcp_notebook.kernel.tools import Tool, ToolRegistry
+from mcp_notebook.settings import Settings
 
 logger = logging.getLogger(__name__)
 
+STOP_LIMIT = 1.0
+"""Seconds that stopped code has until its call is answered without it."""
+_WORKER_LOOK = 0.1
+"""Seconds between two looks at whether an executor's worker has begun."""
 
-class _Run:
-    """What `Invoker` needs while one call runs: its captured output and the figures before it."""
-
-    def __init__(self, call: "ActiveCall") -> None:
-        self.call = call
-        self.capture = Capture()
-        self.figures_before = open_figures()
-
-
-class CallState(Enum):
-    """Where a call is on its way; it only ever moves downwards."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    DONE = "done"
+_INTERRUPTED = "The user interrupted the call in the notebook."
 
 
 @dataclass(eq=False)
-class ActiveCall:
-    """A call from its arrival to its result. `Invoker` writes it, under its lock."""
+class ActiveCall(Call):
+    """A call with what its run needs. `Invoker` writes it, under its lock."""
 
-    tool: str
-    arguments: dict[str, Any]
-    reply: Callable[[Result], None]
-    """Takes the result; called once, on the thread that the call ran on."""
-    state: CallState = CallState.WAITING
-    since: float = field(default_factory=time.monotonic)
-    """When the state was entered, on the monotonic clock, in seconds."""
-    cancelled: str | None = None
-    """Why the call was asked to stop, if it was."""
-    gate: InterruptGate | None = None
-    """Stops the call while it runs on the main thread."""
-    task: "asyncio.Task[None] | None" = None
-    """Stops the call while it runs as a coroutine."""
+    reply: Callable[[Result], None] = field(kw_only=True, repr=False)
+    """Takes the result; called once, on whichever thread has it."""
+    declared: Tool | None = field(kw_only=True, default=None, repr=False)
+    """The tool as it was when the call came; it runs as it is when its turn comes."""
+    capture: Capture = field(kw_only=True, default_factory=Capture, repr=False)
+    """What it printed and showed."""
+    context: Context = field(kw_only=True, default_factory=Context, repr=False)
+    """What the tool gets, if it wants it."""
+    started: bool = field(default=False, init=False)
+    """It was handed to where it will run."""
+    stop: Callable[[], object] | None = field(default=None, init=False, repr=False)
+    """Asks its code to stop, from any thread."""
+    asked: tuple[CallState, CallError] | None = field(default=None, init=False, repr=False)
+    """How it shall end, and what the client is told, if it was asked to stop."""
+    timers: list[threading.Timer] = field(default_factory=list, init=False, repr=False)
+
+
+_Wait = Callable[[ActiveCall, Awaitable[Any]], Result | None]
+"""Waits for a coroutine, or sees to it that somebody does, who then ends the call (None)."""
 
 
 class Invoker:
@@ -79,7 +85,7 @@ class Invoker:
         loop: The main thread's event loop.
         registry: Where the tools are.
         converter: Makes results of values.
-        max_calls: Calls that may wait or run at once.
+        settings: How many calls may wait, and how long they may run.
     """
 
     def __init__(
@@ -88,15 +94,18 @@ class Invoker:
         loop: asyncio.AbstractEventLoop,
         registry: ToolRegistry,
         converter: Converter,
-        *,
-        max_calls: int,
+        settings: Settings,
     ) -> None:
         self._shell = shell
         self._loop = loop
         self._registry = registry
         self._converter = converter
-        self._max_calls = max_calls
+        self._max_calls = settings.max_waiting_calls
+        self._time_limit = settings.call_timeout
         self._router = OutputRouter(shell)
+        self._figures = Figures()
+        self._bars = Bars(_current_bars)
+        self._watch = InterruptWatch(loop, self._interrupted)
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._calls: list[ActiveCall] = []
@@ -107,74 +116,71 @@ class Invoker:
 
     def cell_started(self) -> None:
         """A cell of the user's begins to run."""
-        self._cell_since = time.monotonic()
+        self._cell_since = monotonic()
 
     def cell_ended(self) -> None:
         """A cell of the user's ended; calls see the ContextVars that it left."""
         self._cell_since = None
         self._context = contextvars.copy_context()
 
+    def close(self, reason: str) -> None:
+        """End all calls, and put back what was changed in the process for them."""
+        for call in self.calls:
+            self._stop(call, CallState.LOST, Cancelled(reason))
+        self._router.close()
+        self._figures.uninstall()
+        self._bars.uninstall()
+
     # -- what the endpoint asks for (its thread) ---------------------------------------------------
 
     def submit(
-        self, tool: str, arguments: dict[str, Any], reply: Callable[[Result], None]
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        reply: Callable[[Result], None],
+        *,
+        report: Callable[[Update], None] | None = None,
+        send_log: Callable[[LogMessage], None] | None = None,
     ) -> ActiveCall:
-        """Take a call; its result goes to `reply`, sooner or later, exactly once."""
-        call = ActiveCall(tool, arguments, reply)
+        """Take a call; its result goes to `reply`, sooner or later, exactly once.
+
+        Args:
+            tool: Name of the tool.
+            arguments: As the client gave them.
+            reply: Takes the result, on any thread.
+            report: Takes the call's progress, if the client wants it.
+            send_log: Takes its log messages, if the client wants them.
+        """
+        call = self._make_call(tool, arguments, reply, report, send_log)
         with self._lock:
             busy = len(self._calls) >= self._max_calls
             if not busy:
                 self._calls.append(call)
         if busy:
-            call.state = CallState.DONE
-            reply(
-                _error(
-                    f"The kernel is busy: {self._max_calls} calls are running or waiting already. "
-                    "Try again when some of them have ended."
-                )
+            text = (
+                f"The kernel is busy: {self._max_calls} calls are running or waiting already. "
+                "Try again when some of them have ended."
             )
-            return call
-        self._loop.call_soon_threadsafe(self._start, call)
+            self._answer(call, CallState.FAILED, _error(text))
+        else:
+            self._start_next(tool)
         return call
 
     def cancel(self, call: ActiveCall, reason: str) -> None:
         """Stop a call: it is answered when its code has stopped, at once if it has not begun."""
-        with self._lock:
-            if call.state is CallState.DONE or call.cancelled is not None:
-                return
-            call.cancelled = reason
-            waiting = call.state is CallState.WAITING
-            gate, task = call.gate, call.task
-        if waiting:
-            self._finish(call, self._converter.failure(Cancelled(reason), ()))
-        elif gate is not None:
-            gate.interrupt()
-        elif task is not None:
-            self._loop.call_soon_threadsafe(task.cancel)
+        self._stop(call, CallState.CANCELLED, Cancelled(reason))
 
     def describe(self, call: ActiveCall) -> str:
-        """Say in a sentence what a call is doing, for a client that wants to know."""
-        seconds = time.monotonic() - call.since
-        if call.state is not CallState.WAITING:
-            return f"running for {seconds:.0f} s"
-        before = [other for other in self.calls if other.since < call.since]
-        cell_since = self._cell_since
-        if cell_since is not None:
-            reason = f"a cell has been running for {time.monotonic() - cell_since:.0f} s"
-        elif any(other.state is CallState.RUNNING for other in before):
-            reason = "another call is running"
-        else:
-            reason = "the kernel's main thread is busy"
-        queue = f"; {len(before)} calls before this one" if before else ""
-        return f"waiting: {reason}{queue}"
+        """Say in a few words what a call is doing, for somebody who wants to know."""
+        return describe(call, self.calls, cell_since=self._cell_since)
 
     @property
     def calls(self) -> tuple[ActiveCall, ...]:
-        """The calls that wait or run now, oldest first."""
+        """The calls that wait, run or are still stopping now, oldest first."""
         with self._lock:
             return tuple(self._calls)
 
-    # -- running (main thread) ---------------------------------------------------------------------
+    # -- starting ----------------------------------------------------------------------------------
 
     def run_here(self, tool: str, arguments: dict[str, Any]) -> Result:
         """Run a call inside the cell that asks for it, and return its result.
@@ -182,135 +188,317 @@ class Invoker:
         The cell holds the main thread's event loop, so a coroutine gets a loop in another thread.
         """
         results: list[Result] = []
-        call = ActiveCall(tool, arguments, results.append)
+        call = self._make_call(tool, arguments, results.append, None, None)
+        call.started = True
         with self._lock:
             self._calls.append(call)
-        contextvars.copy_context().run(self._run, call, self._await_elsewhere)
+        contextvars.copy_context().run(self._run, call, InterruptGate(), self._await_in_thread)
         return results[0]
 
-    def close(self, reason: str) -> None:
-        """Answer all calls that wait, and stop those that run."""
-        for call in self.calls:
-            self.cancel(call, reason)
+    def _make_call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        reply: Callable[[Result], None],
+        report: Callable[[Update], None] | None,
+        send_log: Callable[[LogMessage], None] | None,
+    ) -> ActiveCall:
+        declared = self._registry.get(tool)
+        call = ActiveCall(tool, arguments, reply=reply, declared=declared)
+        if declared is not None:
+            call.run = declared.options.run_mode
+        call.context = Context(
+            tool,
+            report=report,
+            send_log=send_log,
+            stopped=lambda: None if call.asked is None else str(call.asked[1]),
+        )
+        if report is not None:
+            call.capture.on_line = lambda line: report(Update(message=line))
+            call.capture.bars = CallBars(report)
+        else:
+            call.capture.bars = CallBars(lambda _update: None)
+        return call
 
-    def _start(self, call: ActiveCall) -> None:
+    def _start_next(self, tool: str) -> None:
+        """Hand calls of a tool to where they run, as many as may run at once."""
+        while True:
+            with self._lock:
+                same = [call for call in self._calls if call.tool == tool]
+                waiting = [call for call in same if not call.started and not call.ended]
+                if not waiting:
+                    return
+                call = waiting[0]
+                most = call.declared.options.max_concurrency if call.declared else None
+                if most is not None and sum(other.started for other in same) >= most:
+                    return
+                call.started = True
+            if call.run == "main":
+                self._loop.call_soon_threadsafe(self._run_on_main, call)
+            else:
+                self._run_in_thread(call)
+
+    def _run_on_main(self, call: ActiveCall) -> None:
         # A callback of the loop: an exception that left it could end the kernel.
-        self._context.copy().run(self._run, call, self._await_on_loop)
+        self._context.copy().run(self._run, call, InterruptGate(), self._await_on_loop)
 
-    def _run(self, call: ActiveCall, wait: Callable[[_Run, Awaitable[Any]], Result | None]) -> None:
-        gate = InterruptGate()
+    def _run_in_thread(self, call: ActiveCall) -> None:
+        def run() -> None:
+            self._context.copy().run(self._run, call, ThreadGate(), self._await_here)
+            with contextlib.suppress(RuntimeError):  # the kernel ended meanwhile
+                self._loop.call_soon_threadsafe(self._watch.release)
+
+        self._loop.call_soon_threadsafe(self._watch.acquire)
+        # Not a pool: its threads would be waited for when the kernel ends.
+        threading.Thread(target=run, name=f"mcp-notebook-{call.tool}", daemon=True).start()
+
+    # -- running (on the call's thread) ------------------------------------------------------------
+
+    def _run(self, call: ActiveCall, gate: InterruptGate | ThreadGate, wait: _Wait) -> None:
         with self._lock:
-            if call.state is CallState.DONE:
+            if call.ended:
                 return
-            call.state, call.since, call.gate = CallState.RUNNING, time.monotonic(), gate
-        run = _Run(call)
+            call.move(CallState.RUNNING)
+            call.stop = gate.interrupt
+            self._limit_time(call)
+        self._figures.begin()
+        self._bars.install()
         try:
-            with self._router.routed(), run.capture.active(), gate:
-                result = self._run_gated(run, gate, wait)
+            with self._router.routed(), call.capture.active(), gate:
+                result = self._run_gated(call, gate, wait)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
             self._leave_forked_child()
-            result = self._failure(run, error)
+            result = self._failure(call, error, interrupted=gate.interrupted)
         if result is not None:
-            self._finish(call, result)
+            self._end(call, result)
 
     def _run_gated(
-        self,
-        run: _Run,
-        gate: InterruptGate,
-        wait: Callable[[_Run, Awaitable[Any]], Result | None],
+        self, call: ActiveCall, gate: InterruptGate | ThreadGate, wait: _Wait
     ) -> Result | None:
         try:
             gate.open()
-            if run.call.cancelled is not None:  # it came before the gate took signals
-                raise Cancelled(run.call.cancelled)
-            tool = self._registry.get(run.call.tool)
+            if call.asked is not None:  # it came before the gate took interrupts
+                raise call.asked[1]
+            tool = self._registry.get(call.tool)
             if tool is None:
-                raise UnknownTool(run.call.tool, tuple(tool.name for tool in self._registry.tools))
-            value = tool.function(**tool.schema.validate(run.call.arguments))
+                raise UnknownTool(call.tool, tuple(tool.name for tool in self._registry.tools))
+            arguments = tool.schema.validate(call.arguments)
+            for name in tool.schema.injected:
+                arguments[name] = call.context
+            if tool.options.executor is not None:
+                value = self._run_in_executor(call, tool.options.executor, tool, arguments)
+            else:
+                value = tool.function(**arguments)
             self._leave_forked_child()
             if not inspect.isawaitable(value):
-                return self._convert(run, value)
+                return self._convert(call, value)
         finally:
             gate.close()
-        return wait(run, value)
+        return wait(call, value)
 
-    def _await_on_loop(self, run: _Run, value: Awaitable[Any]) -> None:
-        self._router.acquire()
+    def _run_in_executor(
+        self, call: ActiveCall, executor: Executor, tool: Tool, arguments: dict[str, Any]
+    ) -> Any:
+        stopped: Future[None] = Future()
         with self._lock:
-            run.call.gate = None
-            run.call.task = task = self._loop.create_task(
-                self._await(run, value), context=contextvars.copy_context()
-            )
-        if run.call.cancelled is not None:
+            call.stop = lambda: stopped.set_result(None)
+        future = executor.submit(tool.function, **arguments)
+        self._move(call, CallState.WAITING)
+        while not future.done() and not stopped.done() and call.asked is None:
+            if call.state is CallState.WAITING and future.running():
+                self._move(call, CallState.RUNNING)
+            look = _WORKER_LOOK if call.state is CallState.WAITING else None
+            wait_for((future, stopped), timeout=look, return_when=FIRST_COMPLETED)
+        if future.done():
+            if call.state is CallState.WAITING:
+                self._move(call, CallState.RUNNING)
+            return future.result()
+        if not future.cancel():
+            # The worker cannot be stopped: the call is answered, and its result thrown away.
+            assert call.asked is not None
+            self._answer_stopped(call)
+            wait_for((future,))
+        raise KeyboardInterrupt
+
+    def _await_on_loop(self, call: ActiveCall, value: Awaitable[Any]) -> None:
+        self._router.acquire()
+        task = self._loop.create_task(self._await(call, value), context=contextvars.copy_context())
+        with self._lock:
+            call.stop = lambda: self._loop.call_soon_threadsafe(task.cancel)
+        if call.asked is not None:
             task.cancel()
 
-    async def _await(self, run: _Run, value: Awaitable[Any]) -> None:
+    async def _await(self, call: ActiveCall, value: Awaitable[Any]) -> None:
+        self._watch.acquire()
         # What left a task besides Exception and CancelledError would end the kernel's loop.
         try:
-            result = self._convert(run, await value)
+            result = self._convert(call, await value)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
             self._leave_forked_child()
-            result = self._failure(run, error)
+            result = self._failure(call, error)
         finally:
+            self._watch.release()
             self._router.release()
-        self._finish(run.call, result)
+        self._end(call, result)
 
-    def _await_elsewhere(self, run: _Run, value: Awaitable[Any]) -> Result:
+    def _await_here(self, call: ActiveCall, value: Awaitable[Any]) -> Result:
+        async def awaited() -> Any:
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            assert task is not None
+            with self._lock:
+                call.stop = lambda: loop.call_soon_threadsafe(task.cancel)
+            if call.asked is not None:
+                task.cancel()
+            return await value
+
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            return self._convert(call, runner.run(awaited(), context=contextvars.copy_context()))
+
+    def _await_in_thread(self, call: ActiveCall, value: Awaitable[Any]) -> Result:
         from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - for %mcp call only
 
         async def awaited() -> Any:
-            return await value
+            with self._router.routed():
+                return await value
 
         with start_blocking_portal() as portal:
             future = portal.start_task_soon(awaited)
             try:
-                return self._convert(run, future.result())
+                return self._convert(call, future.result())
             except BaseException:
                 future.cancel()
                 raise
 
-    def _convert(self, run: _Run, value: Any) -> Result:
-        figures = figures_since(run.figures_before)
+    # -- stopping (any thread) ---------------------------------------------------------------------
+
+    def _stop(self, call: ActiveCall, to: CallState, error: CallError) -> None:
+        with self._lock:
+            if call.ended or call.asked is not None:
+                return
+            call.asked = (to, error)
+            queued, stop = call.state is CallState.QUEUED, call.stop
+        if queued:
+            self._end(call, self._converter.failure(error, ()))
+            return
+        if stop is not None:
+            stop()
+        if to is CallState.LOST:
+            return  # the conversation ends, and says why
+        if call.run == "thread":
+            self._answer_stopped(call)
+        else:
+            self._later(call, STOP_LIMIT, self._insist)
+
+    def _insist(self, call: ActiveCall) -> None:
+        """Ask once more code that caught the interrupt, and wait for it no longer."""
+        stop = call.stop
+        if not call.ended and stop is not None:
+            self._answer_stopped(call)
+            stop()
+
+    def _answer_stopped(self, call: ActiveCall) -> None:
+        """Answer a call whose code has not stopped yet."""
+        assert call.asked is not None
+        to, error = call.asked
+        with self._lock:
+            if call.ended:
+                return
+            call.stopping = True
+        self._answer(call, to, self._converter.failure(error, call.capture.outputs))
+
+    def _limit_time(self, call: ActiveCall) -> None:
+        options = None if call.declared is None else call.declared.options
+        own = None if options is None else options.timeout
+        limit = self._time_limit if own is None else own
+        if limit is not None:
+            error = TimedOut(call.tool, limit, own=own is not None)
+            self._later(call, limit, lambda call: self._stop(call, CallState.TIMED_OUT, error))
+
+    def _later(
+        self, call: ActiveCall, seconds: float, function: Callable[[ActiveCall], None]
+    ) -> None:
+        # A thread, and only for calls that are limited or stopped: the main thread may be held by
+        # the very code that is to be stopped.
+        timer = threading.Timer(seconds, function, (call,))
+        timer.daemon = True
+        call.timers.append(timer)
+        timer.start()
+
+    def _interrupted(self) -> None:
+        """The user pressed "Interrupt" while no cell ran."""
+        for call in self.calls:
+            if call.state is not CallState.QUEUED:
+                self.cancel(call, _INTERRUPTED)
+
+    # -- ending (any thread) -----------------------------------------------------------------------
+
+    def _convert(self, call: ActiveCall, value: Any) -> Result:
+        figures = open_figures()
         for figure in figures:
             if not holds(value, figure):
                 data, metadata = self._shell.display_formatter.format(figure)
-                run.capture.show(data, metadata, None)
+                call.capture.show(data, metadata, None)
         try:
             # The outputs are read at last: an object's own display method may print or show.
-            return self._converter.result(value, lambda: run.capture.outputs)
+            return self._converter.result(value, lambda: call.capture.outputs)
         finally:
             close_figures(figures)
 
-    def _failure(self, run: _Run, error: BaseException) -> Result:
-        call = run.call
-        if isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
-            if call.cancelled is not None:
-                error = Cancelled(call.cancelled)
-            elif call.gate is not None and call.gate.interrupted:
-                error = Cancelled("The user interrupted the call in the notebook.")
+    def _failure(
+        self, call: ActiveCall, error: BaseException, *, interrupted: bool = False
+    ) -> Result:
+        if isinstance(error, KeyboardInterrupt | asyncio.CancelledError | Cancelled):
+            if call.asked is not None:
+                error = call.asked[1]
+            elif interrupted:
+                call.asked = (CallState.CANCELLED, Cancelled(_INTERRUPTED))
+                error = call.asked[1]
         try:
-            close_figures(figures_since(run.figures_before))
-            return self._converter.failure(error, run.capture.outputs)
+            close_figures(open_figures())
+            return self._converter.failure(error, call.capture.outputs)
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
             return _error(f"The tool {call.tool!r} failed with {type(error).__name__}.")
 
-    def _finish(self, call: ActiveCall, result: Result) -> None:
+    def _end(self, call: ActiveCall, result: Result) -> None:
+        """Answer a call whose code has ended, and let the next one begin."""
+        to = CallState.FAILED if result.is_error else CallState.DONE
+        if result.is_error and call.asked is not None:
+            to = call.asked[0]
+        self._answer(call, to, result)
         with self._lock:
-            if call.state is CallState.DONE:
-                return
-            call.state = CallState.DONE
             self._calls.remove(call)
+            call.stopping = False
+            call.stop = None
+        for timer in call.timers:
+            timer.cancel()
+        self._start_next(call.tool)
+
+    def _answer(self, call: ActiveCall, to: CallState, result: Result) -> None:
+        with self._lock:
+            if call.ended:
+                return
+            call.move(to)
         try:
             call.reply(result)
         except RuntimeError:
             # The endpoint's loop is closed: the extension is being unloaded, nobody waits.
             logger.debug("nobody takes the result of %s", call.tool)
 
+    def _move(self, call: ActiveCall, to: CallState) -> None:
+        with self._lock:
+            if not call.ended:
+                call.move(to)
+
     def _leave_forked_child(self) -> None:
         if os.getpid() != self._pid:
             # A child that the tool forked and that came back out of the tool's function. It is no
             # kernel: with its copies of the kernel's sockets it must answer nobody.
             os._exit(0)
+
+
+def _current_bars() -> CallBars | None:
+    capture = current_capture()
+    return None if capture is None else capture.bars
 
 
 def _error(text: str) -> Result:

@@ -56,6 +56,14 @@ class McpMagics(Magics):
     @argument("--name", help="Name of the tool for clients, in place of the function's.")
     @argument("--title", help="Name of the tool for people.")
     @argument("--description", help="What the tool does, in place of the docstring's text.")
+    @argument(
+        "--run",
+        default="main",
+        help="main: between cells (the default). thread: in a thread of its own, also while a "
+        "cell runs.",
+    )
+    @argument("--timeout", type=float, help="Seconds after which a call is stopped.")
+    @argument("--max-concurrency", type=int, help="Calls that may run at once; more of them wait.")
     @line_cell_magic
     def mcp_tool(self, line: str, cell: str | None = None) -> None:
         """Make functions tools that MCP clients can call in this kernel.
@@ -69,6 +77,9 @@ class McpMagics(Magics):
             name=_unquoted(given.name),
             title=_unquoted(given.title),
             description=_unquoted(given.description),
+            run=given.run,
+            timeout=given.timeout,
+            max_concurrency=given.max_concurrency,
         )
         try:
             if cell is None:
@@ -146,7 +157,7 @@ class McpMagics(Magics):
         return tuple(names)
 
     def _declare(self, names: Sequence[str], options: ToolOptions) -> list[Tool]:
-        if len(names) != 1 and options != ToolOptions():
+        if len(names) != 1 and (options.name or options.title or options.description):
             raise DefinitionError(
                 f"`--name`, `--title` and `--description` are for one tool; here are {len(names)}: "
                 f"{', '.join(names)}. Declare them one by one."

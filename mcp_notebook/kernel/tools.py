@@ -7,10 +7,13 @@ is the subscriber's business (`kernel.extension` connects the two).
 
 import re
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.calls import RunMode
+from mcp_notebook.kernel.context import Context
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
 from mcp_notebook.wire import ToolInfo
 
@@ -34,6 +37,19 @@ class ToolOptions:
     """Name for people."""
     description: str | None = None
     """In place of the docstring's text."""
+    run: RunMode = "main"
+    """Where its calls run."""
+    executor: Executor | None = None
+    """Runs its calls; a thread waits for it."""
+    timeout: float | None = None
+    """Seconds that a call may run; None: as long as the settings allow."""
+    max_concurrency: int | None = None
+    """Calls that may run at once; None: any number."""
+
+    @property
+    def run_mode(self) -> RunMode:
+        """Where calls are handled: not on the main thread if an executor runs them."""
+        return self.run if self.executor is None else "thread"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,7 +99,8 @@ def make_tool(
         )
     name = options.name or getattr(function, "__name__", None) or variable or ""
     check_name(name)
-    schema = function_schema(function)
+    schema = function_schema(function, hidden_types=(Context,))
+    _check_options(options, name, takes_context=bool(schema.injected))
     info = ToolInfo(
         name=name,
         title=options.title,
@@ -91,6 +108,30 @@ def make_tool(
         input_schema=schema.input_schema,
     )
     return Tool(info=info, function=function, schema=schema, options=options, variable=variable)
+
+
+def _check_options(options: ToolOptions, name: str, *, takes_context: bool) -> None:
+    if options.run not in get_args(RunMode):
+        modes = " or ".join(map(repr, get_args(RunMode)))
+        raise DefinitionError(f"`{name}`: `run` is {modes}, not {options.run!r}.")
+    if options.timeout is not None and not options.timeout > 0:
+        raise DefinitionError(
+            f"`{name}`: `timeout` is seconds, more than 0, not {options.timeout}."
+        )
+    if options.max_concurrency is not None and options.max_concurrency < 1:
+        raise DefinitionError(
+            f"`{name}`: `max_concurrency` is at least 1, not {options.max_concurrency}."
+        )
+    if options.executor is not None and not isinstance(options.executor, Executor):
+        raise DefinitionError(
+            f"`{name}`: `executor` is a concurrent.futures.Executor (a ProcessPoolExecutor, say), "
+            f"not a {type(options.executor).__name__}."
+        )
+    if options.executor is not None and takes_context:
+        raise DefinitionError(
+            f"`{name}`: what an executor runs cannot have a `Context`: remove that parameter, or "
+            'use `run="thread"`.'
+        )
 
 
 def check_name(name: str) -> None:
