@@ -222,3 +222,4 @@ def test_a_taken_port_is_named(home):
         )
         assert ended.returncode == 1
         assert f"Port {port}" in ended.stderr
+        assert len(ended.stderr.splitlines()) == 1
