@@ -143,7 +143,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
         while True:
             line = await self._next_line()
             if line is None:
-                reason = f"A message may have {MAX_MESSAGE} bytes."
+                reason = f"A message may have at most {MAX_MESSAGE} bytes."
                 await self._outgoing.send(_refusal(types.INVALID_REQUEST, reason))
             elif line.strip():
                 try:
