@@ -255,6 +255,7 @@ def _port_file(settings: Settings) -> Path:
 
 def _remembered_port(settings: Settings) -> int | None:
     try:
-        return int(_port_file(settings).read_text(encoding="ascii"))
+        port = int(_port_file(settings).read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
+    return port if 0 < port < 2**16 else None  # nothing but a port can be listened on

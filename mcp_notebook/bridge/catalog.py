@@ -117,6 +117,8 @@ class Catalog:
             return entry
         if name in view.ambiguous:
             raise AmbiguousTool(name, view.ambiguous[name])
+        if len(name) > 2 * MAX_NAME:  # no typing error: not worth the search, nor an echo
+            name = f"{name[: 2 * MAX_NAME]}..."
         names = [entry.name for entry in view.entries]
         close = difflib.get_close_matches(name, names)
         raise UnknownTool(name, (*close, *(other for other in names if other not in close)))

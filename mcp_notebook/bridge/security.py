@@ -5,11 +5,14 @@ first (403, against web pages that reach for local servers by DNS rebinding), th
 (401). The token is never written to a log, an answer or an address.
 """
 
+import contextlib
 import hmac
 import ipaddress
 import logging
+import os
 import secrets
 import stat
+import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,7 +20,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_notebook.discovery import write_private
+from mcp_notebook.discovery import private_folder
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import Settings
 
@@ -49,6 +52,7 @@ def read_token(settings: Settings) -> str:
     path = settings.token_path
     try:
         if not path.exists():
+            private_folder(settings.home)
             _make_token(path)
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             logger.warning("%s could be read by others; it is now yours only.", path)
@@ -62,15 +66,17 @@ def read_token(settings: Settings) -> str:
 
 
 def _make_token(path: Path) -> None:
-    made = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    write_private(made, secrets.token_urlsafe(32) + "\n")
+    # A folder that is there may be anybody's: its mode is left alone.
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # is 0600
     try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
         # Of two bridges that start at once, one wins, and both read what it wrote.
-        path.hardlink_to(made)
-    except FileExistsError:
-        pass
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(made)
     finally:
-        made.unlink()
+        Path(made).unlink()
 
 
 def _checked(token: str, source: str) -> str:
@@ -124,7 +130,8 @@ class Gate:
             return True
         if self._any_host:
             # A page may only call the server that it came from.
-            return all(urlsplit(origin).netloc == hosts[0] for origin in origins)
+            own = (f"http://{hosts[0]}", f"https://{hosts[0]}")
+            return all(origin in own for origin in origins)
         return all(
             origin.startswith(("http://", "https://")) and _name_of(origin) in self._hosts
             for origin in origins
@@ -140,13 +147,14 @@ class Gate:
 
 
 def _name_of(address: str) -> str | None:
-    """Return the host's name in an address, without port and brackets."""
+    """Return the host's name in an address, without port and brackets, if it has nothing else."""
     try:
         parts = urlsplit(address)
         _ = parts.port  # raises for what is no port
     except ValueError:
         return None
-    return None if parts.username or parts.path not in ("", "/") else parts.hostname
+    alone = parts.netloc == address.partition("//")[2] and "@" not in parts.netloc
+    return parts.hostname if alone else None
 
 
 def _refusal(status: int, message: str) -> JSONResponse:

@@ -7,6 +7,7 @@ says so; the order in which the rest is then shut down is `bridge.app`'s busines
 import asyncio
 import contextlib
 import errno
+import json
 import logging
 import os
 import socket
@@ -17,9 +18,14 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import anyio
+import anyio.abc
+import mcp_types as types
 import uvicorn
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -34,8 +40,8 @@ PATH = "/mcp"
 """Path of the endpoint."""
 SHUTDOWN_GRACE = 0.5
 """Seconds that requests have to end when the bridge stops; open streams never end by themselves."""
-MAX_LINE = 64 * 2**20
-"""Bytes of one message over stdio."""
+MAX_MESSAGE = 64 * 2**20
+"""Bytes of one message; a picture among a tool's arguments must fit."""
 PORTS_TRIED = 50
 """Ports tried after the usual one, when none was asked for."""
 
@@ -46,17 +52,11 @@ async def serve_stdio(server: NotebookServer) -> None:
     Only protocol goes to stdout: while this runs, whatever else is printed goes to stderr, and
     whatever else reads stdin finds it empty.
     """
-    async with contextlib.AsyncExitStack() as stack:
-        if _are_pipes():
-            lines, output = await stack.enter_async_context(_pipes())
-            # Any file-like pair will do for the SDK; its types know only anyio's, which needs a
-            # thread for each line (three times the cost of a whole call).
-            streams = stdio_server(cast("Any", lines), cast("Any", output))
-        else:
-            streams = stdio_server()  # a terminal, a file: the SDK moves the descriptors itself
-        read_stream, write_stream = await stack.enter_async_context(streams)
-        options = server.mcp.create_initialization_options()
-        await server.mcp.run(read_stream, write_stream, options)
+    # For a terminal or a file the SDK moves the descriptors itself, and needs a thread for each
+    # line, which is three times the cost of a whole call.
+    opened = _pipes() if _are_pipes() else stdio_server()
+    async with opened as (incoming, outgoing):
+        await server.mcp.run(incoming, outgoing, server.mcp.create_initialization_options())
 
 
 def _are_pipes() -> bool:
@@ -68,7 +68,7 @@ def _are_pipes() -> bool:
 
 
 @asynccontextmanager
-async def _pipes() -> AsyncIterator[tuple["_Lines", "_Output"]]:
+async def _pipes() -> AsyncIterator[tuple["_Incoming", "_Outgoing"]]:
     """Take stdin and stdout away from everybody else, and give them back."""
     loop = asyncio.get_running_loop()
     wire_in, wire_out = os.dup(0), os.dup(1)
@@ -76,15 +76,15 @@ async def _pipes() -> AsyncIterator[tuple["_Lines", "_Output"]]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    lines, output = _Lines(limit=MAX_LINE), _Output()
+    lines, outgoing = asyncio.StreamReader(limit=MAX_MESSAGE), _Outgoing()
     reading, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(wire_in, "rb", 0, closefd=False)
     )
     writing, _ = await loop.connect_write_pipe(
-        lambda: output, os.fdopen(wire_out, "wb", 0, closefd=False)
+        lambda: outgoing, os.fdopen(wire_out, "wb", 0, closefd=False)
     )
     try:
-        yield lines, output
+        yield _Incoming(lines, outgoing), outgoing
     finally:
         reading.close()
         writing.close()
@@ -92,12 +92,8 @@ async def _pipes() -> AsyncIterator[tuple["_Lines", "_Output"]]:
         os.dup2(wire_out, 1)
 
 
-class _Lines(asyncio.StreamReader):
-    """stdin, line by line: iterating is all that the SDK does with it."""
-
-
-class _Output(asyncio.Protocol):
-    """stdout, with the two methods that the SDK uses; waits while the client does not read."""
+class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream[SessionMessage]):
+    """Messages to stdout, one a line; waits while the client does not read."""
 
     def __init__(self) -> None:
         self._free = asyncio.Event()
@@ -117,14 +113,100 @@ class _Output(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._free.set()
 
-    async def write(self, text: str) -> None:
-        """Write a line; nothing happens when the client is gone, since stdin ends then too."""
+    async def send(self, item: SessionMessage) -> None:
+        """Write a message; nothing happens when the client is gone, since stdin ends then too."""
         if self._transport is not None:
-            self._transport.write(text.encode())
+            line = item.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
+            self._transport.write(line.encode())
             await self._free.wait()
 
-    async def flush(self) -> None:
+    async def aclose(self) -> None:
         """Do nothing: what was written is on its way."""
+
+
+class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
+    """Messages from stdin, one a line.
+
+    Answers a line that is no message, where the SDK would drop it and its sender wait for ever.
+    """
+
+    def __init__(self, lines: asyncio.StreamReader, outgoing: _Outgoing) -> None:
+        self._lines = lines
+        self._outgoing = outgoing
+
+    async def receive(self) -> SessionMessage:
+        """Return the next message.
+
+        Raises:
+            EndOfStream: The client closed stdin.
+        """
+        while True:
+            line = await self._next_line()
+            if line is None:
+                reason = f"A message may have at most {MAX_MESSAGE} bytes."
+                await self._outgoing.send(_refusal(types.INVALID_REQUEST, reason))
+            elif line.strip():
+                try:
+                    return SessionMessage(
+                        types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    )
+                except ValidationError as error:
+                    for refusal in _refusals(line, error):
+                        await self._outgoing.send(refusal)
+
+    async def aclose(self) -> None:
+        """Do nothing: stdin is closed by who opened it."""
+
+    async def _next_line(self) -> bytes | None:
+        """Return the next line, None for one that is too long."""
+        too_long = False
+        while True:
+            try:
+                line = await self._lines.readuntil(b"\n")
+            except asyncio.LimitOverrunError as overrun:
+                await self._lines.readexactly(overrun.consumed)
+                too_long = True
+                continue
+            except asyncio.IncompleteReadError as end:
+                if not end.partial:
+                    raise anyio.EndOfStream from None
+                line = end.partial
+            return None if too_long else line
+
+
+def _refusals(line: bytes, error: ValidationError) -> list[SessionMessage]:
+    """Return the answers to a line that is no message: one for each request that can be found."""
+    try:
+        # Takes more than what refused the line did, for example a lone surrogate.
+        found = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        found = None
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        code, reason = types.PARSE_ERROR, f"{first['msg']}."
+    elif isinstance(found, list):
+        code, reason = types.INVALID_REQUEST, "Batches are not taken: send one message a line."
+    else:
+        code, reason = types.INVALID_REQUEST, "This is no message of JSON-RPC 2.0."
+    requests = [
+        item
+        for item in (found if isinstance(found, list) else [found])
+        if isinstance(item, dict) and "method" in item
+    ]
+    return [_refusal(code, reason, _id_of(request)) for request in requests or [{}]]
+
+
+def _refusal(code: int, reason: str, request: types.RequestId | None = None) -> SessionMessage:
+    error = types.ErrorData(code=code, message=reason)
+    return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request, error=error))
+
+
+def _id_of(request: dict[str, Any]) -> types.RequestId | None:
+    """Return a request's id if it can be sent back."""
+    found = request.get("id")
+    if isinstance(found, str):
+        return found if found.isprintable() else None  # not with a lone surrogate
+    return found if type(found) is int else None
 
 
 def listen(settings: Settings, preferred: int | None = None) -> socket.socket:
@@ -182,7 +264,9 @@ async def serve_http(
         host: The host of the settings, for the gate.
         stop: Set when the endpoint shall close.
     """
-    manager = StreamableHTTPSessionManager(server.mcp, session_idle_timeout=None)
+    manager = StreamableHTTPSessionManager(
+        server.mcp, session_idle_timeout=None, max_request_body_size=MAX_MESSAGE
+    )
     config = uvicorn.Config(
         Gate(_only_endpoint(manager), token=token, host=host),
         log_config=None,
@@ -198,10 +282,16 @@ async def serve_http(
         await stop.wait()
         http.should_exit = True
 
+    logging.getLogger("mcp.server.streamable_http").addFilter(_is_news)
     async with manager.run(), anyio.create_task_group() as tasks:
         tasks.start_soon(end)
         await http.serve(sockets=[listener])
         tasks.cancel_scope.cancel()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Tell that a record is not the SDK's traceback for a client that left while it was sending."""
+    return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
 
 
 class _Uvicorn(uvicorn.Server):

@@ -129,7 +129,7 @@ def test_a_stdio_bridge_ends_within_two_seconds_and_printed_protocol_only(home, 
         "clientInfo": {"name": "t", "version": "1"},
     }
     request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    bridge.stdin.write(b"this is no JSON\n" + json.dumps(request).encode() + b"\n")
+    bridge.stdin.write(json.dumps(request).encode() + b"\n")
     bridge.stdin.flush()
     assert json.loads(bridge.stdout.readline())["result"]["protocolVersion"] == "2025-06-18"
     asked = time.monotonic()
@@ -222,3 +222,4 @@ def test_a_taken_port_is_named(home):
         )
         assert ended.returncode == 1
         assert f"Port {port}" in ended.stderr
+        assert len(ended.stderr.splitlines()) == 1

@@ -1,0 +1,204 @@
+import os
+import signal
+import socket
+import sys
+from functools import partial
+from urllib.parse import urlsplit
+
+import anyio
+import pytest
+from bridges import TOKEN, ask, bridge, http_bridge
+from live import live_kernel
+
+from mcp_notebook import __version__
+from mcp_notebook.bridge.app import _remembered_port, run_http
+from mcp_notebook.bridge.transports import listen
+from mcp_notebook.discovery import BridgeRecord, process_started, read_bridge, write_private
+from mcp_notebook.settings import Settings
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+
+QUICKLY = {"MCP_NOTEBOOK_IDLE_MINUTES": "0"}
+
+
+def _background(home, **env):
+    return bridge(home, "serve", "--background", env=env)
+
+
+def _settings(home):
+    return Settings(home=home / ".mcp-notebook")
+
+
+def _remember(home, port):
+    write_private(_settings(home).home / "port", str(port))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_notebook(module_home):
+    """A background bridge with nothing to do, started first: its end is waited for last."""
+    with _background(module_home, **QUICKLY) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def with_notebook(module_home):
+    """Another user's background bridge that ends as quickly, and a kernel that keeps it."""
+    home = module_home / "b"
+    home.mkdir()
+    with live_kernel(home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok('%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1')
+        with _background(home, **QUICKLY) as running:
+            yield running, kernel
+
+
+# -- what it says ----------------------------------------------------------------------------------
+
+
+def test_the_first_lines_tell_address_token_file_and_tools(with_notebook):
+    running, kernel = with_notebook
+    settings = _settings(kernel.home)
+    token = settings.token_path.read_text().strip() if running.url else ""
+    assert running.said.splitlines() == [
+        f"Serving at {running.url}",
+        f"Token:     in the file {settings.token_path}",
+        "Tools:     add",
+    ]
+    assert ask(running.url, headers={"Authorization": f"Bearer {token}"}).status == 200
+
+
+def test_without_a_tool_the_first_lines_tell_what_to_do(without_notebook):
+    told = without_notebook.wait_said(r"Tools: .*\n")[0]
+    assert told.startswith("Tools:     none yet. No notebook offers a tool at the moment.")
+    assert "%load_ext mcp_notebook" in told
+    assert "%%mcp_tool" in told
+
+
+# -- the address from day to day -------------------------------------------------------------------
+
+
+def _free_port():
+    with listen(Settings(port=0)) as listener:
+        return listener.getsockname()[1]
+
+
+def test_the_background_bridge_has_the_same_address_and_token_the_next_day(home):
+    port = _free_port()
+    _remember(home, port)
+    tokens = set()
+    for _ in range(2):
+        with _background(home) as running:
+            assert running.url == f"http://127.0.0.1:{port}/mcp"
+            record = read_bridge(_settings(home).bridge_file)
+            assert record == BridgeRecord(
+                pid=running.process.pid,
+                started=process_started(running.process.pid),
+                version=__version__,
+                url=running.url,
+            )
+            tokens.add(_settings(home).token_path.read_text())
+            assert running.end()[0] == 0
+            assert not _settings(home).bridge_file.exists()
+    assert len(tokens) == 1
+
+
+def test_a_remembered_port_that_is_taken_is_replaced(home):
+    with listen(Settings(port=0)) as other:
+        taken = other.getsockname()[1]
+        _remember(home, taken)
+        with _background(home) as running:
+            port = urlsplit(running.url).port
+            assert port != taken
+            assert _remembered_port(_settings(home)) == port
+
+
+@pytest.mark.parametrize("content", ["", "http", "0", "-1", "65536", "8791.5", "9" * 5_000, "٣"])
+def test_what_is_no_port_is_not_remembered(home, content):
+    _remember(home, content)
+    assert _remembered_port(_settings(home)) is None
+
+
+def test_no_port_is_remembered_at_first(home):
+    assert _remembered_port(_settings(home)) is None
+
+
+# -- one background bridge -------------------------------------------------------------------------
+
+
+def test_a_second_background_bridge_leaves_the_first_alone(with_notebook, capfd):
+    running, kernel = with_notebook
+    settings = _settings(kernel.home)
+    assert running.url
+    before = settings.bridge_file.read_bytes()
+    assert settings.bridge_file.stat().st_mode & 0o777 == 0o600
+    anyio.run(partial(run_http, settings, background=True))
+    assert capfd.readouterr() == ("", "")
+    assert settings.bridge_file.read_bytes() == before
+
+
+def test_the_record_of_a_killed_bridge_is_replaced(home):
+    bridge_file = _settings(home).bridge_file
+    with _background(home) as first:
+        assert first.url
+        first.end(signal.SIGKILL)
+    assert bridge_file.exists()
+    with _background(home) as second:
+        assert second.url
+        assert read_bridge(bridge_file).pid == second.process.pid
+
+
+def test_a_bridge_that_ends_leaves_the_record_of_another_alone(home):
+    bridge_file = _settings(home).bridge_file
+    with _background(home) as running:
+        pid = os.getpid()
+        other = BridgeRecord(pid=pid, started=process_started(pid), version="9", url=running.url)
+        write_private(bridge_file, other.model_dump_json())
+        assert running.end()[0] == 0
+    assert read_bridge(bridge_file) == other
+
+
+# -- its end ---------------------------------------------------------------------------------------
+
+
+def test_an_interrupt_ends_it_within_two_seconds_although_clients_are_there(home):
+    with http_bridge(home) as running:
+        parts = urlsplit(running.url)
+        with (
+            socket.create_connection((parts.hostname, parts.port), timeout=10) as silent,
+            socket.create_connection((parts.hostname, parts.port), timeout=10) as slow,
+        ):
+            slow.sendall(
+                f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+                "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{".encode()
+            )
+            assert ask(running.url).status == 200  # what was sent before has come in, too
+            status, seconds = running.end(signal.SIGINT)
+            assert silent.recv(1) == b""
+    assert status == 130
+    assert seconds < 2
+    assert len(running.said.splitlines()) == 3, running.said
+
+
+def test_impatience_does_not_make_it_untidy(home):
+    with _background(home) as running:
+        assert running.url
+        running.process.send_signal(signal.SIGTERM)
+        running.process.send_signal(signal.SIGINT)
+        status, seconds = running.end()
+    assert status in (0, 130)
+    assert seconds < 2
+    assert len(running.said.splitlines()) == 3, running.said
+    assert not _settings(home).bridge_file.exists()
+
+
+def test_a_background_bridge_ends_some_time_after_the_last_notebook_has_gone(
+    without_notebook, with_notebook
+):
+    assert without_notebook.wait() == 0
+    assert "no notebook for 0 minutes: ends" in without_notebook.said
+    running, kernel = with_notebook
+    assert running.process.poll() is None
+    kernel.manager.shutdown_kernel(now=True)
+    assert running.wait() == 0
+    assert "no notebook for 0 minutes: ends" in running.said
+    assert not _settings(kernel.home).bridge_file.exists()
