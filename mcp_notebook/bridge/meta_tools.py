@@ -63,14 +63,16 @@ class _CallArguments(_DescribeArguments):
     )
 
 
-class _Listed(BaseModel):
+class Listed(BaseModel):
+    """One of the notebooks' tools."""  # seen by clients, as is the name of the class
+
     name: str = Field(description="The name to call it by.")
     notebook: str = Field(description="Its notebook, as in <notebook>.<tool>.")
     description: str = Field(description="The first line of its description.")
 
 
 class _Listing(BaseModel):
-    tools: list[_Listed]
+    tools: list[Listed]
 
 
 class _Description(BaseModel):
@@ -174,7 +176,7 @@ def answer(
 
 def _listing(catalog: Catalog, no_tools: str) -> Result:
     tools = [
-        _Listed(name=entry.name, notebook=entry.notebook, description=_first_line(entry.tool))
+        Listed(name=entry.name, notebook=entry.notebook, description=_first_line(entry.tool))
         for entry in catalog.entries()
     ]
     lines = [
@@ -214,6 +216,12 @@ def _dumped(model: BaseModel) -> dict[str, Any]:
 # -- wrong arguments -------------------------------------------------------------------------------
 
 
+_WANTED = {
+    "name": f"the tool's name as text, as `{LIST}` shows it",
+    "arguments": f"an object of the tool's own arguments, as `{DESCRIBE}` shows them",
+}
+
+
 def _checked(kind: type[_Own], name: str, arguments: dict[str, Any]) -> _Own:
     try:
         return kind.model_validate(arguments)
@@ -227,16 +235,16 @@ def _sentence(kind: type[_Arguments], problem: ErrorDetails) -> str:
     """Say what is wrong with one argument; the kernel says it of the tool's own in other words."""
     parameter = problem["loc"][0]
     if problem["type"] == "extra_forbidden":
-        known = ", ".join(map(repr, kind.model_fields)) or "none"
+        known = " and ".join(map(repr, kind.model_fields))
         step = " The tool's own arguments go into 'arguments'." if kind is _CallArguments else ""
-        return f"there is no parameter {_shown(parameter)}; there are: {known}.{step}"
-    wanted = "an object" if parameter == "arguments" else "a string"
-    what = kind.model_fields[str(parameter)].description
+        has = f"it has {known}" if known else "it has none"
+        return f"there is no parameter {_shown(parameter)}; {has}.{step}"
+    wanted = _WANTED[str(parameter)]
     if problem["type"] == "missing":
-        return f"{parameter!r} is missing; it is {wanted}. {what}"
-    return f"{parameter!r} must be {wanted}, not {_shown(problem['input'])}. {what}"
+        return f"{parameter!r} is missing: give {wanted}."
+    return f"{parameter!r} must be {wanted}, not {_shown(problem['input'])}."
 
 
 def _shown(value: object) -> str:
-    text = repr(value) if isinstance(value, str) else json.dumps(value, default=repr)
+    text = repr(value) if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
