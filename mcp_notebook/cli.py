@@ -68,6 +68,15 @@ AllowErrors = Annotated[
     bool, typer.Option("--allow-errors", help="Serve a notebook although one of its cells failed.")
 ]
 
+MetaTools = Annotated[
+    bool,
+    typer.Option(
+        "--meta-tools",
+        help="Add three tools that list, describe and call the notebooks' tools: for a client "
+        "that does not notice when those change.",
+    ),
+]
+
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it
     if wanted:
@@ -89,9 +98,16 @@ def _common(
 @app.command(
     epilog='Example, in a client\'s configuration: {"command": "mcp-notebook", "args": ["stdio"]}'
 )
-def stdio(notebooks: Notebooks = None, allow_errors: AllowErrors = False) -> None:  # noqa: FBT002
+def stdio(
+    notebooks: Notebooks = None,
+    *,
+    allow_errors: AllowErrors = False,
+    meta_tools: MetaTools = False,
+) -> None:
     """Serve tools over stdin and stdout, for a client that starts this command."""
-    settings = Settings.from_environment(allow_errors=allow_errors or None)
+    settings = Settings.from_environment(
+        allow_errors=allow_errors or None, meta_tools=meta_tools or None
+    )
     from mcp_notebook.bridge.app import run_stdio  # noqa: PLC0415
 
     _run(run_stdio, settings, notebooks or [])
@@ -123,13 +139,18 @@ def serve(  # noqa: PLR0913 - one for each option
         ),
     ] = None,
     allow_errors: AllowErrors = False,
+    meta_tools: MetaTools = False,
     background: Annotated[bool, typer.Option("--background", hidden=True)] = False,
 ) -> None:
     """Serve tools over HTTP."""
     if background and notebooks:
         raise typer.BadParameter("The background bridge serves live notebooks: name none.")
     settings = Settings.from_environment(
-        host=host, port=port, token_file=token_file, allow_errors=allow_errors or None
+        host=host,
+        port=port,
+        token_file=token_file,
+        allow_errors=allow_errors or None,
+        meta_tools=meta_tools or None,
     )
     from mcp_notebook.bridge.app import run_http  # noqa: PLC0415
 

@@ -48,6 +48,9 @@ class Settings:
     """Seconds that one cell of a headless notebook may run; None: no limit."""
     allow_errors: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_ALLOW_ERRORS"))
     """Serve a headless notebook although one of its cells failed."""
+    meta_tools: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS"))
+    """Offer tools that list, describe and call the notebooks' tools, for clients that ignore
+    changes of the list."""
     max_waiting_calls: int = field(
         default=64, metadata=_env("MCP_NOTEBOOK_MAX_WAITING_CALLS", least=1)
     )

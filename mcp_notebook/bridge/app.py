@@ -119,7 +119,12 @@ class _Bridge:
         self._interrupted = False
         self._catalog = Catalog()
         self.links = Links(self._catalog, on_change=self._changed)
-        self.server = NotebookServer(self._catalog, self.links, ready=self._first_tools)
+        self.server = NotebookServer(
+            self._catalog,
+            self.links,
+            ready=self._first_tools,
+            with_meta_tools=settings.meta_tools,
+        )
         self.stop = anyio.Event()
         """Set when the bridge shall end."""
 

@@ -14,13 +14,15 @@ Names, in the order of the rules:
    the same as long as the kernel is there, so that a name never comes to mean another kernel: of
    two notebooks called ``sales`` the second is ``sales-2``, also after the first has gone.
 5. What would still be served twice gets ``-2``, ``-3``...
+6. A name that the bridge keeps for a tool of its own (`Catalog.reserve`) is the bridge's: a
+   kernel's tool of that name is served as ``<notebook>.<tool>``.
 """
 
 import difflib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mcp_notebook.errors import AmbiguousTool, UnknownTool
@@ -41,6 +43,8 @@ class CatalogEntry:
     """The name it is served under: 1 to 64 of ``A-Z a-z 0-9 _ . -``, unique."""
     kernel_id: str
     """The id of its kernel's record."""
+    notebook: str
+    """Its notebook's part of names."""
     tool: ToolInfo
     """What the kernel says about it; ``tool.name`` is the kernel's own name."""
 
@@ -71,7 +75,13 @@ class Catalog:
 
     def __init__(self) -> None:
         self._kernels: dict[str, _Kernel] = {}
+        self._reserved: frozenset[str] = frozenset()
         self._view = _View()
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Keep names for the bridge's own tools."""
+        self._reserved = frozenset(names)
+        self._refresh()
 
     def set_kernel(self, kernel_id: str, *, notebook: str, tools: Sequence[ToolInfo]) -> bool:
         """Take a kernel in, or take its tools as they are now.
@@ -125,26 +135,27 @@ class Catalog:
 
     def _refresh(self) -> bool:
         before = [(entry.name, entry.tool) for entry in self._view.entries]
-        self._view = _join(tuple(self._kernels.values()))
+        self._view = _join(tuple(self._kernels.values()), self._reserved)
         return before != [(entry.name, entry.tool) for entry in self._view.entries]
 
 
-def _join(kernels: Sequence[_Kernel]) -> _View:
+def _join(kernels: Sequence[_Kernel], reserved: frozenset[str]) -> _View:
     named = [
         (kernel, name, tool)
         for kernel in kernels
         for name, tool in zip(_bare_names(kernel.tools), kernel.tools, strict=True)
     ]
     offers = Counter(name for _, name, _ in named)
-    taken = set(offers)  # a made-up name must not hide a tool's own, nor an ambiguous one
+    taken = {*offers, *reserved}  # a made-up name must not hide a tool's own, nor an ambiguous one
     by_name: dict[str, CatalogEntry] = {}
     by_full_name: dict[str, CatalogEntry] = {}
     ambiguous: dict[str, tuple[str, ...]] = {}
     for kernel, name, tool in named:
         full_name = _unique(f"{kernel.label}.{name}", taken, MAX_NAME)
         taken.add(full_name)
-        served = full_name if offers[name] > 1 else name
-        by_name[served] = by_full_name[full_name] = CatalogEntry(served, kernel.id, tool)
+        served = full_name if offers[name] > 1 or name in reserved else name
+        entry = CatalogEntry(served, kernel.id, kernel.label, tool)
+        by_name[served] = by_full_name[full_name] = entry
         if offers[name] > 1:
             ambiguous[name] = (*ambiguous.get(name, ()), full_name)
     return _View(tuple(by_name.values()), by_name, by_full_name, ambiguous)

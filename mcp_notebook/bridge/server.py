@@ -28,6 +28,7 @@ from pydantic import ValidationError
 
 from mcp_notebook import wire
 from mcp_notebook._version import __version__
+from mcp_notebook.bridge import meta_tools
 from mcp_notebook.bridge.catalog import Catalog, CatalogEntry
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, UnknownTool
@@ -72,14 +73,24 @@ class NotebookServer:
         catalog: The tools, kept up to date by the links.
         calls: Runs the calls.
         ready: Waits until the first tools can be expected, where they take a while to come.
+        with_meta_tools: Offer `bridge.meta_tools`, too, under names that are theirs alone.
     """
 
     def __init__(
-        self, catalog: Catalog, calls: Calls, *, ready: Callable[[], Awaitable[None]] | None = None
+        self,
+        catalog: Catalog,
+        calls: Calls,
+        *,
+        ready: Callable[[], Awaitable[None]] | None = None,
+        with_meta_tools: bool = False,
     ) -> None:
+        if with_meta_tools:
+            catalog.reserve(meta_tools.NAMES)
         self._catalog = catalog
         self._calls = calls
         self._ready = ready
+        self._meta_tools = meta_tools.TOOLS if with_meta_tools else ()
+        self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self._running = 0
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
@@ -90,7 +101,7 @@ class NotebookServer:
             "mcp-notebook",
             version=__version__,
             title="Jupyter notebooks",
-            instructions=ABOUT,
+            instructions=self._about,
             cache_hints={"tools/list": CacheHint(ttl_ms=0, scope="private")},
             get_tool_input_schema=self._input_schema,
             on_list_tools=self._list_tools,
@@ -106,7 +117,8 @@ class NotebookServer:
 
     def update_instructions(self) -> None:
         """Say in the instructions what to do while there is no tool; clients read them first."""
-        self.mcp.instructions = ABOUT if self._catalog.entries() else f"{ABOUT} {NO_TOOLS}"
+        about = self._about
+        self.mcp.instructions = about if self._catalog.entries() else f"{about} {NO_TOOLS}"
 
     def tools_changed(self) -> None:
         """Note that the catalogue changed; clients are told soon."""
@@ -151,10 +163,11 @@ class NotebookServer:
             )
         if self._ready is not None:
             await self._ready()
-        tools = []
+        # First those that are always there: clients that take only so many cut the end.
+        tools = [_tool(info.name, info, ctx.protocol_version) for info in self._meta_tools]
         for entry in self._catalog.entries():
             try:
-                tools.append(_tool(entry, ctx.protocol_version))
+                tools.append(_tool(entry.name, entry.tool, ctx.protocol_version))
             except ValidationError as error:
                 if entry.name not in self._refused:
                     self._refused.add(entry.name)
@@ -162,36 +175,55 @@ class NotebookServer:
         return types.ListToolsResult(tools=tools)
 
     def _input_schema(self, name: str) -> dict[str, Any] | None:
+        if self._is_meta_tool(name):
+            return meta_tools.INPUT_SCHEMAS[name]
         try:
             return self._catalog.find(name).tool.input_schema
         except CallError:
             return None
 
+    def _is_meta_tool(self, name: str) -> bool:
+        return bool(self._meta_tools) and name in meta_tools.NAMES
+
     async def _call_tool(
         self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         try:
-            entry = self._catalog.find(params.name)
+            result = await self._answer(ctx, params.name, params.arguments or {})
+            return _call_result(result, ctx.protocol_version)
         except UnknownTool as error:
+            if self._is_meta_tool(params.name):  # what is unknown is one of its arguments
+                return _error(str(error))
             raise MCPError(types.INVALID_PARAMS, _clean(str(error))) from None
         except CallError as error:
             return _error(str(error))
-        if self._running >= MAX_CALLS:
-            return _error(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
-        self._running += 1
-        try:
-            result = await self._calls.call(
-                entry, params.arguments or {}, on_progress=_progress_to(ctx)
-            )
-            return _call_result(result, ctx.protocol_version)
-        except CallError as error:
-            return _error(str(error))
         except Exception as error:
-            logger.exception("a call of %r failed in the bridge", entry.name)
+            logger.exception("a call of %r failed in the bridge", params.name)
             return _error(
                 f"Internal error of mcp-notebook: {type(error).__name__}: {error}. "
                 "The tool may have run; its result is lost."
             )
+
+    async def _answer(
+        self, ctx: ServerRequestContext[Any], name: str, arguments: dict[str, Any]
+    ) -> Result:
+        if not self._is_meta_tool(name):
+            return await self._call(ctx, self._catalog.find(name), arguments)
+        if self._ready is not None:
+            await self._ready()
+        answer = meta_tools.answer(name, arguments, self._catalog, no_tools=NO_TOOLS)
+        if isinstance(answer, Result):
+            return answer
+        return await self._call(ctx, answer.entry, answer.arguments)
+
+    async def _call(
+        self, ctx: ServerRequestContext[Any], entry: CatalogEntry, arguments: dict[str, Any]
+    ) -> Result:
+        if self._running >= MAX_CALLS:
+            raise CallError(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
+        self._running += 1
+        try:
+            return await self._calls.call(entry, arguments, on_progress=_progress_to(ctx))
         finally:
             self._running -= 1
 
@@ -218,17 +250,16 @@ class _LegacyListChanged(Server[Any]):
 # -- from our types to MCP's -----------------------------------------------------------------------
 
 
-def _tool(entry: CatalogEntry, protocol_version: str) -> types.Tool:
-    """Return a tool as MCP's.
+def _tool(name: str, info: wire.ToolInfo, protocol_version: str) -> types.Tool:
+    """Return a tool as MCP's, under the name that it is served by.
 
     Raises:
         ValidationError: This version of the protocol does not take it; the SDK would refuse the
             whole list for it.
     """
-    info = entry.tool
     tool = types.Tool.model_validate(
         {
-            "name": entry.name,
+            "name": name,
             "title": info.title,
             "description": info.description,
             "inputSchema": info.input_schema,
