@@ -22,8 +22,9 @@ kernel -> bridge             `Tools` (the whole list, whenever it changed), `Pro
 ===========================  ===================================================================
 
 The end of the stream without `Goodbye` means that the kernel process is dead. A `Cancel` is still
-answered by `Returned`. Calls whose bridge is gone run on: a bridge that ends cancels its own. A receiver ignores members that it does not know, in messages and in content
-blocks, so that adding one needs no new version; a changed meaning does.
+answered by `Returned`. Calls whose bridge is gone run on: a bridge that ends cancels its own. A
+receiver ignores members that it does not know, in messages and in content blocks, so that adding
+one needs no new version; a changed meaning does.
 
 *Values.* What JSON cannot say is sent as the nearest thing it can: NaN and infinity as null, a lone
 surrogate as U+FFFD, bytes outside attachments as base64 text, what contains itself as "...". So a
@@ -106,6 +107,8 @@ class Call(Message):
     arguments: dict[str, Any]
     progress: bool = False
     """The client asked for progress."""
+    log_level: str | None = None
+    """The client asked for log messages of this level (one of MCP's) and above."""
 
 
 class Cancel(Message):
@@ -116,6 +119,14 @@ class Cancel(Message):
     reason: str = ""
 
 
+class CallInfo(Message):
+    """A call that a kernel has, of any bridge."""
+
+    tool: str
+    doing: str
+    """What it does or waits for, in a few words."""
+
+
 class Welcome(Message):
     """The kernel takes the conversation up."""
 
@@ -124,6 +135,8 @@ class Welcome(Message):
     version: str
     tools: list[ToolInfo]
     """In the order of their definition."""
+    calls: list[CallInfo] = Field(default_factory=list)
+    """Those that run or wait, oldest first."""
 
 
 class Refused(Message):
@@ -146,20 +159,27 @@ class Progress(Message):
 
     type: Literal["progress"] = "progress"
     id: int
-    progress: float
+    progress: float | None = None
+    """How much is done; None: nobody can tell, but there is something to say."""
     total: float | None = None
     message: str | None = None
 
-    @field_validator("progress")
+    @field_validator("progress", "total")
     @classmethod
-    def _progress_is_a_number(cls, value: float) -> float:
-        # JSON has no NaN: it would arrive as null, no valid progress, and end the link.
-        return value if math.isfinite(value) else 0.0
-
-    @field_validator("total")
-    @classmethod
-    def _total_is_a_number(cls, value: float | None) -> float | None:
+    def _is_a_number(cls, value: float | None) -> float | None:
+        # JSON has no NaN.
         return value if value is not None and math.isfinite(value) else None
+
+
+class Log(Message):
+    """A log message of a call."""
+
+    type: Literal["log"] = "log"
+    id: int
+    level: str
+    """One of MCP's."""
+    logger: str | None = None
+    text: str
 
 
 class Returned(Message):
@@ -182,7 +202,7 @@ class Goodbye(Message):
 
 
 AnyMessage: TypeAlias = (
-    Hello | Call | Cancel | Welcome | Refused | Tools | Progress | Returned | Goodbye
+    Hello | Call | Cancel | Welcome | Refused | Tools | Progress | Log | Returned | Goodbye
 )
 _ANY_MESSAGE: TypeAdapter[AnyMessage] = TypeAdapter(
     Annotated[AnyMessage, Field(discriminator="type")]

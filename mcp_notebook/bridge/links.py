@@ -9,10 +9,11 @@ once.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
+from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,14 +35,35 @@ RETRY_AFTER = 2.0
 """Seconds until a kernel that lives but did not answer is asked again."""
 
 
+MAX_LOGS = 1000
+"""Log messages of one call that wait for a slow client; the oldest are dropped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listener:
+    """What a client wants to hear of its call besides the result."""
+
+    progress: Callable[[wire.Progress], Awaitable[None]] | None = None
+    """Takes the newest progress, None if it is not wanted."""
+    log: Callable[[wire.Log], Awaitable[None]] | None = None
+    """Takes log messages."""
+    log_level: str | None = None
+    """The least severe level that is wanted; None: none."""
+
+
+NOBODY = Listener()
+
+
 class _Call:
     """A call that has been sent and not yet been answered."""
 
     def __init__(self) -> None:
         self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self.result.add_done_callback(lambda _: self.news.set())
         self.progress: wire.Progress | None = None
         """The newest progress that has not been passed on."""
-        self.progressed = asyncio.Event()
+        self.logs: deque[wire.Log] = deque(maxlen=MAX_LOGS)
+        self.news = asyncio.Event()
 
 
 class Link:
@@ -124,10 +146,7 @@ class Link:
         self._calls.clear()
 
     async def call(
-        self,
-        tool: str,
-        arguments: dict[str, Any],
-        on_progress: Callable[[wire.Progress], Awaitable[None]] | None,
+        self, tool: str, arguments: dict[str, Any], listener: Listener = NOBODY
     ) -> Result:
         """Run a tool in the kernel; cancelling this cancels the call there.
 
@@ -142,12 +161,14 @@ class Link:
         try:
             self._send(
                 wire.Call(
-                    id=call_id, tool=tool, arguments=arguments, progress=on_progress is not None
+                    id=call_id,
+                    tool=tool,
+                    arguments=arguments,
+                    progress=listener.progress is not None,
+                    log_level=listener.log_level,
                 )
             )
-            if on_progress is None:
-                return await call.result
-            return await self._follow(call, on_progress)
+            return await self._follow(call, listener)
         except asyncio.CancelledError:
             if self.alive:
                 self._send(wire.Cancel(id=call_id, reason="The client cancelled the call."))
@@ -155,22 +176,18 @@ class Link:
         finally:
             self._calls.pop(call_id, None)
 
-    async def _follow(
-        self, call: _Call, on_progress: Callable[[wire.Progress], Awaitable[None]]
-    ) -> Result:
-        async def forward() -> None:
-            while True:
-                await call.progressed.wait()
-                call.progressed.clear()
-                if call.progress is not None:
-                    await on_progress(call.progress)
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(forward)
-            with contextlib.suppress(KernelGone):
-                await asyncio.wait([call.result])
-            tasks.cancel_scope.cancel()
-        return call.result.result()
+    async def _follow(self, call: _Call, listener: Listener) -> Result:
+        while True:
+            await call.news.wait()
+            call.news.clear()
+            ended = call.result.done()
+            while call.logs and listener.log is not None:
+                await listener.log(call.logs.popleft())
+            if ended:
+                return call.result.result()
+            if call.progress is not None and listener.progress is not None:
+                progress, call.progress = call.progress, None
+                await listener.progress(progress)
 
     def _send(self, message: wire.AnyMessage) -> None:
         assert self._writer is not None
@@ -187,7 +204,12 @@ class Link:
                 call = self._calls.get(message.id)
                 if call is not None:
                     call.progress = message
-                    call.progressed.set()
+                    call.news.set()
+            case wire.Log():
+                call = self._calls.get(message.id)
+                if call is not None:
+                    call.logs.append(message)
+                    call.news.set()
             case wire.Tools():
                 self._on_tools(message.tools)
             case wire.Goodbye():
@@ -284,8 +306,7 @@ class Links:
         self,
         entry: CatalogEntry,
         arguments: dict[str, Any],
-        *,
-        on_progress: Callable[[wire.Progress], Awaitable[None]] | None = None,
+        listener: Listener = NOBODY,
     ) -> Result:
         """Run a call in the kernel that offers the tool.
 
@@ -297,7 +318,7 @@ class Links:
             raise KernelGone(
                 f"The kernel that offered {entry.name!r} is gone. List the tools again."
             )
-        return await link.call(entry.tool.name, arguments, on_progress)
+        return await link.call(entry.tool.name, arguments, listener)
 
     async def _keep(self, record: Record) -> None:
         """Connect to a live kernel, again and again while it lives and does not answer."""

@@ -9,9 +9,11 @@ and a tool that MCP would not accept is left out of the list instead of breaking
 """
 
 import logging
+import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import anyio
 import mcp_types as types
@@ -30,6 +32,7 @@ from mcp_notebook import wire
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge import meta_tools
 from mcp_notebook.bridge.catalog import Catalog, CatalogEntry
+from mcp_notebook.bridge.links import Listener
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, UnknownTool
 
@@ -37,8 +40,11 @@ logger = logging.getLogger(__name__)
 
 CHANGE_DELAY = 0.05
 """Seconds in which several changes of the catalogue become one notice to clients."""
-PROGRESS_INTERVAL = 0.1
-"""Seconds between two progress notices of one call; what comes faster is dropped."""
+PROGRESS_STEP = 1e-6
+"""What is added to a progress that has not increased: MCP demands that each is more than the last,
+but a message alone, or a second loop, does not add to what is done."""
+LEGACY_LOG_LEVEL = "info"
+"""Level of log messages for clients of the handshake eras that set none."""
 MAX_CALLS = 1024
 """Calls that one bridge carries at a time, over all clients and kernels."""
 
@@ -60,8 +66,7 @@ class Calls(Protocol):
         self,
         entry: CatalogEntry,
         arguments: dict[str, Any],
-        *,
-        on_progress: Callable[[wire.Progress], Awaitable[None]] | None = None,
+        listener: Listener,
     ) -> Result:
         """Run a call in its kernel."""
 
@@ -97,6 +102,7 @@ class NotebookServer:
         self._sessions: set[ServerSession] = set()
         self._changed = anyio.Event()
         self._refused: set[str] = set()
+        self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self.mcp = _LegacyListChanged(
             "mcp-notebook",
             version=__version__,
@@ -112,6 +118,10 @@ class NotebookServer:
         self.mcp.middleware.clear()
         self.mcp.add_notification_handler(
             "notifications/initialized", types.NotificationParams, self._initialized
+        )
+        # Not as an argument: the SDK warns that MCP gives logging up. Older clients have it.
+        self.mcp.add_request_handler(
+            "logging/setLevel", types.SetLevelRequestParams, self._set_log_level
         )
         self.update_instructions()
 
@@ -152,7 +162,7 @@ class NotebookServer:
             session = ctx.session
             self._sessions.add(session)
             # The SDK tells the end of a connection nowhere else.
-            session._connection.exit_stack.callback(self._sessions.discard, session)  # noqa: SLF001
+            _connection(ctx).exit_stack.callback(self._sessions.discard, session)
 
     async def _list_tools(
         self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
@@ -223,9 +233,35 @@ class NotebookServer:
             raise CallError(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
         self._running += 1
         try:
-            return await self._calls.call(entry, arguments, on_progress=_progress_to(ctx))
+            return await self._calls.call(entry, arguments, self._listener(ctx))
         finally:
             self._running -= 1
+
+    def _listener(self, ctx: ServerRequestContext[Any]) -> Listener:
+        """Return what the client of this request wants to hear while its call runs."""
+        meta = ctx.meta or {}
+        wants_progress = meta.get("progress_token", meta.get("progressToken")) is not None
+        if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+            level: str | None = self._log_levels.get(_connection(ctx), LEGACY_LOG_LEVEL)
+        else:
+            asked = meta.get(types.LOG_LEVEL_META_KEY)
+            level = asked if isinstance(asked, str) else None
+        return Listener(
+            progress=_progress_to(ctx) if wants_progress else None,
+            log=None if level is None else _log_to(ctx),
+            log_level=level,
+        )
+
+    async def _set_log_level(
+        self, ctx: ServerRequestContext[Any], params: types.SetLevelRequestParams
+    ) -> types.EmptyResult:
+        self._log_levels[_connection(ctx)] = params.level
+        return types.EmptyResult()
+
+
+def _connection(ctx: ServerRequestContext[Any]) -> Any:
+    # A session is made anew for each request; what lasts has no public name.
+    return ctx.session._connection  # noqa: SLF001
 
 
 class _LegacyListChanged(Server[Any]):
@@ -341,20 +377,32 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _progress_to(
-    ctx: ServerRequestContext[Any],
-) -> Callable[[wire.Progress], Awaitable[None]] | None:
-    """Return what forwards progress to the client: increasing, and not too often."""
-    if ctx.meta is None or ctx.meta.get("progress_token", ctx.meta.get("progressToken")) is None:
-        return None
-    last_value, last_time = -1.0, -PROGRESS_INTERVAL
+def _progress_to(ctx: ServerRequestContext[Any]) -> Callable[[wire.Progress], Awaitable[None]]:
+    """Return what tells the client progress, always increasing."""
+    last = 0.0
 
     async def forward(progress: wire.Progress) -> None:
-        nonlocal last_value, last_time
-        now = anyio.current_time()
-        if progress.progress <= last_value or now - last_time < PROGRESS_INTERVAL:
-            return
-        last_value, last_time = progress.progress, now
-        await ctx.session.report_progress(progress.progress, progress.total, progress.message)
+        nonlocal last
+        done = progress.progress
+        if done is None or done <= last:
+            done = max(last + PROGRESS_STEP, math.nextafter(last, math.inf))
+        last = done
+        message = None if progress.message is None else _clean(progress.message)
+        await ctx.session.report_progress(done, progress.total, message)
+
+    return forward
+
+
+def _log_to(ctx: ServerRequestContext[Any]) -> Callable[[wire.Log], Awaitable[None]]:
+    """Return what sends log messages to the client."""
+
+    async def forward(log: wire.Log) -> None:
+        params = types.LoggingMessageNotificationParams.model_validate(
+            {"level": log.level, "logger": log.logger, "data": _clean(log.text)}
+        )
+        # Not `send_log_message`: it warns that MCP gives logging up, at each message.
+        await ctx.session.send_notification(
+            types.LoggingMessageNotification(params=params), ctx.request_id
+        )
 
     return forward

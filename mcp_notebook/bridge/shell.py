@@ -15,7 +15,7 @@ from typing import Any
 
 from mcp_notebook.bridge.catalog import Catalog
 from mcp_notebook.bridge.headless import run_notebook
-from mcp_notebook.bridge.links import Links
+from mcp_notebook.bridge.links import Links, Listener
 from mcp_notebook.bridge.progress import shown_on_stderr
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery import Record, live_records
@@ -82,7 +82,7 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
             raise NotebookError(_NOBODY)
         entry = catalog.find(call.tool)
         arguments = dict(call.arguments) | _read(call.texts, entry.tool.input_schema)
-        result = await links.call(entry, arguments, on_progress=_show_progress)
+        result = await links.call(entry, arguments, Listener(progress=_show_progress))
         _show(result, call)
     return not result.is_error
 
@@ -212,8 +212,9 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
 
 
 async def _show_progress(progress: Progress) -> None:
+    done = "" if progress.progress is None else f"{progress.progress:g}"
     total = "" if progress.total is None else f" of {progress.total:g}"
-    _note(f"{progress.progress:g}{total} {progress.message or ''}".strip())
+    _note(f"{done}{total} {progress.message or ''}".strip())
 
 
 def _show(result: Result, call: ToolCall) -> None:

@@ -252,6 +252,9 @@ class _BoundWrite:
         self.own = own
         self._write = original if own is None else own
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._write, name)  # a method's name, module, docstring...
+
     def __call__(self, text: str, *args: Any, **kwargs: Any) -> Any:
         capture = _current.get()
         if capture is None:

@@ -29,13 +29,18 @@ from mcp_notebook._version import __version__
 from mcp_notebook.content import Result, Text
 from mcp_notebook.discovery import private_folder
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
+from mcp_notebook.kernel.calls import Call as KernelCall
+from mcp_notebook.kernel.calls import CallState
+from mcp_notebook.kernel.context import LEVELS, LogMessage, Update
 from mcp_notebook.wire import (
     PROTOCOL_VERSION,
     AnyMessage,
     Call,
+    CallInfo,
     Cancel,
     Goodbye,
     Hello,
+    Log,
     Progress,
     Refused,
     ToolInfo,
@@ -58,10 +63,14 @@ CHANGE_DELAY = 0.05
 """Seconds without a further change of the tools after which bridges are told."""
 CHANGE_DELAY_MAX = 0.5
 """Seconds after which they are told although changes keep coming."""
+PROGRESS_INTERVAL = 0.1
+"""Seconds between two notices of a call's progress; the newest is sent, what it replaced is not."""
 NOTICE_AFTER = 1.0
-"""Seconds until a client that wants progress is told for the first time what its call does."""
+"""Seconds until a client that wants progress is told for the first time what its call waits for."""
 NOTICE_EVERY = 5.0
 """Seconds between two such notices."""
+HEARTBEAT = 10.0
+"""Seconds that a running call may say nothing before its client is told that it still runs."""
 MAX_SOCKET_PATH = 100
 """Bytes: the shortest limit of a Unix socket's path among systems is 104."""
 
@@ -69,8 +78,20 @@ MAX_SOCKET_PATH = 100
 class Calls(Protocol):
     """What the endpoint needs of `kernel.invoke.Invoker`."""
 
-    def submit(self, tool: str, arguments: dict[str, Any], reply: Callable[[Result], None]) -> Any:
-        """Take a call and return its handle."""
+    @property
+    def calls(self) -> Sequence[KernelCall]:
+        """Those that wait or run."""
+
+    def submit(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        reply: Callable[[Result], None],
+        *,
+        report: Callable[[Update], None] | None = None,
+        send_log: Callable[[LogMessage], None] | None = None,
+    ) -> KernelCall:
+        """Take a call and return it."""
 
     def cancel(self, call: Any, reason: str) -> None:
         """Stop a call."""
@@ -247,7 +268,10 @@ class Endpoint:
             mismatch = VersionMismatch(kernel=PROTOCOL_VERSION, bridge=hello.protocol)
             conversation.close(Refused(message=str(mismatch)))
             return False
-        conversation.send(Welcome(version=__version__, tools=list(self._tools())))
+        calls = [
+            CallInfo(tool=call.tool, doing=self._calls.describe(call)) for call in self._calls.calls
+        ]
+        conversation.send(Welcome(version=__version__, tools=list(self._tools()), calls=calls))
         return True
 
     def _schedule_change(self) -> None:
@@ -275,8 +299,8 @@ class _Conversation:
         self._calls = calls
         self._writer = writer
         self._loop = asyncio.get_running_loop()
-        self._active: dict[int, Any] = {}
-        self._notices: dict[int, asyncio.TimerHandle] = {}
+        self._active: dict[int, KernelCall] = {}
+        self._notices: dict[int, _Notices] = {}
         self.welcomed = False
         """Whether the bridge has the list of tools and follows its changes."""
 
@@ -286,21 +310,17 @@ class _Conversation:
         return self._writer.get_extra_info("socket")
 
     async def listen(self, reader: asyncio.StreamReader) -> None:
-        """Take messages until the bridge is gone; its calls are then cancelled."""
-        try:
-            while (frame := await read_message(reader)) is not None:
-                message = frame[0]
-                if isinstance(message, Call):
-                    self._take(message)
-                elif isinstance(message, Cancel):
-                    if message.id in self._active:
-                        reason = message.reason or "The client cancelled the call."
-                        self._calls.cancel(self._active[message.id], reason)
-                else:
-                    raise FrameError(f"A bridge does not send {message.type!r}.")
-        finally:
-            for call in tuple(self._active.values()):
-                self._calls.cancel(call, "The client is gone.")
+        """Take messages until the bridge is gone; its calls run on, as it cancels them itself."""
+        while (frame := await read_message(reader)) is not None:
+            message = frame[0]
+            if isinstance(message, Call):
+                self._take(message)
+            elif isinstance(message, Cancel):
+                if message.id in self._active:
+                    reason = message.reason or "The client cancelled the call."
+                    self._calls.cancel(self._active[message.id], reason)
+            else:
+                raise FrameError(f"A bridge does not send {message.type!r}.")
 
     def send(self, message: AnyMessage, attachments: Sequence[bytes] = ()) -> None:
         """Send a message; does nothing when the bridge is gone."""
@@ -314,8 +334,8 @@ class _Conversation:
         """End the conversation; what was written still goes out."""
         if last_words is not None:
             self.send(last_words)
-        for notice in self._notices.values():
-            notice.cancel()
+        for notices in self._notices.values():
+            notices.close()
         self._notices.clear()
         self._writer.close()
 
@@ -323,18 +343,44 @@ class _Conversation:
         def reply(result: Result) -> None:
             self._loop.call_soon_threadsafe(self._return, message.id, result)
 
-        call = self._calls.submit(message.tool, message.arguments, reply)
-        self._active[message.id] = call
+        notices = None
         if message.progress:
-            self._notices[message.id] = self._loop.call_later(
-                NOTICE_AFTER, self._notice, message.id, self._loop.time()
-            )
+            notices = _Notices(message.id, self._loop, self.send)
+        call = self._calls.submit(
+            message.tool,
+            message.arguments,
+            reply,
+            report=None if notices is None else notices.report,
+            send_log=self._logger(message),
+        )
+        self._active[message.id] = call
+        if notices is not None:
+            self._notices[message.id] = notices
+            notices.start(call, self._calls.describe)
+
+    def _logger(self, message: Call) -> Callable[[LogMessage], None] | None:
+        """Return what sends log messages that are severe enough for the client, on any thread."""
+        if message.log_level is None:
+            return None
+        least = LEVELS.get(message.log_level, 0)
+
+        def send_log(said: LogMessage) -> None:
+            if LEVELS[said.level] >= least:
+                log = Log(id=message.id, level=said.level, logger=said.logger, text=said.text)
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+                    self._loop.call_soon_threadsafe(self._send_of_call, message.id, log)
+
+        return send_log
+
+    def _send_of_call(self, call_id: int, message: AnyMessage) -> None:
+        if call_id in self._active:
+            self.send(message)
 
     def _return(self, call_id: int, result: Result) -> None:
         self._active.pop(call_id, None)
-        notice = self._notices.pop(call_id, None)
-        if notice is not None:
-            notice.cancel()
+        notices = self._notices.pop(call_id, None)
+        if notices is not None:
+            notices.close()
         try:
             returned, attachments = pack(call_id, result)
             self.send(returned, attachments)
@@ -343,16 +389,75 @@ class _Conversation:
             text = f"The result could not be sent: {type(error).__name__}: {error}"
             self.send(*pack(call_id, Result([Text(text)], is_error=True)))
 
-    def _notice(self, call_id: int, began: float) -> None:
-        now = self._loop.time()
-        self.send(
-            Progress(
-                id=call_id,
-                progress=round(now - began, 3),
-                message=self._calls.describe(self._active[call_id]),
-            )
+
+class _Notices:
+    """What a client is told while its call waits or runs: seldom enough, and often enough.
+
+    `report` may be called from any thread; all else is on the endpoint's.
+
+    Args:
+        call_id: Id of the call in its conversation.
+        loop: The endpoint's.
+        send: Sends a message.
+    """
+
+    def __init__(
+        self, call_id: int, loop: asyncio.AbstractEventLoop, send: Callable[[AnyMessage], None]
+    ) -> None:
+        self._id = call_id
+        self._loop = loop
+        self._send = send
+        self._newest = Update()
+        self._due = False
+        self._closed = False
+        self._sent_at = -HEARTBEAT
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, call: KernelCall, describe: Callable[[KernelCall], str]) -> None:
+        """Begin to say what the call does when nothing else is said of it."""
+        self._timer = self._loop.call_later(NOTICE_AFTER, self._look, call, describe)
+
+    def close(self) -> None:
+        """Say nothing more."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def report(self, update: Update) -> None:
+        """Take progress; what is None stays as it was."""
+        newest = self._newest
+        self._newest = Update(
+            newest.done if update.done is None else update.done,
+            newest.total if update.done is None else update.total,
+            newest.message if update.message is None else update.message,
         )
-        self._notices[call_id] = self._loop.call_later(NOTICE_EVERY, self._notice, call_id, began)
+        if not self._due:
+            self._due = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+                self._loop.call_soon_threadsafe(self._schedule)
+
+    def _schedule(self) -> None:
+        wait = self._sent_at + PROGRESS_INTERVAL - self._loop.time()
+        self._loop.call_later(max(wait, 0), self._flush)
+
+    def _flush(self) -> None:
+        self._due = False
+        newest = self._newest
+        self._tell(newest.done, newest.total, newest.message)
+
+    def _look(self, call: KernelCall, describe: Callable[[KernelCall], str]) -> None:
+        """Say what the call does, if it waits, or has said nothing for long."""
+        silent = self._loop.time() - self._sent_at
+        running = call.state is CallState.RUNNING and not call.stopping
+        if not running or silent >= HEARTBEAT:
+            newest = self._newest
+            self._tell(newest.done, newest.total, describe(call))
+        self._timer = self._loop.call_later(NOTICE_EVERY, self._look, call, describe)
+
+    def _tell(self, done: float | None, total: float | None, message: str | None) -> None:
+        if not self._closed:
+            self._sent_at = self._loop.time()
+            self._send(Progress(id=self._id, progress=done, total=total, message=message))
 
 
 def _socket_path(folder: Path, name: str) -> Path:
