@@ -155,6 +155,7 @@ class Bars:
                 start(progress)
             else:
                 setattr(progress, _OWNER, bars)
+                progress.live.auto_refresh = False  # else a thread waits for the drawing to start
 
         @wraps(stop)
         def stop_quietly(progress: Any) -> None:

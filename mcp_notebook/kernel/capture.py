@@ -41,7 +41,9 @@ class Capture:
 
     def __init__(self) -> None:
         self.on_line: Callable[[str], None] | None = None
-        """Told the last line of each print, while the call runs."""
+        """Told the newest line that was printed, while the call runs."""
+        self._line = ""
+        """What was printed after the last end of a line."""
         self.bars: CallBars | None = None
         """The call's progress bars."""
         self._reset()
@@ -77,8 +79,8 @@ class Capture:
     def write(self, text: str) -> None:
         """Take a print, within bounds: a tool may print for ever."""
         self._clear_if_due()
-        if self.on_line is not None and (line := _last_line(text)):
-            self.on_line(line)
+        if self.on_line is not None:
+            self._tell_line(text)
         if self._printed < MAX_PRINTED:
             self._printed += len(text)
             self._outputs.append(Printed(text))
@@ -90,6 +92,13 @@ class Capture:
             gone = len(self._tail.popleft())
             self._tail_size -= gone
             self._dropped += gone
+
+    def _tell_line(self, text: str) -> None:
+        self._line += text[-2 * _MAX_LINE :].replace("\r", "\n")
+        told, newline, self._line = self._line[-2 * _MAX_LINE :].rpartition("\n")
+        line = told.rstrip().rpartition("\n")[2].strip()
+        if newline and line and self.on_line is not None:
+            self.on_line(line[:_MAX_LINE])
 
     def show(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str | None) -> None:
         """Take a display; one with a known id replaces the earlier one."""
@@ -116,11 +125,6 @@ class Capture:
     def _clear_if_due(self) -> None:
         if self._clear_at_next:
             self._reset()
-
-
-def _last_line(text: str) -> str:
-    lines = text[-_MAX_LINE:].replace("\r", "\n").rstrip().rpartition("\n")
-    return lines[2].strip()
 
 
 def current_capture() -> Capture | None:
