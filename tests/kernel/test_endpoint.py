@@ -23,7 +23,7 @@ class Echo:
 
     calls = ()
 
-    def submit(self, tool, arguments, reply, *, report=None, send_log=None):
+    def submit(self, tool, arguments, reply, **_listener):
         if tool == "broken":
             reply(Result([Text("x")], structured={"x": object()}))
         elif tool == "picture":
@@ -148,7 +148,6 @@ def test_a_bridge_that_goes_without_a_word_leaves_its_calls_running(listening):
     with Link(record) as another:
         assert text_of(another.call("echo", text="still here")) == "echo {'text': 'still here'}"
     assert not echo.cancelled.is_set()
-
 
 
 def test_bridges_are_told_why_the_kernel_leaves(listening):

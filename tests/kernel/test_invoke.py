@@ -250,18 +250,21 @@ def test_the_users_interrupt_stops_a_running_tool_and_hurts_nothing(kernel, link
     assert text_of(link.call("add", a=1)) == "2"
 
 
-def test_the_calls_of_a_bridge_that_is_gone_are_cancelled(kernel, link):
-    kernel.ok("ended = threading.Event()")
+def test_the_call_of_a_bridge_that_was_killed_runs_to_its_end(kernel, link):
+    kernel.ok("go, ended = threading.Event(), []")
     kernel.ok(
-        "%%mcp_tool\ndef until_gone() -> None:\n    'Waits.'\n    seen.append('waiting')\n"
-        "    try:\n        time.sleep(60)\n    finally:\n        ended.set()"
+        "%%mcp_tool --run thread\ndef until_told() -> None:\n    'Waits.'\n"
+        "    go.wait(60)\n    ended.append(True)"
     )
     with Link(record_of(kernel)) as other:
-        other.start("until_gone", progress=True)
+        other.start("until_told", progress=True)
         while not isinstance(other.receive(), Progress):
             pass
-    assert text_of(link.call("add", a=1)) == "2"
-    assert kernel.ok("print(ended.is_set())").stdout == "True\n"
+    with Link(record_of(kernel)) as new:
+        assert [call.tool for call in new.welcome.calls] == ["until_told"]
+    kernel.ok("go.set()")
+    kernel.ok("%mcp remove until_told")
+    kernel.ok("while not ended: time.sleep(0.01)")
 
 
 def test_a_tool_that_replaces_stdout_or_the_sigint_handler_hurts_only_itself(kernel, link):

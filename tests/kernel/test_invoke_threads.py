@@ -1,0 +1,349 @@
+"""Calls beside each other: in threads, in executors, as coroutines; and how they are stopped."""
+
+import os
+import random
+import signal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from live import Link, record_of, text_of
+
+from mcp_notebook.content import Result, Text
+from mcp_notebook.wire import Cancel, Progress
+
+TOOLS = '''
+import asyncio, logging, sys, threading, time, warnings
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from IPython.display import Markdown, display
+from mcp_notebook import Context, mcp_tool
+
+log = logging.getLogger("tools")
+steps = {}
+
+@mcp_tool(run="thread")
+def threaded(seconds: float = 0) -> str:
+    """Wait, in Python."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.005)
+    return threading.current_thread().name
+
+@mcp_tool(run="thread")
+async def threaded_coroutine(seconds: float = 0) -> str:
+    """Wait, as a coroutine."""
+    print("waits")
+    await asyncio.sleep(seconds)
+    return threading.current_thread().name
+
+@mcp_tool(run="thread")
+def deaf(seconds: float) -> str:
+    """Wait, in C."""
+    time.sleep(seconds)
+    return "woke up"
+
+@mcp_tool
+def asleep(seconds: float) -> str:
+    """Wait on the main thread."""
+    time.sleep(seconds)
+    return "woke up"
+
+@mcp_tool
+async def coroutine(seconds: float = 0) -> str:
+    """Wait on the loop."""
+    await asyncio.sleep(seconds)
+    return "woke up"
+
+@mcp_tool
+def stubborn(go_on: float) -> str:
+    """Do not react to the first interrupt for a while."""
+    end = time.monotonic() + go_on
+    while time.monotonic() < end:
+        try:
+            time.sleep(0.05)
+        except KeyboardInterrupt:
+            pass
+    return "went on"
+
+@mcp_tool(run="thread", max_concurrency=2)
+def few(number: int) -> int:
+    """How many run with this one."""
+    steps[number] = True
+    time.sleep(0.02)
+    together = len(steps)
+    del steps[number]
+    return together
+
+@mcp_tool(timeout=0.2)
+def limited() -> None:
+    """Run for ever."""
+    while True:
+        pass
+
+@mcp_tool(timeout=0.2)
+async def limited_coroutine() -> None:
+    """Run for ever."""
+    await asyncio.sleep(600)
+
+@mcp_tool(timeout=0.2, run="thread")
+def limited_thread() -> None:
+    """Run for ever."""
+    while True:
+        time.sleep(0.01)
+
+@mcp_tool(run="thread")
+def asks(ctx: Context) -> str:
+    """Stop when asked to."""
+    while not ctx.cancelled:
+        time.sleep(0.01)
+    asked.set()
+    return "asked"
+
+asked = threading.Event()
+
+def _say(name, number):
+    print(name, number)
+    display(Markdown(f"{name} {number}"))
+    log.warning("%s %s", name, number)
+    print(name, number, file=sys.stderr)
+
+async def _talk(name, pauses):
+    for number, pause in enumerate(pauses):
+        _say(name, number)
+        await asyncio.sleep(pause / 1000)
+
+@mcp_tool
+async def talk_on_the_loop(name: str, pauses: list[int]) -> None:
+    """Talk."""
+    await _talk(name, pauses)
+
+@mcp_tool
+def talk_on_main(name: str, pauses: list[int]) -> None:
+    """Talk."""
+    for number, pause in enumerate(pauses):
+        _say(name, number)
+        time.sleep(pause / 1000)
+
+@mcp_tool(run="thread")
+def talk_in_a_thread(name: str, pauses: list[int]) -> None:
+    """Talk."""
+    for number, pause in enumerate(pauses):
+        _say(name, number)
+        time.sleep(pause / 1000)
+
+def square(x: int) -> int:
+    """Square."""
+    return x * x
+
+def wait(seconds: float) -> str:
+    """Wait in another process."""
+    time.sleep(seconds)
+    return "woke up"
+
+def broken() -> None:
+    """Fail in another process."""
+    raise ValueError("on purpose")
+
+in_processes = mcp_tool(executor=ProcessPoolExecutor(1))
+for function in (square, wait, broken):
+    in_processes(function)
+'''
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    shared_kernel.ok(TOOLS)
+    return shared_kernel
+
+
+@pytest.fixture
+def link(kernel):
+    with Link(record_of(kernel)) as link:
+        yield link
+
+
+def until_running(link):
+    """Wait until the client is told something that only a call that runs says."""
+    while not isinstance(told := link.receive(), Progress) or "waiting:" in told.message:
+        assert told is not None
+
+
+@pytest.mark.parametrize("tool", ["threaded", "threaded_coroutine"])
+def test_a_tool_in_a_thread_runs_while_a_cell_runs(kernel, link, tool):
+    with kernel.busy():
+        assert text_of(link.call(tool)).endswith(f"mcp-notebook-{tool}")
+
+
+def test_what_a_thread_prints_while_a_cell_runs_is_in_its_result_and_not_in_the_cell(kernel, link):
+    with kernel.busy():
+        assert text_of(link.call("threaded_coroutine")).startswith("waits\n")
+    # The cell's end put back what it found in stdout: it must still be routed.
+    assert text_of(link.call("threaded_coroutine")).startswith("waits\n")
+    assert kernel.ok("print('mine')").stdout == "mine\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("threaded", {"seconds": 600}),
+        ("threaded_coroutine", {"seconds": 600}),
+        ("asleep", {"seconds": 600}),
+        ("coroutine", {"seconds": 600}),
+        ("asks", {}),
+    ],
+)
+@pytest.mark.parametrize("who", ["client", "user"])
+def test_a_running_call_is_stopped_by_its_client_and_by_the_user(
+    kernel, link, tool, arguments, who
+):
+    call = link.start(tool, progress=True, **arguments)
+    until_running(link)
+    if who == "client":
+        link.send(Cancel(id=call, reason="No longer wanted."))
+    else:
+        os.kill(kernel.pid, signal.SIGINT)
+    result = link.result()
+    assert result.is_error
+    assert ("No longer wanted" if who == "client" else "user interrupted") in text_of(result)
+    assert text_of(link.call("square", x=3)) == "9"
+    assert kernel.ok("print('well')").stdout == "well\n"
+
+
+def test_the_users_interrupt_of_a_cell_does_not_stop_calls_beside_it(kernel, link):
+    call = link.start("threaded", progress=True, seconds=600)
+    until_running(link)
+    request = kernel.start("print('began', flush=True)\ntime.sleep(600)")
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=60)
+        if message["msg_type"] == "stream" and "began" in message["content"]["text"]:
+            break
+    os.kill(kernel.pid, signal.SIGINT)
+    assert kernel.finish(request).error.startswith("KeyboardInterrupt")
+    with Link(record_of(kernel)) as other:
+        assert [item.tool for item in other.welcome.calls] == ["threaded"]
+    link.send(Cancel(id=call))
+    assert link.result().is_error
+
+
+def test_code_that_does_not_come_back_to_python_is_answered_and_shown_as_still_stopping(
+    kernel, link
+):
+    call = link.start("deaf", progress=True, seconds=3)
+    until_running(link)
+    link.send(Cancel(id=call, reason="No longer wanted."))
+    assert "No longer wanted" in text_of(link.result())
+    assert "call of deaf: still stopping" in kernel.ok("%mcp status").stdout
+
+
+def test_who_waits_behind_code_that_does_not_react_is_told_so(link):
+    call = link.start("stubborn", progress=True, go_on=4)
+    until_running(link)
+    link.send(Cancel(id=call, reason="No longer wanted."))
+    assert "No longer wanted" in text_of(link.result())
+    link.start("asleep", progress=True, seconds=0)
+    while not isinstance(told := link.receive(), Progress):
+        pass
+    assert told.message.startswith("waiting: a stopped call of 'stubborn' has not reacted")
+    assert text_of(link.result()) == "woke up"
+
+
+@pytest.mark.parametrize("tool", ["limited", "limited_coroutine", "limited_thread"])
+def test_a_call_that_is_too_slow_is_stopped_and_told_the_limit(link, tool):
+    result = link.call(tool)
+    assert result.is_error
+    assert f"'{tool}' was stopped: it ran longer than 0.2 s" in text_of(result)
+    assert "timeout=" in text_of(result)
+    assert text_of(link.call("square", x=2)) == "4"
+
+
+def test_the_time_in_the_queue_does_not_count(kernel, link):
+    with kernel.busy():
+        link.start("limited", progress=True)
+        while "waiting" not in (link.receive().message or ""):
+            pass
+        with Link(record_of(kernel)) as other:
+            (call,) = other.welcome.calls
+        assert call.doing.startswith("waiting: a cell has been running")
+    assert "ran longer than" in text_of(link.result())
+
+
+def test_no_more_calls_of_a_tool_run_at_once_than_it_allows(link):
+    for number in range(10):
+        link.start("few", number=number)
+    together = [int(text_of(link.result())) for _ in range(10)]
+    assert max(together) == 2
+
+
+def test_a_process_pool_runs_the_calls_of_its_tools(link):
+    assert text_of(link.call("square", x=12)) == "144"
+    assert "ValueError: on purpose" in text_of(link.call("broken"))
+    assert "x: got 'many'" in text_of(link.call("square", x="many"))
+
+
+def test_a_process_that_works_is_abandoned_and_one_that_waits_is_never_begun(kernel, link):
+    works = link.start("wait", progress=True, seconds=2)
+    until_running(link)
+    for _ in range(4):  # a process pool takes two more calls than it has workers
+        link.start("wait", progress=True, seconds=0)
+    while "waiting for a free worker" not in getattr(told := link.receive(), "message", ""):
+        pass
+    link.send(Cancel(id=told.id, reason="Not begun."))
+    assert "Not begun" in text_of(link.result())
+    link.send(Cancel(id=works, reason="Begun."))
+    assert "Begun" in text_of(link.result())
+    assert [text_of(link.result()) for _ in range(3)] == ["woke up"] * 3
+    assert text_of(link.call("square", x=5)) == "25"
+
+
+LANES = ["talk_on_the_loop", "talk_on_main", "talk_in_a_thread"]
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(LANES), st.lists(st.integers(0, 4), max_size=5)),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_what_overlapping_calls_print_and_show_never_mixes(kernel, link, calls):
+    request = kernel.start("for i in range(20): print('cell', i); time.sleep(0.001)")
+    expected = {}
+    for number, (tool, pauses) in enumerate(calls):
+        name = f"call-{number}"
+        expected[link.start(tool, name=name, pauses=pauses)] = "".join(
+            f"{name} {step}\n" * 4 for step in range(len(pauses))
+        )
+    results = [link.result() for _ in calls]
+    texts = sorted(_without_layout(result) for result in results)
+    assert texts == sorted(text.replace("\n", "") for text in expected.values())
+    cell = kernel.finish(request)
+    assert cell.stdout == "".join(f"cell {number}\n" for number in range(20))
+    assert cell.stderr == ""
+    assert cell.displays == []
+
+
+def _without_layout(result: Result) -> str:
+    text = "".join(block.text for block in result.content if isinstance(block, Text))
+    return text.replace("\n", "").replace("Done: the tool returned nothing.", "")
+
+
+@pytest.mark.parametrize("lane", ["asleep", "coroutine", "threaded"])
+def test_cancels_at_random_moments_hit_nothing_else(kernel, link, lane):
+    chance = random.Random(lane)
+    for number in range(700):
+        call = link.start(lane, seconds=chance.choice([0, 0, 0.0005]))
+        if chance.random() < 0.3:
+            link.send(Cancel(id=chance.randint(1, call), reason="No longer wanted."))
+        link.send(Cancel(id=call, reason="No longer wanted."))
+        after = link.start("square", x=number) if number % 100 == 0 else None
+        ended = [link.result() for _ in range(1 if after is None else 2)]
+        texts = [text_of(result) for result in ended]
+        assert after is None or str(number * number) in texts
+        assert all("No longer wanted" in text_of(r) for r in ended if r.is_error), texts
+        if number % 50 == 0:
+            assert kernel.ok(f"print(sum(range({number})))").stdout == f"{sum(range(number))}\n"
