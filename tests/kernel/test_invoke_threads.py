@@ -13,7 +13,7 @@ from mcp_notebook.content import Result, Text
 from mcp_notebook.wire import Cancel, Progress
 
 TOOLS = '''
-import asyncio, logging, sys, threading, time, warnings
+import asyncio, logging, pathlib, sys, threading, time, warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from IPython.display import Markdown, display
 from mcp_notebook import Context, mcp_tool
@@ -135,9 +135,10 @@ def square(x: int) -> int:
     """Square."""
     return x * x
 
-def wait(seconds: float) -> str:
-    """Wait in another process."""
-    time.sleep(seconds)
+def wait(until: str = "/") -> str:
+    """Wait in another process until there is a file."""
+    while not pathlib.Path(until).exists():
+        time.sleep(0.01)
     return "woke up"
 
 def broken() -> None:
@@ -280,17 +281,19 @@ def test_a_process_pool_runs_the_calls_of_its_tools(link):
     assert "x: got 'many'" in text_of(link.call("square", x="many"))
 
 
-def test_a_process_that_works_is_abandoned_and_one_that_waits_is_never_begun(kernel, link):
-    works = link.start("wait", progress=True, seconds=2)
+def test_a_process_that_works_is_abandoned_and_one_that_waits_is_never_begun(link, tmp_path):
+    release = tmp_path / "release"
+    works = link.start("wait", progress=True, until=str(release))
     until_running(link)
     for _ in range(4):  # a process pool takes two more calls than it has workers
-        link.start("wait", progress=True, seconds=0)
+        link.start("wait", progress=True)
     while "waiting for a free worker" not in getattr(told := link.receive(), "message", ""):
         pass
     link.send(Cancel(id=told.id, reason="Not begun."))
     assert "Not begun" in text_of(link.result())
     link.send(Cancel(id=works, reason="Begun."))
     assert "Begun" in text_of(link.result())
+    release.touch()
     assert [text_of(link.result()) for _ in range(3)] == ["woke up"] * 3
     assert text_of(link.call("square", x=5)) == "25"
 
