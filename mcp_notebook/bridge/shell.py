@@ -100,7 +100,7 @@ async def _linked(
         if notebook is not None and not records:
             with shown_on_stderr() as progress:
                 running = run_notebook(notebook, settings, progress=progress)
-                records = [await stack.enter_async_context(running)]
+                records = [(await stack.enter_async_context(running)).record]
         catalog = Catalog()
         links = await stack.enter_async_context(Links(catalog, on_change=lambda: None))
         # One after the other: two notebooks of one name are told apart by their order.
