@@ -116,17 +116,22 @@ class Extension:
         self._withdraw(reason)
 
     def _withdraw(self, reason: str) -> None:
-        if self._record is not None:
-            forget(self.settings.records_folder, self._record)
-            self._record = None
+        self._forget_record()
         self.invoker.close(reason)
         self._endpoint.stop(reason)
 
+    def _forget_record(self) -> None:
+        if self._record is not None:
+            forget(self.settings.records_folder, self._record)
+            self._record = None
+
     def _before_shutdown(self, restart: bool) -> None:  # noqa: FBT001 - as in Jupyter's protocol
-        # On the control thread. First the goodbye, so that it is what running calls are answered.
+        # On the control thread. The goodbye comes before the calls are stopped, so that it is what
+        # they are answered with.
         reason = "The kernel was restarted." if restart else "The kernel was shut down."
+        self._forget_record()
         self._endpoint.stop(reason)
-        self._withdraw(reason)
+        self.invoker.close(reason)
 
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:  # a forked child owns neither record nor socket

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from live import Link, live_kernel, record_of, text_of
+from live import TIMEOUT, Link, live_kernel, record_of, text_of
 
 from mcp_notebook.wire import Goodbye, Progress
 
@@ -109,7 +109,9 @@ def test_a_restart_is_told_at_once_although_the_main_thread_is_busy(kernel, busy
     kernel.ok("%%mcp_tool\ndef sleep() -> None:\n    'S.'\n    import time\n    time.sleep(60)")
     with Link(record_of(kernel)) as link:
         if busy_with == "cell":
-            kernel.start("import time; time.sleep(60)")
+            kernel.start("print('began', flush=True)\nimport time; time.sleep(60)")
+            while kernel.client.get_iopub_msg(timeout=TIMEOUT)["msg_type"] != "stream":
+                pass
         link.start("sleep", progress=True)
         while busy_with not in getattr(link.receive(), "message", ""):
             pass
