@@ -10,6 +10,7 @@ import anyio
 import nbformat
 import psutil
 import pytest
+from bridges import bridge, http_bridge
 from live import TIMEOUT, kernel_env, text_of
 
 from mcp_notebook.bridge import supervisor as supervisor_module
@@ -73,8 +74,8 @@ def folder(home, monkeypatch):
     return home / "work"
 
 
-def notebook(folder, *cells):
-    path = folder / "sums.ipynb"
+def notebook(folder, *cells, name="sums.ipynb"):
+    path = folder / name
     made = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", *cells)]
     nbformat.write(nbformat.v4.new_notebook(cells=made), path)
     return path
@@ -300,3 +301,55 @@ async def test_it_ends_in_time_also_while_the_kernel_is_restarted(
         began = anyio.current_time()
     assert anyio.current_time() - began < 2
     assert live_records(home / "state" / "kernels") == ()
+
+
+def kernel_of(record_folder, name):
+    return next(record.pid for record in live_records(record_folder) if record.name == name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["serve", "stdio"])
+def test_the_last_notebook_that_cannot_be_restarted_ends_the_bridge(folder, home, verb):
+    data = folder / "data"
+    data.touch()
+    paths = [
+        str(notebook(folder, NEEDS_DATA.format("1 / 0"), TOOLS, name=f"{name}.ipynb"))
+        for name in ("one", "two")
+    ]
+    running = http_bridge(home, *paths) if verb == "serve" else bridge(home, verb, *paths, stdin=-1)
+    with running as here:
+        here.wait_said("two.ipynb: all 3 cells have run")
+        data.unlink()
+        records = home / ".mcp-notebook" / "kernels"
+        os.kill(kernel_of(records, "one"), signal.SIGKILL)
+        here.wait_said("one.ipynb is not served any more: 3 starts in a row failed")
+        assert here.process.poll() is None
+        os.kill(kernel_of(records, "two"), signal.SIGKILL)
+        assert here.wait() == 1
+        assert here.said.count("two.ipynb is not served any more") == 1
+        assert "Traceback (most" not in here.said.partition("two.ipynb is not served")[0]
+        assert live_records(records) == ()
+        if here.process.stdin:
+            here.process.stdin.close()
+
+
+@pytest.mark.parametrize("verb", ["serve", "stdio"])
+def test_a_bridge_ends_in_time_while_a_restarted_notebook_runs(folder, home, verb):
+    busy = (
+        "import pathlib, time\nif pathlib.Path('again').exists():\n"
+        "    while True: time.sleep(0.01)\npathlib.Path('again').touch()"
+    )
+    path = str(notebook(folder, TOOLS, busy))
+    running = http_bridge(home, path) if verb == "serve" else bridge(home, verb, path, stdin=-1)
+    with running as here:
+        here.wait_said("sums.ipynb: all 3 cells have run")
+        (kernel,) = psutil.Process(here.process.pid).children()
+        kernel.kill()
+        here.wait_said(r"(?s)was killed by SIGKILL.*sums.ipynb: cell 3 of 3")
+        (kernel,) = psutil.Process(here.process.pid).children()
+        status, seconds = here.end()
+        assert status == 0
+        assert seconds < 2
+        assert not kernel.is_running()
+        if here.process.stdin:
+            here.process.stdin.close()
