@@ -95,6 +95,10 @@ class RunningNotebook:
     ended: Callable[[], Awaitable[str]]
     """Waits until the kernel's process has ended, and returns how: "ended with exit status 3"."""
 
+    async def obituary(self) -> str:
+        """Wait until the kernel's process has ended, and return what its calls are told."""
+        return f"The kernel of {self.record.name!r} {await self.ended()}, and the call was lost."
+
 
 @asynccontextmanager
 async def run_notebook(

@@ -132,9 +132,8 @@ class Supervisor:
         async def obituary() -> str:
             self._set_restarting()
             return (
-                f"The kernel of {notebook.record.name!r} {await notebook.ended()}, and the call "
-                "was lost. It is being restarted, and its tools come back when its cells have run "
-                "again: try again in a moment."
+                f"{await notebook.obituary()} It is being restarted, and its tools come back when "
+                "its cells have run again: try again in a moment."
             )
 
         async with self._links.linked_to(notebook.record, obituary) as link:
