@@ -80,7 +80,7 @@ class Supervisor:
             await self._back_off(how)
             try:
                 how = await self._serve(lambda: None)
-            except (NotebookError, LinkError) as error:
+            except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk
                 self._failures += 1
                 if self._failures == MAX_FAILURES:
                     return self._give_up(str(error))

@@ -14,6 +14,7 @@ from clients import ERAS, TOKEN, TRANSPORTS, Changes, connected, http_bridge, te
 from live import live_kernel, record_of
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from watchfiles import awatch
 
 pytestmark = pytest.mark.anyio
 
@@ -69,8 +70,9 @@ def sales(home):
 
 async def appears(path):
     with anyio.fail_after(20):
-        while not path.exists():
-            await anyio.lowlevel.checkpoint()
+        async for _ in awatch(path.parent, rust_timeout=100, yield_on_timeout=True):
+            if path.exists():
+                break
 
 
 async def names(client):
