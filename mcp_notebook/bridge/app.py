@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ import anyio.abc
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.catalog import Catalog
 from mcp_notebook.bridge.links import Links
-from mcp_notebook.bridge.progress import shown_on_stderr
+from mcp_notebook.bridge.progress import SharedProgress
 from mcp_notebook.bridge.security import read_token
 from mcp_notebook.bridge.server import NO_TOOLS, NotebookServer
 from mcp_notebook.bridge.transports import listen, serve_http, serve_stdio, url_of
@@ -33,7 +33,7 @@ from mcp_notebook.discovery import (
     watch_records,
     write_private,
 )
-from mcp_notebook.errors import McpNotebookError
+from mcp_notebook.errors import McpNotebookError, NotebookError
 from mcp_notebook.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -117,6 +117,8 @@ class _Bridge:
         self.ready = anyio.Event()
         """Set when the first tools are known, or never will be."""
         self._interrupted = False
+        self._kept = 0
+        """Headless notebooks that are served, or will be."""
         self._catalog = Catalog()
         self.links = Links(self._catalog, on_change=self._changed)
         self.server = NotebookServer(
@@ -159,19 +161,37 @@ class _Bridge:
             self.ready.set()
 
     async def _keep_notebooks(self, notebooks: Sequence[Path]) -> None:
-        """Run notebooks, and keep their kernels."""
-        # Late: a bridge of live notebooks starts in three quarters of the time without.
-        from mcp_notebook.bridge.headless import run_notebook  # noqa: PLC0415
+        """Run notebooks, and keep them served.
 
-        async with AsyncExitStack() as stack:
-            with shown_on_stderr() as progress:
-                for path in notebooks:
-                    record = await stack.enter_async_context(
-                        run_notebook(path, self._settings, progress=progress)
-                    )
-                    await self.links.connect(record)
+        One that cannot be run at the start ends the bridge: somebody looks at it and can mend it.
+        One that later cannot be restarted leaves the others served; the last one ends the bridge.
+
+        Raises:
+            McpNotebookError: One of these happened.
+        """
+        async with anyio.create_task_group() as tasks:
+            progress = SharedProgress()
+            self._kept = len(notebooks)
+            for path in notebooks:
+                await tasks.start(self._keep_notebook, path, progress)
             self.ready.set()
-            await anyio.sleep_forever()
+
+    async def _keep_notebook(
+        self,
+        path: Path,
+        progress: SharedProgress,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        # Late: a bridge of live notebooks starts in three quarters of the time without.
+        from mcp_notebook.bridge.supervisor import Supervisor  # noqa: PLC0415
+
+        supervisor = Supervisor(path, self._settings, self.links, progress)
+        gave_up = await supervisor.run(task_status=task_status)
+        self._kept -= 1
+        if not self._kept:
+            raise NotebookError(gave_up)
+        print(gave_up, file=sys.stderr, flush=True)  # noqa: T201 - for the person who started it
 
     async def stop_when_idle(self) -> None:
         """Stop some time after the last notebook has gone."""

@@ -16,6 +16,8 @@ Names, in the order of the rules:
 5. What would still be served twice gets ``-2``, ``-3``...
 6. A name that the bridge keeps for a tool of its own (`Catalog.reserve`) is the bridge's: a
    kernel's tool of that name is served as ``<notebook>.<tool>``.
+7. The tools of a kernel that is away, to come back, are not listed; their names stay theirs, and a
+   call by one of them is an error that says why.
 """
 
 import difflib
@@ -23,9 +25,9 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from mcp_notebook.errors import AmbiguousTool, UnknownTool
+from mcp_notebook.errors import AmbiguousTool, KernelGone, UnknownTool
 from mcp_notebook.wire import ToolInfo
 
 MAX_NAME = 64
@@ -57,6 +59,9 @@ class _Kernel:
     label: str
     """As used in names."""
     tools: tuple[ToolInfo, ...]
+    """Of a kernel that is away: those it had."""
+    away: str | None = None
+    """What a call is told while the kernel is away."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ class _View:
     """All that follows from a set of kernels; made new at each change."""
 
     entries: tuple[CatalogEntry, ...] = ()
+    """What is listed."""
     by_name: dict[str, CatalogEntry] = field(default_factory=dict)
     by_full_name: dict[str, CatalogEntry] = field(default_factory=dict)
     ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -71,7 +77,7 @@ class _View:
 
 
 class Catalog:
-    """The tools of all kernels that are linked now; belongs to the bridge's event loop."""
+    """The tools of all kernels that are served; belongs to the bridge's event loop."""
 
     def __init__(self) -> None:
         self._kernels: dict[str, _Kernel] = {}
@@ -93,13 +99,27 @@ class Catalog:
         """
         known = self._kernels.get(kernel_id)
         if known is not None and known.notebook == notebook:
-            if known.tools == tuple(tools):
+            if known.tools == tuple(tools) and known.away is None:
                 return False
             label = known.label
         else:
             others = {kernel.label for kernel in self._kernels.values() if kernel.id != kernel_id}
             label = _unique(_safe(notebook).strip("_") or "notebook", others, MAX_NOTEBOOK)
         self._kernels[kernel_id] = _Kernel(kernel_id, notebook, label, tuple(tools))
+        return self._refresh()
+
+    def set_away(self, kernel_id: str, reason: str) -> bool:
+        """Take a kernel's tools off the list until it is set again; calls are told the reason.
+
+        Nothing happens if the kernel is not known.
+
+        Returns:
+            Whether what clients see has changed.
+        """
+        known = self._kernels.get(kernel_id)
+        if known is None:
+            return False
+        self._kernels[kernel_id] = replace(known, away=reason)
         return self._refresh()
 
     def remove_kernel(self, kernel_id: str) -> bool:
@@ -119,11 +139,15 @@ class Catalog:
 
         Raises:
             AmbiguousTool: Several kernels offer a tool of this name.
-            UnknownTool: No kernel does.
+            KernelGone: Its kernel is away.
+            UnknownTool: No kernel offers such a tool.
         """
         view = self._view
         entry = view.by_name.get(name) or view.by_full_name.get(name)
         if entry is not None:
+            away = self._kernels[entry.kernel_id].away
+            if away is not None:
+                raise KernelGone(away)
             return entry
         if name in view.ambiguous:
             raise AmbiguousTool(name, view.ambiguous[name])
@@ -158,7 +182,9 @@ def _join(kernels: Sequence[_Kernel], reserved: frozenset[str]) -> _View:
         by_name[served] = by_full_name[full_name] = entry
         if offers[name] > 1:
             ambiguous[name] = (*ambiguous.get(name, ()), full_name)
-    return _View(tuple(by_name.values()), by_name, by_full_name, ambiguous)
+    away = {kernel.id for kernel in kernels if kernel.away is not None}
+    listed = tuple(entry for entry in by_name.values() if entry.kernel_id not in away)
+    return _View(listed, by_name, by_full_name, ambiguous)
 
 
 def _bare_names(tools: Sequence[ToolInfo]) -> list[str]:

@@ -3,18 +3,19 @@
 Runs in the bridge, on its event loop. The kernel is an ordinary one and its cells load the
 extension themselves; what they offer is reached through the record they publish, like any live
 notebook (`bridge.links`). The one door of jupyter_client, nbclient and nbformat: whatever they
-raise becomes a `NotebookError`. Who is told about progress, and what is served, is the caller's
-business.
+raise becomes a `NotebookError`. Who is told about progress, what is served, and what happens when
+the kernel dies (`bridge.supervisor`), is the caller's business.
 """
 
 import asyncio
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,10 @@ _LONGEST_TMP = 60
 """Characters. Sockets live in the temporary folder, and a socket's path has at most about 100."""
 _TAIL = 2_000
 """Characters of a kernel's last words in an error message."""
+_FIRST_LOOK = 0.01
+"""Seconds between two looks at whether a kernel's process still runs, at first..."""
+_LOOK = 0.5
+"""...and later."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*(\x07|\x1b\\)")
 """Terminal escapes: colours and the like."""
 
@@ -62,18 +67,47 @@ class _Kernel:
     log: Path
     """What the process itself wrote; cells' output is not in it."""
 
+    async def ended(self) -> str:
+        """Wait until the process has ended, and return how: "ended with exit status 3"."""
+        wait = _FIRST_LOOK
+        while await self.manager.is_alive():
+            await anyio.sleep(wait)
+            wait = min(2 * wait, _LOOK)
+        return self.end()
+
+    def end(self) -> str:
+        """Return how the process ended."""
+        process = getattr(self.manager.provisioner, "process", None)
+        return _end_of(None if process is None else process.poll())
+
     def last_words(self) -> str:
         """Return how the process ended, and the end of its log."""
-        process = getattr(self.manager.provisioner, "process", None)
-        status = None if process is None else process.poll()
         said = self.log.read_text(encoding="utf-8", errors="replace").strip()[-_TAIL:]
-        return _exit_reason(status) + (f" It said:\n{said}" if said else "")
+        return f"Its process {self.end()}." + (f" It said:\n{said}" if said else "")
+
+
+@dataclass(frozen=True)
+class RunningNotebook:
+    """A notebook whose cells have run, and whose kernel is kept."""
+
+    record: Record
+    """Of the kernel."""
+    ended: Callable[[], Awaitable[str]]
+    """Waits until the kernel's process has ended, and returns how: "ended with exit status 3"."""
+
+    async def obituary(self) -> str:
+        """Wait until the kernel's process has ended, and return what its calls are told."""
+        return f"The kernel of {self.record.name!r} {await self.ended()}, and the call was lost."
 
 
 @asynccontextmanager
 async def run_notebook(
-    path: Path, settings: Settings, *, progress: Callable[[CellProgress], None]
-) -> AsyncIterator[Record]:
+    path: Path,
+    settings: Settings,
+    *,
+    progress: Callable[[CellProgress], None],
+    kernel_id: str | None = None,
+) -> AsyncIterator[RunningNotebook]:
     """Run a notebook's cells in a kernel of their own, and keep the kernel for the block.
 
     Cells that are tagged ``skip-execution`` are left out, as elsewhere in Jupyter.
@@ -82,9 +116,10 @@ async def run_notebook(
         path: The notebook.
         settings: For the kernel; says whether cells may fail and how long they may run.
         progress: Told before each cell and at the end.
+        kernel_id: Of the kernel's record; one that an earlier kernel had makes this one its heir.
 
     Yields:
-        The kernel's record, when all cells have run.
+        The kernel, when all cells have run; it may die within the block.
 
     Raises:
         NotebookError: There is no such notebook, it cannot be run, or it offers no tool.
@@ -92,7 +127,7 @@ async def run_notebook(
     path = Path(os.path.abspath(path.expanduser()))  # noqa: ASYNC240, PTH100 - touches no disk
     notebook = _read(path)
     spec_name = _kernel_name(path, notebook)
-    kernel_id = new_id()
+    kernel_id = kernel_id or new_id()
     with tempfile.TemporaryDirectory(
         prefix="mcpnb-", dir=_short_folder(), ignore_cleanup_errors=True
     ) as folder:
@@ -101,11 +136,12 @@ async def run_notebook(
             kernel = await _start(manager, path, _environment(path, settings, kernel_id), settings)
             try:
                 await _run_cells(kernel, path, notebook, settings, progress)
-                yield await _offered(path, settings, kernel_id)
+                yield RunningNotebook(await _offered(path, settings, kernel_id), kernel.ended)
             finally:
                 kernel.client.stop_channels()
         finally:
             await _end(manager)
+            live_records(settings.records_folder)  # a killed kernel left its record and socket
 
 
 # -- before the kernel -----------------------------------------------------------------------------
@@ -257,14 +293,17 @@ async def _end(manager: AsyncKernelManager) -> None:
             await manager.cleanup_resources()
 
 
-def _exit_reason(status: int | None) -> str:
+def _end_of(status: int | None) -> str:
+    """Say how a process ended, as a part of a sentence."""
     if status is None:
-        return "Its process does not answer."
-    if status == -9:  # noqa: PLR2004 - SIGKILL, which Windows does not name
-        return "Its process was killed (SIGKILL): most often the machine was out of memory."
-    if status < 0:
-        return f"Its process was ended by signal {-status}."
-    return f"Its process ended with status {status}."
+        return "does not answer"
+    if status >= 0:
+        return f"ended with exit status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:  # a signal without a name
+        name = f"signal {-status}"
+    return f"was killed by {name}" + (" (out of memory, perhaps)" if name == "SIGKILL" else "")
 
 
 # -- the cells -------------------------------------------------------------------------------------

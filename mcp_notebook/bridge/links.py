@@ -5,17 +5,18 @@ when what clients see has changed. Which kernels there are comes from `discovery
 or from `bridge.headless`; what MCP makes of all this is `bridge.server`'s business.
 
 The end of a link's stream is how the death of a kernel is seen: every call of it is answered at
-once.
+once. A link that ends on our side cancels its calls in the kernel, which would run on otherwise.
 """
 
 import asyncio
 import logging
 import os
 from collections import deque
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import anyio
 import anyio.abc
@@ -33,6 +34,11 @@ CONNECT_TIMEOUT = 5.0
 """Seconds that a kernel has to say welcome."""
 RETRY_AFTER = 2.0
 """Seconds until a kernel that lives but did not answer is asked again."""
+END_KNOWN_WITHIN = 0.5
+"""Seconds to find out how a kernel ended; then its calls are answered without knowing it."""
+_BRIDGE_ENDED = "The bridge ended, and the call was cancelled."
+_LOOK_EVERY = 0.02
+"""Seconds between two looks at whether the process of a link that ended is gone, too."""
 
 
 MAX_LOGS = 1000
@@ -82,8 +88,11 @@ class Link:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._goodbye: str | None = None
+        self._failure: str | None = None
         self.alive = False
         """Whether calls can be made."""
+        self.ended = anyio.Event()
+        """Set when the conversation has ended and all its calls are answered."""
 
     async def connect(self) -> None:
         """Connect and greet; the kernel's tools are known afterwards.
@@ -123,27 +132,40 @@ class Link:
             case (message, _):
                 raise FrameError(f"its first message is {message.type!r}.")
 
-    async def run(self) -> None:
-        """Take messages until the kernel is gone; then every call has its answer."""
+    async def listen(self) -> None:
+        """Take messages until the conversation ends; its calls wait on until `close`."""
         assert self._reader is not None
         try:
             while (frame := await wire.read_message(self._reader)) is not None:
                 self._take(*frame)
         except (FrameError, OSError) as error:
             logger.warning("The link to %s is closed: %s", self.record.name, error)
-            self._goodbye = f"The link to the kernel failed: {error}"
+            self._failure = f"The link to the kernel failed: {error}"
         finally:
-            self.close()
+            self.alive = False
 
-    def close(self) -> None:
-        """End the conversation; calls that wait are told what happened."""
+    def close(self, reason: str | None = None) -> None:
+        """End the conversation.
+
+        Args:
+            reason: What the calls that wait are told; None: what the link itself knows.
+        """
         self.alive = False
+        for call_id, call in self._calls.items():
+            self._cancel(call_id, "The bridge ended.")
+            if not call.result.done():
+                call.result.set_exception(KernelGone(reason or self._obituary()))
+        self._calls.clear()
         if self._writer is not None:
             self._writer.close()
-        for call in self._calls.values():
-            if not call.result.done():
-                call.result.set_exception(KernelGone(self._obituary()))
-        self._calls.clear()
+
+    async def seen_dead(self) -> None:
+        """Wait until the process is gone, if the kernel did not say goodbye.
+
+        A process's streams end a moment before itself: asked too early, it would seem to live.
+        """
+        while self._goodbye is None and self._failure is None and is_alive(self.record):  # noqa: ASYNC110
+            await anyio.sleep(_LOOK_EVERY)  # no event tells of the end of a process not our own
 
     async def call(
         self, tool: str, arguments: dict[str, Any], listener: Listener = NOBODY
@@ -170,8 +192,7 @@ class Link:
             )
             return await self._follow(call, listener)
         except asyncio.CancelledError:
-            if self.alive:
-                self._send(wire.Cancel(id=call_id, reason="The client cancelled the call."))
+            self._cancel(call_id, "The client cancelled the call.")
             raise
         finally:
             self._calls.pop(call_id, None)
@@ -188,6 +209,12 @@ class Link:
             if call.progress is not None and listener.progress is not None:
                 progress, call.progress = call.progress, None
                 await listener.progress(progress)
+
+    def _cancel(self, call_id: int, reason: str) -> None:
+        assert self._reader is not None
+        assert self._writer is not None
+        if not self._reader.at_eof() and not self._writer.is_closing():
+            self._send(wire.Cancel(id=call_id, reason=reason))
 
     def _send(self, message: wire.AnyMessage) -> None:
         assert self._writer is not None
@@ -220,13 +247,22 @@ class Link:
     def _obituary(self) -> str:
         name = self.record.name
         if self._goodbye is not None:
-            return f"The call was lost: {self._goodbye} (notebook {name!r})"
+            return (
+                f"The call was lost: {self._goodbye} The tools of {name!r} are back when its cells "
+                "have run again."
+            )
+        if self._failure is not None:
+            return f"The call was lost: {self._failure} (notebook {name!r})"
         if is_alive(self.record):
             return f"The kernel of {name!r} closed the link, and the call was lost. Call it again."
         return (
             f"The kernel of {name!r} died, and the call was lost. Its tools are back when the user "
             "has restarted the notebook's kernel and run its cells again."
         )
+
+
+OnEnd: TypeAlias = Callable[[], Awaitable[str]]
+"""Called when a kernel is gone; returns what its calls are told, `END_KNOWN_WITHIN` bounds it."""
 
 
 class Links:
@@ -270,7 +306,7 @@ class Links:
 
     async def __aexit__(self, *_: object) -> None:
         for link in tuple(self._links.values()):
-            link.close()
+            link.close(_BRIDGE_ENDED)
         self._tasks.cancel_scope.cancel()
         # Not told of an error of the block: it would put that into a group, and no task has a part
         # in it.
@@ -292,15 +328,36 @@ class Links:
             self._settle()
 
     async def connect(self, record: Record) -> None:
-        """Link one kernel; its tools are in the catalogue afterwards.
+        """Link one kernel; its tools are in the catalogue afterwards, until it is gone.
 
         Raises:
             LinkError: The kernel does not answer, or refuses.
         """
-        link = Link(record, lambda tools: self._set(record, tools))
-        await link.connect()
-        self._links[record.id] = link
-        self._tasks.start_soon(self._run, link)
+        link = await self._connect(record)
+        self._tasks.start_soon(self._run, link, None)
+
+    @asynccontextmanager
+    async def linked_to(self, record: Record, on_end: OnEnd) -> AsyncIterator[Link]:
+        """Link one kernel for the block.
+
+        Args:
+            record: Of the kernel.
+            on_end: Called when the kernel is gone: the catalogue is up to it then.
+
+        Raises:
+            LinkError: The kernel does not answer, or refuses.
+        """
+        link = await self._connect(record)
+        self._tasks.start_soon(self._run, link, on_end)
+        try:
+            yield link
+        finally:
+            link.close(_BRIDGE_ENDED)
+
+    def set_away(self, kernel_id: str, reason: str) -> None:
+        """Have a kernel's tools listed no more until it is linked again; calls get the reason."""
+        if self._catalog.set_away(kernel_id, reason):
+            self._on_change()
 
     async def call(
         self,
@@ -319,6 +376,12 @@ class Links:
                 f"The kernel that offered {entry.name!r} is gone. List the tools again."
             )
         return await link.call(entry.tool.name, arguments, listener)
+
+    async def _connect(self, record: Record) -> Link:
+        link = Link(record, lambda tools: self._set(record, tools))
+        await link.connect()
+        self._links[record.id] = link
+        return link
 
     async def _keep(self, record: Record) -> None:
         """Connect to a live kernel, again and again while it lives and does not answer."""
@@ -353,13 +416,31 @@ class Links:
             self._problems[record.id] = str(error)
             logger.warning("%s", error)
 
-    async def _run(self, link: Link) -> None:
+    async def _run(self, link: Link, on_end: OnEnd | None) -> None:
+        reason = None
         try:
-            await link.run()
+            await link.listen()
+            self._drop(link)
+            if on_end is None:
+                self._forget(link.record)
+            with anyio.move_on_after(END_KNOWN_WITHIN):
+                if on_end is None:
+                    await link.seen_dead()
+                else:
+                    reason = await on_end()
         finally:
+            self._drop(link)
+            link.close(reason)
+            link.ended.set()
+
+    def _drop(self, link: Link) -> None:
+        # The same kernel may be linked anew already.
+        if self._links.get(link.record.id) is link:
             del self._links[link.record.id]
-            if self._catalog.remove_kernel(link.record.id):
-                self._on_change()
+
+    def _forget(self, record: Record) -> None:
+        if self._catalog.remove_kernel(record.id):
+            self._on_change()
 
     def _set(self, record: Record, tools: list[wire.ToolInfo]) -> None:
         if self._catalog.set_kernel(record.id, notebook=record.name, tools=tools):

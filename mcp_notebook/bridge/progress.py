@@ -6,7 +6,7 @@ stdout, which is the protocol's or a command's own.
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +63,32 @@ def shown_on_stderr() -> Iterator[Callable[[CellProgress], None]]:
             )
 
         yield show
+
+
+class SharedProgress:
+    """The progress of notebooks that start and end to run at any time; belongs to one event loop.
+
+    A terminal has room for one set of bars: the first that shows something puts them up, the last
+    takes them away.
+    """
+
+    def __init__(self) -> None:
+        self._users = 0
+        self._bars = ExitStack()
+        self._show: Callable[[CellProgress], None] = _print_line
+
+    @contextmanager
+    def shown(self) -> Iterator[Callable[[CellProgress], None]]:
+        """Show progress within the block, as `shown_on_stderr`."""
+        if not self._users:
+            self._show = self._bars.enter_context(shown_on_stderr())
+        self._users += 1
+        try:
+            yield self._show
+        finally:
+            self._users -= 1
+            if not self._users:
+                self._bars.close()
 
 
 def _print_line(progress: CellProgress) -> None:

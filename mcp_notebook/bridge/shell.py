@@ -97,19 +97,30 @@ async def _linked(
     """Link the kernels that are asked for; yield their links, tools, and names by id."""
     async with AsyncExitStack() as stack:
         records = _live(settings, notebook)
+        running = None
         if notebook is not None and not records:
             with shown_on_stderr() as progress:
-                running = run_notebook(notebook, settings, progress=progress)
-                records = [await stack.enter_async_context(running)]
+                running = await stack.enter_async_context(
+                    run_notebook(notebook, settings, progress=progress)
+                )
         catalog = Catalog()
         links = await stack.enter_async_context(Links(catalog, on_change=lambda: None))
-        # One after the other: two notebooks of one name are told apart by their order.
-        for record in records:
-            try:
-                await links.connect(record)
-            except LinkError as error:
-                _note(str(error))
+        if running is not None:
+            records = [running.record]
+            linked = links.linked_to(running.record, running.obituary)
+            await stack.enter_async_context(linked)
+        else:
+            await _link(links, records)
         yield links, catalog, {record.id: record.name for record in records}
+
+
+async def _link(links: Links, records: Sequence[Record]) -> None:
+    # One after the other: two notebooks of one name are told apart by their order.
+    for record in records:
+        try:
+            await links.connect(record)
+        except LinkError as error:
+            _note(str(error))
 
 
 def _live(settings: Settings, notebook: Path | None) -> list[Record]:

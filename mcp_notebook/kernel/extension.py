@@ -6,10 +6,12 @@ outlive it.
 """
 
 import atexit
+import logging
 import os
 import socket
 import sys
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,8 @@ from mcp_notebook.kernel.results import Converter
 from mcp_notebook.kernel.tools import ToolRegistry, make_tool, marked
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import PROTOCOL_VERSION
+
+logger = logging.getLogger(__name__)
 
 _COMPLETED = "%mcp"
 _FORK_HOOK = "_mcp_notebook_fork_hook"
@@ -69,6 +73,7 @@ class Extension:
             name=self._id,
         )
         self._magics = McpMagics(shell, self.registry, self.invoker, settings)
+        self._shutdown_hook = _ShutdownHook(shell.kernel, self._before_shutdown)
         self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}
 
     def load(self) -> None:
@@ -85,6 +90,7 @@ class Extension:
             self.shell.set_hook("complete_command", self._complete, str_key=_COMPLETED)
             for event, callback in self._events.items():
                 self.shell.events.register(event, callback)
+            self._shutdown_hook.install()
             atexit.register(self._at_exit)
             setattr(self.shell, EXTENSION, self)
             _watch_forks(self.shell)
@@ -98,6 +104,7 @@ class Extension:
         if getattr(self.shell, EXTENSION, None) is self:
             delattr(self.shell, EXTENSION)
         atexit.unregister(self._at_exit)
+        self._shutdown_hook.remove()
         for event, callback in self._events.items():
             if callback in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, callback)
@@ -109,11 +116,22 @@ class Extension:
         self._withdraw(reason)
 
     def _withdraw(self, reason: str) -> None:
+        self._forget_record()
+        self.invoker.close(reason)
+        self._endpoint.stop(reason)
+
+    def _forget_record(self) -> None:
         if self._record is not None:
             forget(self.settings.records_folder, self._record)
             self._record = None
-        self.invoker.close(reason)
+
+    def _before_shutdown(self, restart: bool) -> None:  # noqa: FBT001 - as in Jupyter's protocol
+        # On the control thread. The goodbye comes before the calls are stopped, so that it is what
+        # they are answered with.
+        reason = "The kernel was restarted." if restart else "The kernel was shut down."
+        self._forget_record()
         self._endpoint.stop(reason)
+        self.invoker.close(reason)
 
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:  # a forked child owns neither record nor socket
@@ -165,6 +183,43 @@ class Extension:
 
     def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
         return complete_mcp(self.registry, event.line)
+
+
+class _ShutdownHook:
+    """Hears of a shutdown or restart that the user asks for before it happens.
+
+    ipykernel calls the kernel's `do_shutdown` on its control thread, also while the main thread is
+    busy; at exit, bridges would hear of it only when the main thread has ended its work.
+
+    Args:
+        kernel: IPython's kernel.
+        tell: Told whether it is a restart.
+    """
+
+    def __init__(self, kernel: Any, tell: Callable[[bool], None]) -> None:
+        self._kernel = kernel
+        self._tell = tell
+        self._original: Callable[[bool], Any] | None = None
+
+    def install(self) -> None:
+        self._original = self._kernel.do_shutdown
+        self._kernel.do_shutdown = self._do_shutdown
+
+    def remove(self) -> None:
+        """Take the hook out; only passed through where somebody has wrapped it meanwhile."""
+        if vars(self._kernel).get("do_shutdown") == self._do_shutdown:
+            del self._kernel.do_shutdown
+            if self._kernel.do_shutdown != self._original:  # it was no method of the class either
+                self._kernel.do_shutdown = self._original
+        self._tell = lambda _restart: None
+
+    def _do_shutdown(self, restart: bool) -> Any:  # noqa: FBT001 - as ipykernel calls it
+        try:
+            self._tell(restart)
+        except Exception:
+            logger.exception("bridges could not be told of the shutdown")
+        assert self._original is not None
+        return self._original(restart)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

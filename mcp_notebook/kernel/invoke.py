@@ -49,6 +49,9 @@ STOP_LIMIT = 1.0
 _WORKER_LOOK = 0.1
 """Seconds between two looks at whether an executor's worker has begun."""
 
+RESTART_FOLLOWS = 0.2
+"""Seconds that the answer of a call that the user interrupted is held back: a restart begins with
+an interrupt, and the goodbye that follows tells the client what happened."""
 _INTERRUPTED = "The user interrupted the call in the notebook."
 
 
@@ -70,6 +73,8 @@ class ActiveCall(Call):
     """Asks its code to stop, from any thread."""
     asked: tuple[CallState, CallError] | None = field(default=None, init=False, repr=False)
     """How it shall end, and what the client is told, if it was asked to stop."""
+    interrupted: bool = field(default=False, init=False)
+    """It was the user who asked it to stop."""
     timers: list[threading.Timer] = field(default_factory=list, init=False, repr=False)
 
 
@@ -126,7 +131,8 @@ class Invoker:
     def close(self, reason: str) -> None:
         """End all calls, and put back what was changed in the process for them."""
         for call in self.calls:
-            self._stop(call, CallState.LOST, Cancelled(reason))
+            if call.capture is not current_capture():  # a tool that unloads us goes on to its end
+                self._stop(call, CallState.LOST, Cancelled(reason))
         self._router.close()
         self._figures.uninstall()
         self._bars.uninstall()
@@ -428,6 +434,7 @@ class Invoker:
         """The user pressed "Interrupt" while no cell ran."""
         for call in self.calls:
             if call.state is not CallState.QUEUED:
+                call.interrupted = True
                 self.cancel(call, _INTERRUPTED)
 
     # -- ending (any thread) -----------------------------------------------------------------------
@@ -451,6 +458,7 @@ class Invoker:
             if call.asked is not None:
                 error = call.asked[1]
             elif interrupted:
+                call.interrupted = True
                 call.asked = (CallState.CANCELLED, Cancelled(_INTERRUPTED))
                 error = call.asked[1]
         try:
@@ -478,11 +486,12 @@ class Invoker:
             if call.ended:
                 return
             call.move(to)
-        try:
-            call.reply(result)
-        except RuntimeError:
-            # The endpoint's loop is closed: the extension is being unloaded, nobody waits.
-            logger.debug("nobody takes the result of %s", call.tool)
+        if call.interrupted:
+            timer = threading.Timer(RESTART_FOLLOWS, _reply, (call, result))
+            timer.daemon = True
+            timer.start()
+        else:
+            _reply(call, result)
 
     def _move(self, call: ActiveCall, to: CallState) -> None:
         with self._lock:
@@ -494,6 +503,14 @@ class Invoker:
             # A child that the tool forked and that came back out of the tool's function. It is no
             # kernel: with its copies of the kernel's sockets it must answer nobody.
             os._exit(0)
+
+
+def _reply(call: ActiveCall, result: Result) -> None:
+    try:
+        call.reply(result)
+    except RuntimeError:
+        # The endpoint's loop is closed: the extension is being unloaded, nobody waits.
+        logger.debug("nobody takes the result of %s", call.tool)
 
 
 def _current_bars() -> CallBars | None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_notebook.bridge.catalog import Catalog
-from mcp_notebook.errors import AmbiguousTool, UnknownTool
+from mcp_notebook.errors import AmbiguousTool, KernelGone, UnknownTool
 from mcp_notebook.wire import ToolInfo
 
 VALID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -34,6 +34,22 @@ def test_a_kernel_without_tools_keeps_its_place_and_its_name():
     catalog.set_kernel("2", notebook="sales", tools=tools("f"))
     catalog.set_kernel("1", notebook="sales", tools=tools("f"))
     assert served(catalog) == ["sales.f", "sales-2.f"]
+
+
+def test_the_tools_of_a_kernel_that_is_away_are_not_listed_and_keep_their_names():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("f", "g"))
+    catalog.set_kernel("2", notebook="stock", tools=tools("f"))
+    assert catalog.set_away("1", "It is being restarted.")
+    assert not catalog.set_away("1", "It is still being restarted.")
+    assert not catalog.set_away("no such kernel", "It is nowhere.")
+    assert served(catalog) == ["stock.f"]
+    for name in ("g", "sales.f", "sales.g"):
+        with pytest.raises(KernelGone, match="still being restarted"):
+            catalog.find(name)
+    assert catalog.set_kernel("1", notebook="sales", tools=tools("f", "g"))
+    assert served(catalog) == ["sales.f", "g", "stock.f"]
+    assert catalog.find("sales.f").kernel_id == "1"
 
 
 def test_a_change_is_told_only_when_clients_can_see_it():

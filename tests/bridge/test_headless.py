@@ -63,8 +63,8 @@ def _kernelspec(home, name, argv, language="python"):
 @asynccontextmanager
 async def _run(path, settings):
     told = []
-    async with run_notebook(path, settings, progress=told.append) as record:
-        yield record, told
+    async with run_notebook(path, settings, progress=told.append) as running:
+        yield running.record, told
 
 
 async def _refused(path, settings):

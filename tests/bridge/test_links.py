@@ -32,6 +32,8 @@ class Peer:
     may_answer: anyio.Event = field(default_factory=anyio.Event)
     """A `Hello` is answered when this is set."""
     called: anyio.Event = field(default_factory=anyio.Event)
+    left: anyio.Event = field(default_factory=anyio.Event)
+    """Set when a bridge has hung up."""
     writer: asyncio.StreamWriter | None = None
 
     def say(self, message):
@@ -48,6 +50,7 @@ class Peer:
                 self.say(answer)
             elif isinstance(frame[0], wire.Call):
                 self.called.set()
+        self.left.set()
 
 
 def welcome(*names, protocol=wire.PROTOCOL_VERSION):
@@ -185,7 +188,8 @@ async def test_a_call_is_told_how_its_notebook_left(home):
             await notebook.called.wait()
             notebook.say(wire.Goodbye(reason="The kernel was restarted."))
             notebook.writer.close()
-    assert errors == ["The call was lost: The kernel was restarted. (notebook 'sales')"]
+    (error,) = errors
+    assert error.startswith("The call was lost: The kernel was restarted. The tools of 'sales' are")
 
 
 @pytest.mark.parametrize(
@@ -310,7 +314,7 @@ async def test_calls_are_answered_when_the_bridge_ends_its_links(home):
         ended = []
 
         async def call(links):
-            with pytest.raises(KernelGone, match="the call was lost"):
+            with pytest.raises(KernelGone, match="The bridge ended"):
                 await links.call(seen.catalog.find("top"), {})
             ended.append(True)
 
@@ -319,7 +323,10 @@ async def test_calls_are_answered_when_the_bridge_ends_its_links(home):
             tasks.start_soon(call, links)
             with anyio.fail_after(TIMEOUT):
                 await notebook.called.wait()
+        with anyio.fail_after(TIMEOUT):
+            await notebook.left.wait()
     assert ended
+    assert [message.type for message in notebook.heard] == ["hello", "call", "cancel"]
 
 
 async def test_a_call_that_is_no_longer_wanted_is_cancelled_in_the_kernel(home):
@@ -337,3 +344,56 @@ async def test_a_call_that_is_no_longer_wanted_is_cancelled_in_the_kernel(home):
         while notebook.heard[-1].type != "cancel":
             await anyio.lowlevel.checkpoint()
     assert notebook.heard[-1].id == notebook.heard[-2].id
+
+
+async def test_who_keeps_a_kernel_tells_its_calls_how_it_ended(home):
+    seen = Seen()
+    told = anyio.Event()
+
+    async def obituary():
+        links.set_away(notebook.record.id, "It is being restarted.")
+        await told.wait()
+        return "It fell over."
+
+    async with (
+        peer(home, welcome("top")) as notebook,
+        Links(seen.catalog, on_change=seen.changed) as links,
+    ):
+        async with links.linked_to(notebook.record, obituary) as link:
+            async with calling(links, seen.catalog.find("top")) as errors:
+                await notebook.called.wait()
+                notebook.writer.close()
+                await seen.until()  # the tools go before the calls are answered
+                assert errors == []
+                told.set()
+            await link.ended.wait()
+        assert errors == ["It fell over."]
+        with pytest.raises(KernelGone, match="being restarted"):
+            seen.catalog.find("top")
+        async with links.linked_to(notebook.record, obituary):
+            assert [entry.name for entry in seen.catalog.entries()] == ["top"]
+
+
+async def test_calls_are_answered_although_nobody_finds_out_how_the_kernel_ended(home, monkeypatch):
+    monkeypatch.setattr(links_module, "END_KNOWN_WITHIN", 0.05)
+    seen = Seen()
+    async with (
+        peer(home, welcome("top")) as notebook,
+        Links(seen.catalog, on_change=seen.changed) as links,
+        links.linked_to(notebook.record, anyio.sleep_forever),
+    ):
+        async with calling(links, seen.catalog.find("top")) as errors:
+            await notebook.called.wait()
+            notebook.writer.close()
+        assert "closed the link, and the call was lost" in errors[0]
+
+
+async def test_a_kernel_that_was_killed_is_told_as_dead_though_its_process_ends_later(kernel):
+    kernel.ok("%%mcp_tool\nimport asyncio\nasync def wait():\n    await asyncio.sleep(60)")
+    seen = Seen()
+    async with following(seen, [record_of(kernel)]) as links:
+        await seen.until("wait")
+        async with calling(links, seen.catalog.find("wait")) as errors:
+            os.kill(kernel.pid, 9)
+        assert "The kernel of" in errors[0]
+        assert "died" in errors[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_notebook.bridge.progress import CellProgress, shown_on_stderr
+from mcp_notebook.bridge.progress import CellProgress, SharedProgress, shown_on_stderr
 
 SALES = Path("/work/sales.ipynb")
 
@@ -66,3 +66,14 @@ def test_on_a_terminal_there_is_a_bar_that_goes_away_and_failures_stay():
     assert "2/2" in shown
     assert "Cell [1] failed." in shown
     assert "[bold]x" in shown
+
+
+def test_notebooks_that_overlap_share_one_set_of_bars(capsys):
+    shared = SharedProgress()
+    with shared.shown() as first:
+        with shared.shown() as second:
+            assert first is second
+        _tell(first)
+    with shared.shown() as again:
+        _tell(again)
+    assert capsys.readouterr().err.count("all 2 cells have run") == 2

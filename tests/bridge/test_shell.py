@@ -2,6 +2,7 @@ import json
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,13 @@ from live import kernel_env, live_kernel
 
 from mcp_notebook.bridge.shell import ToolCall, call_tool, list_tools
 from mcp_notebook.discovery import Record, live_records, new_id, write_record
-from mcp_notebook.errors import AmbiguousTool, InvalidArguments, NotebookError, UnknownTool
+from mcp_notebook.errors import (
+    AmbiguousTool,
+    InvalidArguments,
+    KernelGone,
+    NotebookError,
+    UnknownTool,
+)
 from mcp_notebook.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -272,3 +279,14 @@ async def test_a_notebook_that_is_not_open_is_run_for_the_one_call(home, capsys,
     assert "December" in said.out
     assert "weather.ipynb: cell 1 of " in said.err
     assert live_records(settings.records_folder) == ()
+
+
+async def test_a_kernel_of_our_own_that_dies_is_told_with_its_status(home, monkeypatch):
+    for name, value in kernel_env(home).items():
+        monkeypatch.setenv(name, value)
+    leave = "%%mcp_tool\nimport os\ndef leave() -> None:\n    os._exit(3)"
+    cells = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", leave)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), home / "sums.ipynb")
+    call = ToolCall(tool="leave", notebook=home / "sums.ipynb")
+    with pytest.raises(KernelGone, match="'sums' ended with exit status 3, and the call was lost"):
+        await call_tool(Settings(home=home / "state"), call)

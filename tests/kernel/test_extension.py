@@ -5,10 +5,13 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from live import Link, live_kernel, record_of, text_of
+from live import TIMEOUT, Link, live_kernel, record_of, text_of
+
+from mcp_notebook.wire import Goodbye, Progress
 
 LEFT_BEHIND = """
 import json, os, threading
@@ -94,11 +97,57 @@ def test_the_kernel_withdraws_its_record_when_it_shuts_down(home):
         record = record_of(kernel)
         with Link(record) as link:
             kernel.client.shutdown()
-            assert "shut down" in link.receive().reason
+            assert link.receive().reason == "The kernel was shut down."
             assert link.receive() is None
         kernel.manager.finish_shutdown()
         assert not Path(record.socket).exists()
         assert not list((home / ".mcp-notebook" / "kernels").iterdir())
+
+
+@pytest.mark.parametrize("busy_with", ["cell", "running"])
+def test_a_restart_is_told_at_once_although_the_main_thread_is_busy(kernel, busy_with):
+    kernel.ok("%%mcp_tool\ndef sleep() -> None:\n    'S.'\n    import time\n    time.sleep(60)")
+    with Link(record_of(kernel)) as link:
+        if busy_with == "cell":
+            kernel.start("print('began', flush=True)\nimport time; time.sleep(60)")
+            while kernel.client.get_iopub_msg(timeout=TIMEOUT)["msg_type"] != "stream":
+                pass
+        link.start("sleep", progress=True)
+        while busy_with not in getattr(link.receive(), "message", ""):
+            pass
+        began = time.monotonic()
+        kernel.client.shutdown(restart=True)  # without the interrupt that frontends send before
+        while not isinstance(message := link.receive(), Goodbye):
+            assert isinstance(message, Progress)
+        assert message.reason == "The kernel was restarted."
+        assert time.monotonic() - began < 1
+        assert link.receive() is None
+        assert not list((kernel.home / ".mcp-notebook" / "kernels").iterdir())
+
+
+def test_unloading_puts_back_how_the_kernel_shuts_down(home):
+    with live_kernel(home) as kernel:
+        show = "k = get_ipython().kernel\nprint('do_shutdown' in vars(k), k.do_shutdown)"
+        before = kernel.ok(show).stdout
+        assert before.startswith("False")
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok("%reload_ext mcp_notebook")
+        kernel.ok("%unload_ext mcp_notebook")
+        assert kernel.ok(show).stdout == before
+
+
+def test_who_wraps_the_shutdown_after_us_is_left_alone_by_an_unload(home):
+    with live_kernel(home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(
+            "k, asked = get_ipython().kernel, []\nours = k.do_shutdown\n"
+            "k.do_shutdown = lambda restart: (asked.append(restart), ours(restart))[1]"
+        )
+        kernel.ok("%unload_ext mcp_notebook")
+        shown = kernel.ok(
+            "print(k.do_shutdown(True), asked)\nget_ipython().exit_now = False"
+        ).stdout
+        assert shown == "{'status': 'ok', 'restart': True} [True]\n"
 
 
 def test_the_record_names_the_notebook(home):

@@ -1,0 +1,198 @@
+"""Kernels that are restarted or killed, bridges that are killed, and clients that stay."""
+
+import os
+import signal
+import time
+from contextlib import asynccontextmanager
+
+import anyio
+import httpx2
+import nbformat
+import psutil
+import pytest
+from clients import ERAS, TOKEN, TRANSPORTS, Changes, connected, http_bridge, text_of
+from live import live_kernel, record_of
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from watchfiles import awatch
+
+pytestmark = pytest.mark.anyio
+
+LOAD = "%load_ext mcp_notebook"
+TOOLS = """%%mcp_tool
+import asyncio, os, pathlib, signal
+
+def pid() -> int:
+    "The kernel's process."
+    return os.getpid()
+
+def leave(status: int) -> None:
+    "Ends the process."
+    os._exit(status)
+
+async def wait() -> str:
+    "Waits."
+    pathlib.Path("waiting").touch()
+    while not pathlib.Path("release").exists():
+        await asyncio.sleep(0.01)
+    pathlib.Path("waited").touch()
+"""
+NAMES = ["pid", "leave", "wait"]
+
+
+@pytest.fixture(params=ERAS)
+def era(request):
+    return request.param
+
+
+@pytest.fixture(params=TRANSPORTS)
+def transport(request):
+    return request.param
+
+
+@pytest.fixture
+def sums(home):
+    """A notebook to be run without a frontend."""
+    path = home / "sums.ipynb"
+    cells = [nbformat.v4.new_code_cell(cell) for cell in (LOAD, TOOLS)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+@pytest.fixture
+def sales(home):
+    """A kernel that a user's frontend has started."""
+    with live_kernel(home, notebook=str(home / "sales.ipynb")) as kernel:
+        kernel.ok(LOAD)
+        kernel.ok(TOOLS)
+        yield kernel
+
+
+async def appears(path):
+    with anyio.fail_after(20):
+        async for _ in awatch(path.parent, rust_timeout=100, yield_on_timeout=True):
+            if path.exists():
+                break
+
+
+async def names(client):
+    return [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
+
+
+async def until(client, changes, *expected):
+    """Wait for notices until these are the tools."""
+    with anyio.fail_after(20):
+        while await names(client) != list(expected):
+            await changes.wait()
+
+
+@asynccontextmanager
+async def waiting(client, home):
+    """Have a call run for the length of the block; yield where its result will be."""
+    results = []
+
+    async def call():
+        results.append(await client.call_tool("wait", {}))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        await appears(home / "waiting")
+        yield results
+
+
+async def test_a_headless_kernel_that_dies_comes_back_to_the_same_client(
+    home, sums, era, transport
+):
+    changes = Changes()
+    async with (
+        connected(home, era, transport, str(sums), message_handler=changes.handle) as client,
+        changes.watch(client, era),
+    ):
+        assert await names(client) == NAMES
+        before = int(text_of(await client.call_tool("pid", {})))
+        async with waiting(client, home) as results:
+            killed = time.monotonic()
+            os.kill(before, signal.SIGKILL)
+        answered = time.monotonic() - killed
+        (result,) = results
+        assert result.is_error
+        assert "'sums' was killed by SIGKILL (out of memory, perhaps)" in text_of(result)
+        assert answered < 1
+        result = await client.call_tool("pid", {})  # known to be restarted, not unknown
+        assert result.is_error
+        assert "being restarted" in text_of(result)
+        await until(client, changes, *NAMES)
+        assert int(text_of(await client.call_tool("pid", {}))) != before
+        result = await client.call_tool("leave", {"status": 3})
+        assert "ended with exit status 3" in text_of(result)
+        await until(client, changes, *NAMES)
+
+
+@pytest.mark.parametrize("how", ["os._exit", "SIGKILL"])
+async def test_the_death_of_a_live_kernel_is_told_within_a_second(home, sales, era, how):
+    changes = Changes()
+    async with (
+        connected(home, era, "stdio", message_handler=changes.handle) as client,
+        changes.watch(client, era),
+    ):
+        await until(client, changes, *NAMES)
+        async with waiting(client, home) as results:
+            killed = time.monotonic()
+            if how == "SIGKILL":
+                os.kill(sales.pid, signal.SIGKILL)
+            else:
+                result = await client.call_tool("leave", {"status": 1})
+                assert "The kernel of 'sales' died" in text_of(result)
+        assert time.monotonic() - killed < 1
+        assert results[0].is_error
+        assert "The kernel of 'sales' died" in text_of(results[0])
+        assert "run its cells again" in text_of(results[0])
+        await until(client, changes)
+
+
+async def test_a_restart_by_the_user_is_told_and_the_tools_come_back(home, sales, era, transport):
+    changes = Changes()
+    async with (
+        connected(home, era, transport, message_handler=changes.handle) as client,
+        changes.watch(client, era),
+    ):
+        await until(client, changes, *NAMES)
+        async with waiting(client, home) as results:
+            asked = time.monotonic()
+            # As frontends do it: an interrupt, then a request on the control channel.
+            await anyio.to_thread.run_sync(sales.manager.interrupt_kernel)
+            await anyio.to_thread.run_sync(sales.manager.request_shutdown, True)
+        assert time.monotonic() - asked < 1
+        assert results[0].is_error
+        assert "The kernel was restarted." in text_of(results[0])
+        await until(client, changes)
+        await anyio.to_thread.run_sync(_start_again, sales)
+        await until(client, changes, *NAMES)
+        result = await client.call_tool("pid", {})
+        assert int(text_of(result)) == sales.pid
+
+
+def _start_again(kernel):
+    kernel.manager.finish_shutdown(restart=True)
+    kernel.manager.restart_kernel(now=True)
+    kernel.client.wait_for_ready(timeout=20)
+    kernel.ok(LOAD)
+    kernel.ok(TOOLS)
+
+
+async def test_a_killed_bridge_hurts_no_kernel_and_a_new_one_finds_it(home, sales, era):
+    # The client has its own way to tell that the bridge is gone.
+    with http_bridge(home) as served, pytest.raises(BaseException):  # noqa: B017, PT011, PT012
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http,
+            Client(streamable_http_client(served.url, http_client=http), mode=era) as client,
+            waiting(client, home),
+        ):
+            served.process.kill()
+            served.process.wait(10)
+            raise EOFError
+    async with connected(home, era, "http") as client:
+        assert await names(client) == NAMES
+        assert int(text_of(await client.call_tool("pid", {}))) == sales.pid
+    assert (await anyio.to_thread.run_sync(sales.ok, "print(6 * 7)")).stdout == "42\n"
+    assert psutil.pid_exists(record_of(sales).pid)
