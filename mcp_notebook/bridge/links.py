@@ -91,6 +91,8 @@ class Link:
         self._failure: str | None = None
         self.alive = False
         """Whether calls can be made."""
+        self.calls_before: tuple[wire.CallInfo, ...] = ()
+        """The calls, of any bridge, that the kernel had when this conversation began."""
         self.ended = anyio.Event()
         """Set when the conversation has ended and all its calls are answered."""
 
@@ -124,6 +126,7 @@ class Link:
             case (wire.Welcome() as welcome, _):
                 if welcome.protocol != wire.PROTOCOL_VERSION:
                     raise VersionMismatch(kernel=welcome.protocol, bridge=wire.PROTOCOL_VERSION)
+                self.calls_before = tuple(welcome.calls)
                 return welcome
             case (wire.Refused() as refused, _):
                 raise LinkError(f"{self.record.name}: {refused.message}")
@@ -290,6 +293,11 @@ class Links:
     def problems(self) -> tuple[str, ...]:
         """A sentence for each live kernel that could not be linked."""
         return tuple(self._problems.values())
+
+    @property
+    def calls_before(self) -> tuple[tuple[str, wire.CallInfo], ...]:
+        """The calls that kernels had when they were linked, each with its kernel's id."""
+        return tuple((id_, call) for id_, link in self._links.items() for call in link.calls_before)
 
     @property
     def linked(self) -> int:

@@ -47,10 +47,12 @@ class ToolCall:
 async def list_tools(settings: Settings, notebook: Path | None) -> None:
     """Print the tools of a notebook, or of all live ones: a table, or tab-separated lines.
 
+    The calls that run or wait there go to stderr.
+
     Raises:
         NotebookError: The notebook cannot be run.
     """
-    async with _linked(settings, notebook) as (_, catalog, names):
+    async with _linked(settings, notebook) as (links, catalog, names):
         rows = [
             (
                 entry.name,
@@ -68,6 +70,8 @@ async def list_tools(settings: Settings, notebook: Path | None) -> None:
         else:
             for row in rows:
                 _print("\t".join(row))
+        for kernel_id, call in links.calls_before:
+            _note(f"{names[kernel_id]}: call of {call.tool}: {call.doing}")
 
 
 async def call_tool(settings: Settings, call: ToolCall) -> bool:

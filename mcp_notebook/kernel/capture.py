@@ -23,6 +23,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.bars import CallBars
+from mcp_notebook.kernel.context import LogMessage
 from mcp_notebook.kernel.results import Displayed, Output, Printed
 
 MAX_PRINTED = 1_000_000
@@ -46,6 +47,10 @@ class Capture:
         """What was printed after the last end of a line."""
         self.bars: CallBars | None = None
         """The call's progress bars."""
+        self.log: Callable[[LogMessage, bool], None] | None = None
+        """Takes what is logged in the call, and whether that has been printed already."""
+        self.written = 0
+        """Characters that were printed, also those that were dropped since."""
         self._reset()
 
     def _reset(self) -> None:
@@ -79,6 +84,7 @@ class Capture:
     def write(self, text: str) -> None:
         """Take a print, within bounds: a tool may print for ever."""
         self._clear_if_due()
+        self.written += len(text)
         if self.on_line is not None:
             self._tell_line(text)
         if self._printed < MAX_PRINTED:

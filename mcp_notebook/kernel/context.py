@@ -20,7 +20,7 @@ LogLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
 ]
 """MCP's log levels (those of syslog), from the least to the most severe."""
-LEVELS: dict[str, int] = {
+LEVELS: dict[LogLevel, int] = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
     "notice": 25,

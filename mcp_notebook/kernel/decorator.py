@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar, overload
 from IPython.core.getipython import get_ipython
 
 from mcp_notebook.kernel.calls import RunMode
+from mcp_notebook.kernel.context import LogLevel
 from mcp_notebook.kernel.tools import ToolOptions, ToolRegistry, make_tool, mark
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -36,6 +37,7 @@ def mcp_tool(
     executor: Executor | None = None,
     timeout: float | None = None,
     max_concurrency: int | None = None,
+    logs: LogLevel | None = None,
 ) -> Callable[[_F], _F]: ...
 def mcp_tool(  # noqa: PLR0913 - each keyword is an option
     function: _F | None = None,
@@ -48,6 +50,7 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
     executor: Executor | None = None,
     timeout: float | None = None,
     max_concurrency: int | None = None,
+    logs: LogLevel | None = None,
 ) -> _F | Callable[[_F], _F]:
     """Make a function a tool that MCP clients can call; the function itself stays as it is.
 
@@ -61,6 +64,7 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
         executor: Runs the calls, a ``ProcessPoolExecutor`` for instance.
         timeout: Seconds after which a call is stopped.
         max_concurrency: Calls that may run at once; more of them wait.
+        logs: Log messages of this level and above become part of the result.
 
     Raises:
         DefinitionError: The function cannot be a tool as it is written.
@@ -73,6 +77,7 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
         executor=executor,
         timeout=timeout,
         max_concurrency=max_concurrency,
+        logs=logs,
     )
 
     def decorate(function: _F) -> _F:

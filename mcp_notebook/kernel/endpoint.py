@@ -362,7 +362,7 @@ class _Conversation:
         """Return what sends log messages that are severe enough for the client, on any thread."""
         if message.log_level is None:
             return None
-        least = LEVELS.get(message.log_level, 0)
+        least = {str(level): number for level, number in LEVELS.items()}.get(message.log_level, 0)
 
         def send_log(said: LogMessage) -> None:
             if LEVELS[said.level] >= least:

@@ -35,8 +35,9 @@ from mcp_notebook.errors import CallError, Cancelled, TimedOut, UnknownTool
 from mcp_notebook.kernel.bars import Bars, CallBars
 from mcp_notebook.kernel.calls import Call, CallState, describe
 from mcp_notebook.kernel.capture import Capture, OutputRouter, current_capture
-from mcp_notebook.kernel.context import Context, LogMessage, Update
+from mcp_notebook.kernel.context import LEVELS, Context, LogMessage, Update
 from mcp_notebook.kernel.interrupts import InterruptGate, InterruptWatch, ThreadGate
+from mcp_notebook.kernel.logs import Logs
 from mcp_notebook.kernel.pyplot import Figures, close_figures, holds, open_figures
 from mcp_notebook.kernel.results import Converter
 from mcp_notebook.kernel.tools import Tool, ToolRegistry
@@ -110,6 +111,7 @@ class Invoker:
         self._router = OutputRouter(shell)
         self._figures = Figures()
         self._bars = Bars(_current_bars)
+        self._logs = Logs(current_capture)
         self._watch = InterruptWatch(loop, self._interrupted)
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -136,6 +138,7 @@ class Invoker:
         self._router.close()
         self._figures.uninstall()
         self._bars.uninstall()
+        self._logs.uninstall()
 
     # -- what the endpoint asks for (its thread) ---------------------------------------------------
 
@@ -213,10 +216,20 @@ class Invoker:
         call = ActiveCall(tool, arguments, reply=reply, declared=declared)
         if declared is not None:
             call.run = declared.options.run_mode
+        least = None if declared is None else declared.options.logs
+
+        def log(message: LogMessage, printed: bool = False) -> None:  # noqa: FBT001, FBT002
+            if send_log is not None:
+                send_log(message)
+            if least is not None and not printed and LEVELS[message.level] >= LEVELS[least]:
+                call.capture.write(f"{message.level}: {message.text}\n")
+
+        if send_log is not None or least is not None:
+            call.capture.log = log
         call.context = Context(
             tool,
             report=report,
-            send_log=send_log,
+            send_log=log,
             stopped=lambda: None if call.asked is None else str(call.asked[1]),
         )
         if report is not None:
@@ -269,6 +282,8 @@ class Invoker:
             self._limit_time(call)
         self._figures.begin()
         self._bars.install()
+        if call.capture.log is not None:
+            self._logs.install()
         try:
             with self._router.routed(), call.capture.active(), gate:
                 result = self._run_gated(call, gate, wait)

@@ -64,6 +64,7 @@ class McpMagics(Magics):
     )
     @argument("--timeout", type=float, help="Seconds after which a call is stopped.")
     @argument("--max-concurrency", type=int, help="Calls that may run at once; more of them wait.")
+    @argument("--logs", help="Log messages of this level and above become part of the result.")
     @line_cell_magic
     def mcp_tool(self, line: str, cell: str | None = None) -> None:
         """Make functions tools that MCP clients can call in this kernel.
@@ -80,6 +81,7 @@ class McpMagics(Magics):
             run=given.run,
             timeout=given.timeout,
             max_concurrency=given.max_concurrency,
+            logs=given.logs,
         )
         try:
             if cell is None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.calls import RunMode
-from mcp_notebook.kernel.context import Context
+from mcp_notebook.kernel.context import LEVELS, Context, LogLevel
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
 from mcp_notebook.wire import ToolInfo
 
@@ -45,6 +45,8 @@ class ToolOptions:
     """Seconds that a call may run; None: as long as the settings allow."""
     max_concurrency: int | None = None
     """Calls that may run at once; None: any number."""
+    logs: LogLevel | None = None
+    """Log messages of this level and above become part of the result; None: none do."""
 
     @property
     def run_mode(self) -> RunMode:
@@ -122,6 +124,8 @@ def _check_options(options: ToolOptions, name: str, *, takes_context: bool) -> N
         raise DefinitionError(
             f"`{name}`: `max_concurrency` is at least 1, not {options.max_concurrency}."
         )
+    if options.logs is not None and options.logs not in LEVELS:
+        raise DefinitionError(f"`{name}`: `logs` is {', '.join(LEVELS)}, not {options.logs!r}.")
     if options.executor is not None and not isinstance(options.executor, Executor):
         raise DefinitionError(
             f"`{name}`: `executor` is a concurrent.futures.Executor (a ProcessPoolExecutor, say), "

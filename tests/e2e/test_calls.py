@@ -1,5 +1,6 @@
 """The life of a call, seen by the official client: progress, cancelling, every protocol version."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -12,7 +13,9 @@ from clients import COMMAND, ERAS, TOKEN, TRANSPORTS, connected, http_bridge, te
 pytestmark = pytest.mark.anyio
 
 TOOLS = """%%mcp_tool
-import asyncio, threading, time
+import asyncio, logging, threading, time
+from mcp_notebook import Context
+import tqdm
 stopped = threading.Event()
 
 def add(a: int, b: int = 1) -> int:
@@ -28,6 +31,23 @@ def sleep(seconds: float) -> str:
         stopped.set()
         raise
     return "slept"
+
+def train(epochs: int) -> str:
+    "Show a bar."
+    from tqdm import tqdm
+    for epoch in tqdm(range(epochs), desc="epochs"):
+        for batch in tqdm(range(10), desc="batches", leave=False):
+            time.sleep(0.005)
+    return "trained"
+
+def talk(ctx: Context) -> str:
+    "Log and print."
+    ctx.log("begins", "debug")
+    logging.getLogger("sales").warning("looks odd")
+    for number in range(3):
+        print("line", number)
+        time.sleep(0.12)
+    return "said"
 
 def odd() -> str:
     "A text that is no UTF-8."
@@ -87,6 +107,74 @@ async def test_a_cancelled_call_stops_in_the_kernel(kernel, era, transport):
             return  # by that protocol a lost stream is no cancel; the SDK's client sends none
         await anyio.to_thread.run_sync(kernel.ok, "assert stopped.wait(10)")
         assert text_of(await client.call_tool("add", {"a": 1})) == "2"
+
+
+async def test_a_progress_bar_in_a_tool_is_progress_and_no_part_of_its_result(
+    kernel, era, transport
+):
+    async with connected(kernel.home, era, transport) as client:
+        await client.list_tools()
+        told = []
+
+        async def progress(value, total, message):
+            told.append((value, total, message, anyio.current_time()))
+
+        result = await client.call_tool("train", {"epochs": 8}, progress_callback=progress)
+    assert text_of(result) == "trained"
+    values = [value for value, *_ in told]
+    assert all(earlier < later for earlier, later in itertools.pairwise(values))
+    assert len(told) >= 3
+    assert {total for _, total, *_ in told} == {8}
+    assert told[-1][2].startswith("epochs")
+    seconds = told[-1][3] - told[0][3]
+    assert len(told) <= 10 * seconds + 2
+
+
+async def test_printed_lines_are_told_while_the_tool_runs_and_are_in_its_result(
+    kernel, era, transport
+):
+    async with connected(kernel.home, era, transport) as client:
+        await client.list_tools()
+        told = []
+
+        async def progress(value, total, message):
+            told.append(message)
+
+        result = await client.call_tool("talk", {}, progress_callback=progress)
+    assert text_of(result).splitlines()[-4:] == ["line 0", "line 1", "line 2", "said"]
+    assert {"line 0", "line 1", "line 2"} & set(told)
+
+
+@pytest.mark.parametrize(
+    ("mode", "level", "heard"),
+    [
+        ("legacy", None, {"looks odd"}),
+        ("legacy", "debug", {"begins", "looks odd"}),
+        ("legacy", "error", set()),
+        ("auto", None, set()),
+        ("auto", "info", {"looks odd"}),
+        ("auto", "debug", {"begins", "looks odd"}),
+    ],
+)
+async def test_log_messages_reach_clients_that_may_and_want_to_hear_them(
+    kernel, transport, mode, level, heard
+):
+    logs = []
+
+    async def take(message):
+        logs.append((message.level, message.logger, message.data))
+
+    options = {"logging_callback": take}
+    if mode == "auto":
+        options["log_level"] = level
+    async with connected(kernel.home, mode, transport, **options) as client:
+        await client.list_tools()
+        if mode == "legacy" and level is not None:
+            with pytest.warns(match="deprecated"):
+                await client.set_logging_level(level)
+        assert text_of(await client.call_tool("talk", {})).endswith("said")
+    assert {data for *_, data in logs} == heard
+    assert {("warning", "sales", "looks odd")} <= set(logs) or "looks odd" not in heard
 
 
 async def test_text_that_is_no_utf8_arrives_mended(kernel, era, transport):
