@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from live import TIMEOUT, Link, live_kernel, record_of, text_of
 
+from mcp_notebook.discovery import live_records
 from mcp_notebook.wire import Goodbye, Progress
 
 LEFT_BEHIND = """
@@ -218,3 +219,19 @@ def test_a_wrong_setting_is_named_and_nothing_is_loaded(home, wrong):
         output = kernel.run(f"%env MCP_NOTEBOOK_MAX_TABLE_ROWS={wrong}\n%load_ext mcp_notebook")
         assert "MCP_NOTEBOOK_MAX_TABLE_ROWS" in output.error
         assert left_behind(kernel)["threads"] == []
+
+
+def test_a_tool_may_unload_the_extension_and_its_end_hurts_nothing(home):
+    with live_kernel(home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(
+            "%%mcp_tool\ndef unload() -> None:\n    'Unload.'\n"
+            "    get_ipython().run_line_magic('unload_ext', 'mcp_notebook')\n    done.append(True)"
+        )
+        kernel.ok("done = []")
+        with Link(record_of(kernel)) as link:
+            link.start("unload")
+            while link.receive() is not None:
+                pass
+        assert kernel.ok("print(done)").stdout == "[True]\n"
+        assert not live_records(kernel.home / ".mcp-notebook" / "kernels")
