@@ -15,7 +15,7 @@ from mcp_notebook.discovery import live_records
 from mcp_notebook.wire import Goodbye, Progress
 
 LEFT_BEHIND = """
-import json, os, threading
+import json, os, sys, threading
 ip = get_ipython()
 callbacks = [c for found in ip.events.callbacks.values() for c in found]
 links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
@@ -28,6 +28,7 @@ print(json.dumps({
     "sockets": sum("socket" in os.readlink(link) for link in links if os.path.lexists(link)),
     "files": sorted(f for _, _, files in os.walk(home) for f in files),
     "completers": sorted(dispatchers.strs) if dispatchers else [],
+    "streams": [type(vars(type(s)).get("write")).__name__ for s in (sys.stdout, sys.stderr)],
 }))
 """
 
@@ -44,6 +45,9 @@ def test_unloading_leaves_no_thread_socket_hook_or_record_behind(home):
         during = left_behind(kernel)
         assert during["threads"] == ["mcp-notebook-endpoint"]
         assert len(during["files"]) == 2  # record and socket
+        kernel.ok("%%mcp_tool\ndef one() -> int:\n    'One.'\n    return 1")
+        with Link(record_of(kernel)) as link:
+            assert text_of(link.call("one")) == "1"
         kernel.ok("%unload_ext mcp_notebook")
         assert left_behind(kernel) == before
 
@@ -161,7 +165,9 @@ def test_the_record_names_the_notebook(home):
 
 def test_a_forked_child_lets_go_of_the_kernels_sockets(kernel):
     kernel.ok(
-        "%%mcp_tool\nimport os\ndef fork() -> int:\n    'Fork.'\n    pid = os.fork()\n"
+        "%%mcp_tool\nimport os, warnings\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)  # of fork, from 3.12 on\n"
+        "def fork() -> int:\n    'Fork.'\n    pid = os.fork()\n"
         "    if pid == 0:\n        import time\n        time.sleep(60)\n        os._exit(0)\n"
         "    return pid"
     )
@@ -177,7 +183,9 @@ def test_a_forked_child_lets_go_of_the_kernels_sockets(kernel):
 
 def test_a_child_that_returns_from_the_tool_answers_nobody(kernel):
     kernel.ok(
-        "%%mcp_tool\nimport os\ndef fork() -> str:\n    'Fork.'\n    pid = os.fork()\n"
+        "%%mcp_tool\nimport os, warnings\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)  # of fork, from 3.12 on\n"
+        "def fork() -> str:\n    'Fork.'\n    pid = os.fork()\n"
         "    if pid:\n        os.waitpid(pid, 0)\n    return 'parent' if pid else 'child'"
     )
     with Link(record_of(kernel)) as link:
