@@ -9,6 +9,7 @@ A bar that is made in a call belongs to that call, whichever thread moves it lat
 one that moved first; bars that follow each other add up.
 """
 
+import logging
 import sys
 import time
 import weakref
@@ -17,6 +18,8 @@ from functools import wraps
 from typing import Any
 
 from mcp_notebook.kernel.context import Update
+
+logger = logging.getLogger(__name__)
 
 _INTERVAL = 0.1
 """Seconds between two looks at a rich bar; tqdm keeps such an interval itself."""
@@ -87,8 +90,11 @@ class Bars:
         ):
             module = sys.modules.get(name)
             if module is not None and name not in self._patched:
-                self._patched[name] = []
-                patch(module, self._patched[name])
+                undos = self._patched[name] = []
+                try:
+                    patch(module, undos)
+                except AttributeError:  # still being imported, or a version that we do not know
+                    logger.debug("bars of %s stay as they are", name, exc_info=True)
 
     def uninstall(self) -> None:
         """Put everything back."""

@@ -269,7 +269,12 @@ class Invoker:
 
         self._loop.call_soon_threadsafe(self._watch.acquire)
         # Not a pool: its threads would be waited for when the kernel ends.
-        threading.Thread(target=run, name=f"mcp-notebook-{call.tool}", daemon=True).start()
+        thread = threading.Thread(target=run, name=f"mcp-notebook-{call.tool}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system gives no more threads
+            self._loop.call_soon_threadsafe(self._watch.release)
+            self._end(call, _error(f"The tool {call.tool!r} cannot be run: {error}. Try again."))
 
     # -- running (on the call's thread) ------------------------------------------------------------
 
@@ -280,11 +285,11 @@ class Invoker:
             call.move(CallState.RUNNING)
             call.stop = gate.interrupt
             self._limit_time(call)
-        self._figures.begin()
-        self._bars.install()
-        if call.capture.log is not None:
-            self._logs.install()
         try:
+            self._figures.begin()
+            self._bars.install()
+            if call.capture.log is not None:
+                self._logs.install()
             with self._router.routed(), call.capture.active(), gate:
                 result = self._run_gated(call, gate, wait)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
@@ -398,8 +403,12 @@ class Invoker:
                 return
             call.asked = (to, error)
             queued, stop = call.state is CallState.QUEUED, call.stop
+            if queued:
+                call.move(to)
+                self._calls.remove(call)
         if queued:
-            self._end(call, self._converter.failure(error, ()))
+            _reply(call, self._converter.failure(error, ()))
+            self._start_next(call.tool)
             return
         if stop is not None:
             stop()
