@@ -116,8 +116,8 @@ class Context:
         Raises:
             TypeError: `done` or `total` is no number.
         """
-        for name, value in (("done", done), ("total", total)):
-            if not isinstance(value, Real | None) or isinstance(value, bool):
+        for name, value in (("done", done), ("total", 0 if total is None else total)):
+            if not isinstance(value, Real) or isinstance(value, bool):
                 raise TypeError(f"progress: {name} must be a number, not {value!r}")
         if self._report is not None:
             number = None if total is None else float(total)

@@ -27,8 +27,9 @@ _SIGNAL_ARRIVES = 1.0
 _AGAIN_AFTER = 0.5
 """Seconds after which another signal raises again: the tool's code caught the first one. Our own
 code that the first one leaves through takes microseconds."""
-_LOOK_AGAIN = 0.1
-"""Seconds until the watch tries again to listen, while a cell has the signal."""
+_LOOK_AGAIN, _LOOK_SELDOM = 0.001, 0.1
+"""Seconds until the watch tries again to listen, while a cell has the signal: at first, and at most
+after doubling."""
 
 
 class InterruptGate:
@@ -185,6 +186,7 @@ class InterruptWatch:
         self._calls = 0
         self._previous: Any = signal.SIG_IGN
         self._due = False
+        self._look_after = _LOOK_AGAIN
 
     def acquire(self) -> None:
         """Listen, from now on or when the cell that runs has ended."""
@@ -204,8 +206,11 @@ class InterruptWatch:
             # ipykernel's, for the time of a cell: that one is the user's to interrupt.
             if not self._due:
                 self._due = True
-                self._loop.call_later(_LOOK_AGAIN, self._look_again)
-        elif self._calls and current != self._handle:
+                self._loop.call_later(self._look_after, self._look_again)
+                self._look_after = min(2 * self._look_after, _LOOK_SELDOM)
+            return
+        self._look_after = _LOOK_AGAIN
+        if self._calls and current != self._handle:
             self._previous = signal.signal(signal.SIGINT, self._handle)
         elif not self._calls and current == self._handle:
             signal.signal(signal.SIGINT, self._previous)

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from live import kernel_env, live_kernel
+from live import Link, kernel_env, live_kernel, record_of
 
 from mcp_notebook.bridge.shell import ToolCall, call_tool, list_tools
 from mcp_notebook.discovery import Record, live_records, new_id, write_record
@@ -103,6 +103,20 @@ async def test_a_live_notebook_is_found_by_its_file(settings, sales, capsys, mon
     said = capsys.readouterr()
     assert "echo\tsales" in said.out
     assert said.err == ""  # no cell was run
+
+
+async def test_the_calls_that_run_and_wait_are_listed_with_what_they_do(settings, sales, capsys):
+    sales.ok("import threading; go = threading.Event()")
+    sales.ok("%%mcp_tool --run thread\ndef hold():\n    'Hold.'\n    go.wait(60)")
+    with Link(record_of(sales)) as link:
+        link.start("hold")
+        said = ""
+        while "sales: call of hold: running for 0 s" not in said:
+            await list_tools(settings, None)
+            said = capsys.readouterr().err
+        sales.ok("go.set()")
+        link.result()
+    sales.ok("%mcp remove hold")
 
 
 async def test_without_a_live_notebook_the_list_is_empty_and_says_what_to_do(home, capsys):

@@ -177,6 +177,40 @@ async def test_log_messages_reach_clients_that_may_and_want_to_hear_them(
     assert {("warning", "sales", "looks odd")} <= set(logs) or "looks odd" not in heard
 
 
+async def test_a_notice_cancels_a_call_over_http_in_the_handshake_era(kernel):
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Accept": "application/json, text/event-stream",
+    }
+    call = {
+        **CALL,
+        "params": {
+            "name": "sleep",
+            "arguments": {"seconds": 60},
+            "_meta": {"progressToken": "p"},
+        },
+    }
+    cancel = {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": call["id"]},
+    }
+    with http_bridge(kernel.home) as served:
+        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+            answer = await http.post(served.url, json=_initialize("2025-11-25"))
+            http.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
+            http.headers["mcp-protocol-version"] = "2025-11-25"
+            await http.post(served.url, json=INITIALIZED)
+            async with http.stream("POST", served.url, json=call) as stream:
+                lines = stream.aiter_lines()
+                while "notifications/progress" not in await anext(lines):
+                    pass
+                await http.post(served.url, json=cancel)
+                rest = [line async for line in lines]
+    assert any('"error"' in line for line in rest), rest
+    await anyio.to_thread.run_sync(kernel.ok, "assert stopped.wait(10)")
+
+
 async def test_text_that_is_no_utf8_arrives_mended(kernel, era, transport):
     async with connected(kernel.home, era, transport) as client:
         await client.list_tools()
@@ -186,6 +220,7 @@ async def test_text_that_is_no_utf8_arrives_mended(kernel, era, transport):
         assert "\0" not in text
 
 
+NAMES = ["add", "sleep", "train", "talk", "odd"]
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 
@@ -230,7 +265,7 @@ def test_every_handshake_version_is_spoken_over_stdio(kernel, version):
     hello, tools, result = answers
     assert hello["protocolVersion"] == version
     assert hello["capabilities"]["tools"]["listChanged"] is True
-    assert [tool["name"] for tool in tools["tools"]] == ["add", "sleep", "odd"]
+    assert [tool["name"] for tool in tools["tools"]] == NAMES
     assert result["content"][0]["text"] == "42"
 
 
@@ -256,5 +291,5 @@ async def test_every_handshake_version_is_spoken_over_http(kernel, version):
     hello, tools, result = answers
     assert hello["protocolVersion"] == version
     assert hello["capabilities"]["tools"]["listChanged"] is True
-    assert [tool["name"] for tool in tools["tools"]] == ["add", "sleep", "odd"]
+    assert [tool["name"] for tool in tools["tools"]] == NAMES
     assert result["content"][0]["text"] == "42"

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 LOAD = "%load_ext mcp_notebook"
 TOOLS = """%%mcp_tool
-import asyncio, os, pathlib, signal
+import asyncio, os, pathlib, signal, time
 
 def pid() -> int:
     "The kernel's process."
@@ -36,8 +36,14 @@ async def wait() -> str:
     while not pathlib.Path("release").exists():
         await asyncio.sleep(0.01)
     pathlib.Path("waited").touch()
+
+def wait_on_main() -> str:
+    "Waits, and keeps the main thread."
+    pathlib.Path("waiting").touch()
+    while True:
+        time.sleep(0.01)
 """
-NAMES = ["pid", "leave", "wait"]
+NAMES = ["pid", "leave", "wait", "wait_on_main"]
 
 
 @pytest.fixture(params=ERAS)
@@ -87,12 +93,12 @@ async def until(client, changes, *expected):
 
 
 @asynccontextmanager
-async def waiting(client, home):
+async def waiting(client, home, tool="wait"):
     """Have a call run for the length of the block; yield where its result will be."""
     results = []
 
     async def call():
-        results.append(await client.call_tool("wait", {}))
+        results.append(await client.call_tool(tool, {}))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call)
@@ -150,14 +156,17 @@ async def test_the_death_of_a_live_kernel_is_told_within_a_second(home, sales, e
         await until(client, changes)
 
 
-async def test_a_restart_by_the_user_is_told_and_the_tools_come_back(home, sales, era, transport):
+@pytest.mark.parametrize("tool", ["wait", "wait_on_main"])
+async def test_a_restart_by_the_user_is_told_and_the_tools_come_back(
+    home, sales, era, transport, tool
+):
     changes = Changes()
     async with (
         connected(home, era, transport, message_handler=changes.handle) as client,
         changes.watch(client, era),
     ):
         await until(client, changes, *NAMES)
-        async with waiting(client, home) as results:
+        async with waiting(client, home, tool) as results:
             asked = time.monotonic()
             # As frontends do it: an interrupt, then a request on the control channel.
             await anyio.to_thread.run_sync(sales.manager.interrupt_kernel)

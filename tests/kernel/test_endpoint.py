@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+import time
 
 import pytest
 from live import Link, text_of
@@ -10,6 +11,9 @@ from live import Link, text_of
 from mcp_notebook import wire
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.discovery import Record
+from mcp_notebook.kernel import endpoint as endpoint_module
+from mcp_notebook.kernel.calls import Call, CallState
+from mcp_notebook.kernel.context import Update
 from mcp_notebook.kernel.endpoint import Endpoint
 
 TOOL = wire.ToolInfo(name="echo", input_schema={"type": "object"})
@@ -20,23 +24,28 @@ class Echo:
 
     def __init__(self):
         self.cancelled = threading.Event()
+        self.report = self.send_log = None
 
     calls = ()
 
-    def submit(self, tool, arguments, reply, **_listener):
+    def submit(self, tool, arguments, reply, *, report, send_log):
+        if tool == "never":
+            self.report, self.send_log = report, send_log
         if tool == "broken":
             reply(Result([Text("x")], structured={"x": object()}))
         elif tool == "picture":
             reply(Result([Image(os.urandom(3_000_000))]))
         elif tool != "never":
             reply(Result([Text(f"{tool} {arguments}")]))
-        return tool
+        call = Call(tool)
+        call.move(CallState.RUNNING)
+        return call
 
     def cancel(self, _call, _reason):
         self.cancelled.set()
 
     def describe(self, call):
-        return f"echoing {call}"
+        return f"echoing {call.tool}"
 
 
 @pytest.fixture(params=[False, True], ids=["unix", "tcp"])
@@ -156,3 +165,45 @@ def test_bridges_are_told_why_the_kernel_leaves(listening):
         endpoint.stop("The notebook unloaded mcp_notebook.")
         assert link.receive() == wire.Goodbye(reason="The notebook unloaded mcp_notebook.")
         assert link.receive() is None
+
+
+def test_progress_is_sent_seldom_and_the_newest_is_what_is_sent(listening, monkeypatch):
+    monkeypatch.setattr(endpoint_module, "PROGRESS_INTERVAL", 0.05)
+    _, record, echo = listening
+    with Link(record) as link:
+        link.start("never", progress=True)
+        link.call("echo")
+        began = time.monotonic()
+        for done in range(1001):
+            echo.report(Update(done, 1000))
+        echo.report(Update(message="a message alone"))
+        told = [link.receive()]
+        while told[-1].message != "a message alone":
+            told.append(link.receive())
+        assert (told[-1].progress, told[-1].total) == (1000, 1000)
+        assert len(told) <= 2 + (time.monotonic() - began) / 0.05
+
+
+def test_a_call_that_says_nothing_is_told_to_be_alive(listening, monkeypatch):
+    monkeypatch.setattr(endpoint_module, "NOTICE_AFTER", 0.01)
+    monkeypatch.setattr(endpoint_module, "NOTICE_EVERY", 0.02)
+    monkeypatch.setattr(endpoint_module, "HEARTBEAT", 0.1)
+    _, record, echo = listening
+    with Link(record) as link:
+        link.start("never", progress=True)
+        link.call("echo")
+        echo.report(Update(3, 10, "three of ten"))
+        assert link.receive().message == "three of ten"
+        said = time.monotonic()
+        heartbeat = link.receive()
+        assert time.monotonic() - said > 0.08
+        assert (heartbeat.message, heartbeat.progress) == ("echoing never", 3)
+
+
+def test_who_does_not_ask_is_told_no_progress(listening):
+    _, record, echo = listening
+    with Link(record) as link:
+        link.start("never")
+        link.call("echo")
+        assert echo.report is None
+        assert echo.send_log is None

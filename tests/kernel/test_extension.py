@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from live import TIMEOUT, Link, live_kernel, record_of, text_of
 
+from mcp_notebook.discovery import live_records
 from mcp_notebook.wire import Goodbye, Progress
 
 LEFT_BEHIND = """
-import json, os, threading
+import json, os, sys, threading
 ip = get_ipython()
 callbacks = [c for found in ip.events.callbacks.values() for c in found]
 links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
@@ -27,6 +28,7 @@ print(json.dumps({
     "sockets": sum("socket" in os.readlink(link) for link in links if os.path.lexists(link)),
     "files": sorted(f for _, _, files in os.walk(home) for f in files),
     "completers": sorted(dispatchers.strs) if dispatchers else [],
+    "streams": [type(vars(type(s)).get("write")).__name__ for s in (sys.stdout, sys.stderr)],
 }))
 """
 
@@ -43,6 +45,9 @@ def test_unloading_leaves_no_thread_socket_hook_or_record_behind(home):
         during = left_behind(kernel)
         assert during["threads"] == ["mcp-notebook-endpoint"]
         assert len(during["files"]) == 2  # record and socket
+        kernel.ok("%%mcp_tool\ndef one() -> int:\n    'One.'\n    return 1")
+        with Link(record_of(kernel)) as link:
+            assert text_of(link.call("one")) == "1"
         kernel.ok("%unload_ext mcp_notebook")
         assert left_behind(kernel) == before
 
@@ -160,7 +165,9 @@ def test_the_record_names_the_notebook(home):
 
 def test_a_forked_child_lets_go_of_the_kernels_sockets(kernel):
     kernel.ok(
-        "%%mcp_tool\nimport os\ndef fork() -> int:\n    'Fork.'\n    pid = os.fork()\n"
+        "%%mcp_tool\nimport os, warnings\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)  # of fork, from 3.12 on\n"
+        "def fork() -> int:\n    'Fork.'\n    pid = os.fork()\n"
         "    if pid == 0:\n        import time\n        time.sleep(60)\n        os._exit(0)\n"
         "    return pid"
     )
@@ -176,7 +183,9 @@ def test_a_forked_child_lets_go_of_the_kernels_sockets(kernel):
 
 def test_a_child_that_returns_from_the_tool_answers_nobody(kernel):
     kernel.ok(
-        "%%mcp_tool\nimport os\ndef fork() -> str:\n    'Fork.'\n    pid = os.fork()\n"
+        "%%mcp_tool\nimport os, warnings\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)  # of fork, from 3.12 on\n"
+        "def fork() -> str:\n    'Fork.'\n    pid = os.fork()\n"
         "    if pid:\n        os.waitpid(pid, 0)\n    return 'parent' if pid else 'child'"
     )
     with Link(record_of(kernel)) as link:
@@ -218,3 +227,19 @@ def test_a_wrong_setting_is_named_and_nothing_is_loaded(home, wrong):
         output = kernel.run(f"%env MCP_NOTEBOOK_MAX_TABLE_ROWS={wrong}\n%load_ext mcp_notebook")
         assert "MCP_NOTEBOOK_MAX_TABLE_ROWS" in output.error
         assert left_behind(kernel)["threads"] == []
+
+
+def test_a_tool_may_unload_the_extension_and_its_end_hurts_nothing(home):
+    with live_kernel(home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(
+            "%%mcp_tool\ndef unload() -> None:\n    'Unload.'\n"
+            "    get_ipython().run_line_magic('unload_ext', 'mcp_notebook')\n    done.append(True)"
+        )
+        kernel.ok("done = []")
+        with Link(record_of(kernel)) as link:
+            link.start("unload")
+            while link.receive() is not None:
+                pass
+        assert kernel.ok("print(done)").stdout == "[True]\n"
+        assert not live_records(kernel.home / ".mcp-notebook" / "kernels")

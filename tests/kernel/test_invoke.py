@@ -280,6 +280,20 @@ def test_a_tool_that_replaces_stdout_or_the_sigint_handler_hurts_only_itself(ker
     assert kernel.ok("print('well')").stdout == "well\n"
 
 
+def test_a_call_ends_with_the_code_that_it_began_with_and_the_next_uses_the_new(kernel, link):
+    define = "%%mcp_tool --run thread\ndef version():\n    go.wait(60)\n    return {}"
+    kernel.ok("go = threading.Event()")
+    kernel.ok(define.format("'old'"))
+    link.start("version", progress=True)
+    while not isinstance(link.receive(), Progress):
+        pass
+    kernel.ok(define.format("'new'"))
+    kernel.ok("go.set()")
+    assert text_of(link.result()) == "old"
+    assert text_of(link.call("version")) == "new"
+    kernel.ok("%mcp remove version")
+
+
 def test_more_calls_than_may_wait_are_answered_busy(kernel, link):
     with kernel.busy():
         for _ in range(70):

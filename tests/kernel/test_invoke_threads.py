@@ -3,11 +3,12 @@
 import os
 import random
 import signal
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from live import Link, record_of, text_of
+from live import TIMEOUT, Link, record_of, text_of
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.wire import Cancel, Progress
@@ -163,10 +164,14 @@ def link(kernel):
         yield link
 
 
-def until_running(link):
-    """Wait until the client is told something that only a call that runs says."""
-    while not isinstance(told := link.receive(), Progress) or "waiting:" in told.message:
-        assert told is not None
+def until_running(link, tool):
+    """Wait until the kernel says that a call of this tool runs."""
+    deadline = time.monotonic() + TIMEOUT
+    while time.monotonic() < deadline:
+        with Link(link.record) as other:
+            if any(c.tool == tool and "running" in c.doing for c in other.welcome.calls):
+                return
+    raise TimeoutError
 
 
 @pytest.mark.parametrize("tool", ["threaded", "threaded_coroutine"])
@@ -197,8 +202,8 @@ def test_what_a_thread_prints_while_a_cell_runs_is_in_its_result_and_not_in_the_
 def test_a_running_call_is_stopped_by_its_client_and_by_the_user(
     kernel, link, tool, arguments, who
 ):
-    call = link.start(tool, progress=True, **arguments)
-    until_running(link)
+    call = link.start(tool, **arguments)
+    until_running(link, tool)
     if who == "client":
         link.send(Cancel(id=call, reason="No longer wanted."))
     else:
@@ -211,8 +216,8 @@ def test_a_running_call_is_stopped_by_its_client_and_by_the_user(
 
 
 def test_the_users_interrupt_of_a_cell_does_not_stop_calls_beside_it(kernel, link):
-    call = link.start("threaded", progress=True, seconds=600)
-    until_running(link)
+    call = link.start("threaded", seconds=600)
+    until_running(link, "threaded")
     request = kernel.start("print('began', flush=True)\ntime.sleep(600)")
     while True:
         message = kernel.client.get_iopub_msg(timeout=60)
@@ -229,16 +234,16 @@ def test_the_users_interrupt_of_a_cell_does_not_stop_calls_beside_it(kernel, lin
 def test_code_that_does_not_come_back_to_python_is_answered_and_shown_as_still_stopping(
     kernel, link
 ):
-    call = link.start("deaf", progress=True, seconds=3)
-    until_running(link)
+    call = link.start("deaf", seconds=3)
+    until_running(link, "deaf")
     link.send(Cancel(id=call, reason="No longer wanted."))
     assert "No longer wanted" in text_of(link.result())
     assert "call of deaf: still stopping" in kernel.ok("%mcp status").stdout
 
 
 def test_who_waits_behind_code_that_does_not_react_is_told_so(link):
-    call = link.start("stubborn", progress=True, go_on=4)
-    until_running(link)
+    call = link.start("stubborn", go_on=4)
+    until_running(link, "stubborn")
     link.send(Cancel(id=call, reason="No longer wanted."))
     assert "No longer wanted" in text_of(link.result())
     link.start("asleep", progress=True, seconds=0)
@@ -283,8 +288,8 @@ def test_a_process_pool_runs_the_calls_of_its_tools(link):
 
 def test_a_process_that_works_is_abandoned_and_one_that_waits_is_never_begun(link, tmp_path):
     release = tmp_path / "release"
-    works = link.start("wait", progress=True, until=str(release))
-    until_running(link)
+    works = link.start("wait", until=str(release))
+    until_running(link, "wait")
     for _ in range(4):  # a process pool takes two more calls than it has workers
         link.start("wait", progress=True)
     while "waiting for a free worker" not in getattr(told := link.receive(), "message", ""):
@@ -338,7 +343,7 @@ def _without_layout(result: Result) -> str:
 @pytest.mark.parametrize("lane", ["asleep", "coroutine", "threaded"])
 def test_cancels_at_random_moments_hit_nothing_else(kernel, link, lane):
     chance = random.Random(lane)
-    for number in range(700):
+    for number in range(1200):
         call = link.start(lane, seconds=chance.choice([0, 0, 0.0005]))
         if chance.random() < 0.3:
             link.send(Cancel(id=chance.randint(1, call), reason="No longer wanted."))
