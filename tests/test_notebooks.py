@@ -1,6 +1,8 @@
 """The demo notebooks, run cell by cell in real kernels as a reader would."""
 
+from multiprocessing import get_all_start_methods
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 import pytest
@@ -18,14 +20,24 @@ def _code(notebook):
     return {cell.id: cell.source for cell in notebook.cells if cell.cell_type == "code"}
 
 
+def _run(kernel, name):
+    """Run all cells; return what each showed, by its id."""
+    return {id_: kernel.ok(source) for id_, source in _code(_read(name)).items()}
+
+
 @pytest.fixture(scope="module")
 def weather(module_home):
     """What each cell of the weather notebook showed, by the cell's id, and its kernel."""
     with live_kernel(module_home) as kernel:
-        yield (
-            kernel,
-            {id_: kernel.ok(source) for id_, source in _code(_read("weather.ipynb")).items()},
-        )
+        yield kernel, _run(kernel, "weather.ipynb")
+
+
+@pytest.fixture(scope="module")
+def long_running():
+    """What each cell of the notebook of long calls showed, by the cell's id."""
+    # A folder of its own: the notebook writes a module beside itself.
+    with TemporaryDirectory(prefix="mcpnb-") as folder, live_kernel(Path(folder)) as kernel:
+        yield _run(kernel, "long_running.ipynb")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
@@ -93,3 +105,40 @@ def test_a_tool_sees_a_variable_that_the_reader_changed(weather):
     kernel, _ = weather
     kernel.ok("threshold_mm = 50")
     assert '"days": 3' in kernel.ok("%mcp call rainy_days").stdout
+
+
+@pytest.mark.parametrize(
+    "cell", ["mean-rain", "rain-by-month", "wettest-week", "results-so-far", "odd-days"]
+)
+def test_each_card_of_the_notebook_of_long_calls_is_without_warnings(long_running, cell):
+    (card,) = long_running[cell].displays
+    assert "MCP tool" in card["text/html"]
+    assert "Warning" not in card["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("call-mean-rain", '"mean_mm": 3.12'),
+        ("call-rain-by-month", "48 rows"),
+        ("call-wettest-week", "wettest week of 1,000 years"),
+        ("too-slow", "it ran longer than 1 s"),
+        ("call-results-so-far", "48 rows"),
+        ("call-longest-dry-spell", "days without rain in 1,000 years"),
+        ("call-odd-days", "info: looking at 1461 days\nsnow on 2012-03-12, at 8.3 °C"),
+        ("status", "6 tools: mean_rain, rain_by_month, wettest_week, results_so_far, longest_dry"),
+    ],
+)
+def test_the_notebook_of_long_calls_shows_what_its_text_says(long_running, cell, shown):
+    assert shown in long_running[cell].stdout
+
+
+@pytest.mark.parametrize("method", [m for m in get_all_start_methods() if m != "spawn"])
+def test_its_function_for_processes_works_however_processes_are_started(home, method):
+    code = _code(_read("long_running.ipynb"))
+    with live_kernel(home) as kernel:
+        kernel.ok(code["load"])
+        kernel.ok(code["data"])
+        kernel.ok(code["dry-spells"])
+        kernel.ok(code["pool"].replace("spawn", method))
+        assert "44 days" in kernel.ok(code["call-longest-dry-spell"]).stdout

@@ -1,5 +1,6 @@
 """The README: whatever it shows is run, whatever the code offers is in it."""
 
+import inspect
 import json
 import re
 import shlex
@@ -14,7 +15,7 @@ import pytest
 import typer
 from live import kernel_env, live_kernel
 
-from mcp_notebook import cli
+from mcp_notebook import Context, cli, mcp_tool
 from mcp_notebook.kernel.magics import VERBS, McpMagics
 from mcp_notebook.settings import Settings
 
@@ -103,7 +104,7 @@ def notebook(module_home):
 
 def test_the_readmes_tools_are_offered(notebook):
     status = notebook.ok("%mcp status").stdout
-    assert "4 tools: plot_rain, count_days, warm_days, report" in status
+    assert "5 tools: plot_rain, count_days, mean_rain, warm_days, report" in status
 
 
 def test_the_first_tool_answers_with_one_picture(notebook):
@@ -115,6 +116,7 @@ def test_the_first_tool_answers_with_one_picture(notebook):
     ("call", "answer"),
     [
         ("count_days weather_kind=snow", "23"),
+        ("mean_rain year=2015", "3.12 mm, from 2."),
         ("warm_days kind=sun above=33", "15"),
         ("warm_days above=hot", "above"),
         ("warm_days below=3", "below"),
@@ -131,7 +133,7 @@ def test_a_list_of_texts_and_figures_is_answered_in_order(notebook):
     assert [list(data) for data in answer.displays] == [["image/png"]]
 
 
-def test_the_picture_is_made_by_the_readmes_own_cells(home):
+def test_the_pictures_are_made_from_the_readmes_own_cells_and_the_table_of_states(home):
     script = [sys.executable, ROOT / "docs" / "make_pictures.py", home]
     done = subprocess.run(script, env=kernel_env(home), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -139,6 +141,8 @@ def test_the_picture_is_made_by_the_readmes_own_cells(home):
     committed = (ROOT / "docs" / "images" / "plot_rain.png").read_bytes()
     # Fonts and renderers differ between versions; the picture's header says kind and size.
     assert made[:16] == committed[:16]
+    made, committed = (path / "call_states.svg" for path in (home, ROOT / "docs" / "images"))
+    assert made.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8")
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -196,6 +200,20 @@ def test_every_magic_verb_and_option_is_in_the_readme():
     for option in McpMagics.mcp_tool.parser._option_string_actions:
         if option not in ("-h", "--help"):
             assert option in shown, option
+
+
+def test_every_keyword_of_the_decorator_is_in_the_readme():
+    shown = " ".join(INLINE)
+    for name, parameter in inspect.signature(mcp_tool).parameters.items():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            assert f"{name}=" in shown, name
+
+
+def test_everything_that_a_context_can_do_is_in_the_readme():
+    shown = " ".join(INLINE)
+    for name in dir(Context):
+        if not name.startswith("_"):
+            assert f"ctx.{name}" in shown, name
 
 
 def test_every_setting_is_in_the_readme_with_its_variable_and_default():

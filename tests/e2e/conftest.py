@@ -1,20 +1,36 @@
-"""A live notebook for all end-to-end tests."""
+"""Live notebooks for all end-to-end tests."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
 import pytest
-from live import live_kernel
+from live import LiveKernel, live_kernel
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+
+@contextmanager
+def _opened(home: Path, name: str) -> Iterator[LiveKernel]:
+    """Run all cells of a notebook, as somebody who has it open."""
+    path = NOTEBOOKS / name
+    with live_kernel(home, notebook=str(path)) as kernel:
+        for cell in nbformat.read(path, as_version=4).cells:
+            if cell.cell_type == "code":
+                kernel.ok(cell.source)
+        yield kernel
 
 
 @pytest.fixture(scope="module")
 def weather(module_home):
     """A kernel in which somebody has run notebooks/weather.ipynb."""
-    path = NOTEBOOKS / "weather.ipynb"
-    with live_kernel(module_home, notebook=str(path)) as kernel:
-        for cell in nbformat.read(path, as_version=4).cells:
-            if cell.cell_type == "code":
-                kernel.ok(cell.source)
+    with _opened(module_home, "weather.ipynb") as kernel:
+        yield kernel
+
+
+@pytest.fixture(scope="module")
+def long_running(module_home):
+    """A kernel in which somebody has run notebooks/long_running.ipynb."""
+    with _opened(module_home, "long_running.ipynb") as kernel:
         yield kernel
