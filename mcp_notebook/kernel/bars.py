@@ -1,8 +1,8 @@
 """Progress bars of tqdm and rich that are made inside a call become the call's progress.
 
 Runs in the user's kernel. Neither library is imported here: their classes are patched at the start
-of the first call that finds them imported, and put back when the extension is unloaded. Outside of
-calls a patched class does what it did before.
+of the first call that finds them imported, or as soon as a tool imports them, and put back when the
+extension is unloaded. Outside of calls a patched class does what it did before.
 
 A bar that is made in a call belongs to that call, whichever thread moves it later. It draws nothing
 (its picture would be noise in the result). Of several open bars the outermost counts, which is the
@@ -13,8 +13,11 @@ import logging
 import sys
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
 from mcp_notebook.kernel.context import Update
@@ -25,7 +28,7 @@ _INTERVAL = 0.1
 """Seconds between two looks at a rich bar; tqdm keeps such an interval itself."""
 _OWNER = "_mcp_notebook_bars"
 """Attribute of a bar that was made in a call: the call's `CallBars`."""
-_SHORT = "{desc}{percentage:3.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
+_SHORT = "{desc} {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
 """tqdm's line without the bar that is drawn in it."""
 
 
@@ -80,14 +83,18 @@ class Bars:
     def __init__(self, current: Callable[[], CallBars | None]) -> None:
         self._current = current
         self._patched: dict[str, list[Callable[[], None]]] = {}
+        self._patches = {
+            "tqdm.std": self._patch_tqdm,
+            "tqdm.notebook": self._patch_tqdm_notebook,
+            "rich.progress": self._patch_rich,
+        }
+        self._finder = _Finder(frozenset(self._patches), self.install)
 
     def install(self) -> None:
         """Patch what is imported and not yet patched; cheap when there is nothing to do."""
-        for name, patch in (
-            ("tqdm.std", self._patch_tqdm),
-            ("tqdm.notebook", self._patch_tqdm_notebook),
-            ("rich.progress", self._patch_rich),
-        ):
+        if self._finder not in sys.meta_path:
+            sys.meta_path.insert(0, self._finder)
+        for name, patch in self._patches.items():
             module = sys.modules.get(name)
             if module is not None and name not in self._patched:
                 undos = self._patched[name] = []
@@ -98,6 +105,8 @@ class Bars:
 
     def uninstall(self) -> None:
         """Put everything back."""
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
         for undos in self._patched.values():
             for undo in reversed(undos):
                 undo()
@@ -177,6 +186,39 @@ class Bars:
         undos.append(_replace(owner, "advance", _and_tell(owner.advance)))
 
 
+class _Finder(MetaPathFinder):
+    """Hears of imports, which are done by those whose work it is.
+
+    Args:
+        names: Modules that matter.
+        then: Called when one of them has been imported.
+    """
+
+    def __init__(self, names: frozenset[str], then: Callable[[], None]) -> None:
+        self._names = names
+        self._then = then
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module that matters as the others would."""
+        if fullname not in self._names:
+            return None
+        others = [finder for finder in sys.meta_path if finder is not self]
+        specs = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_tell(module: ModuleType) -> None:
+            execute(module)
+            self._then()
+
+        spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]
+        return spec
+
+
 def _replace(owner: Any, name: str, function: Any) -> Callable[[], None]:
     """Set an attribute of a class; return what undoes that, unless somebody set it since."""
     own = vars(owner).get(name)
@@ -195,7 +237,7 @@ def _replace(owner: Any, name: str, function: Any) -> Callable[[], None]:
 
 def _tqdm_moved(bar: Any, bars: CallBars) -> bool:
     how = {"bar_format": _SHORT} if bar.total else {}
-    text = bar.format_meter(**{**bar.format_dict, **how})
+    text = bar.format_meter(**{**bar.format_dict, **how}).strip()
     bars.moved(bar, bar.n, bar.total, text, closed=bar.disable)
     return True
 

@@ -25,6 +25,7 @@ from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.bars import CallBars
 from mcp_notebook.kernel.context import LogMessage
 from mcp_notebook.kernel.results import Displayed, Output, Printed
+from mcp_notebook.kernel.texts import clean
 
 MAX_PRINTED = 1_000_000
 """Characters of prints kept from the start of a call; after that only the last ones are kept."""
@@ -102,7 +103,7 @@ class Capture:
     def _tell_line(self, text: str) -> None:
         self._line += text[-2 * _MAX_LINE :].replace("\r", "\n")
         told, newline, self._line = self._line[-2 * _MAX_LINE :].rpartition("\n")
-        line = told.rstrip().rpartition("\n")[2].strip()
+        line = clean(told).rstrip().rpartition("\n")[2].strip()
         if newline and line and self.on_line is not None:
             self.on_line(line[:_MAX_LINE])
 

@@ -49,6 +49,7 @@ def signature(tool: Tool) -> str:
     parameters = [
         parameter.replace(annotation=_bare(parameter.annotation))
         for parameter in signature.parameters.values()
+        if parameter.name not in tool.schema.injected
     ]
     shown = signature.replace(parameters=parameters, return_annotation=signature.empty)
     return f"{tool.name}{shown}"

@@ -22,7 +22,7 @@ import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import FIRST_COMPLETED, Executor, Future
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
 from time import monotonic
@@ -31,7 +31,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.content import Result, Text
-from mcp_notebook.errors import CallError, Cancelled, TimedOut, UnknownTool
+from mcp_notebook.errors import CallError, Cancelled, TimedOut, ToolError, UnknownTool
 from mcp_notebook.kernel.bars import Bars, CallBars
 from mcp_notebook.kernel.calls import Call, CallState, describe
 from mcp_notebook.kernel.capture import Capture, OutputRouter, current_capture
@@ -53,6 +53,11 @@ _WORKER_LOOK = 0.1
 RESTART_FOLLOWS = 0.2
 """Seconds that the answer of a call that the user interrupted is held back: a restart begins with
 an interrupt, and the goodbye that follows tells the client what happened."""
+_BROKEN = (
+    "A worker of the executor of {!r} ended: {} The executor is of no more use: the user has to "
+    "make a new one and declare the tool again. (A worker process must be able to import the "
+    "function: put it into a module.)"
+)
 _INTERRUPTED = "The user interrupted the call in the notebook."
 
 
@@ -284,7 +289,8 @@ class Invoker:
                 return
             call.move(CallState.RUNNING)
             call.stop = gate.interrupt
-            self._limit_time(call)
+            if call.declared is None or call.declared.options.executor is None:
+                self._limit_time(call)
         try:
             self._figures.begin()
             self._bars.install()
@@ -333,12 +339,16 @@ class Invoker:
         while not future.done() and not stopped.done() and call.asked is None:
             if call.state is CallState.WAITING and future.running():
                 self._move(call, CallState.RUNNING)
+                self._limit_time(call)  # not before a worker has begun
             look = _WORKER_LOOK if call.state is CallState.WAITING else None
             wait_for((future, stopped), timeout=look, return_when=FIRST_COMPLETED)
         if future.done():
             if call.state is CallState.WAITING:
                 self._move(call, CallState.RUNNING)
-            return future.result()
+            try:
+                return future.result()
+            except BrokenExecutor as error:
+                raise ToolError(_BROKEN.format(call.tool, error)) from error
         if not future.cancel():
             # The worker cannot be stopped: the call is answered, and its result thrown away.
             assert call.asked is not None

@@ -74,14 +74,16 @@ class McpMagics(Magics):
         that exist already.
         """
         given = parse_argstring(self.mcp_tool, line)
+        run: Any = _unquoted(given.run)  # checked with the other options
+        logs: Any = _unquoted(given.logs)
         options = ToolOptions(
             name=_unquoted(given.name),
             title=_unquoted(given.title),
             description=_unquoted(given.description),
-            run=given.run,
+            run=run,
             timeout=given.timeout,
             max_concurrency=given.max_concurrency,
-            logs=given.logs,
+            logs=logs,
         )
         try:
             if cell is None:

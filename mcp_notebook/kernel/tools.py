@@ -129,7 +129,7 @@ def _check_options(options: ToolOptions, name: str, *, takes_context: bool) -> N
     if options.executor is not None and not isinstance(options.executor, Executor):
         raise DefinitionError(
             f"`{name}`: `executor` is a concurrent.futures.Executor (a ProcessPoolExecutor, say), "
-            f"not a {type(options.executor).__name__}."
+            f"not {options.executor!r}."
         )
     if options.executor is not None and takes_context:
         raise DefinitionError(

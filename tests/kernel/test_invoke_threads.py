@@ -303,6 +303,35 @@ def test_a_process_that_works_is_abandoned_and_one_that_waits_is_never_begun(lin
     assert text_of(link.call("square", x=5)) == "25"
 
 
+def test_a_broken_executor_is_told_with_what_to_do(kernel, link):
+    kernel.ok(
+        "import os, signal\n@mcp_tool(executor=ProcessPoolExecutor(1))\n"
+        "def dies() -> None:\n    'Die.'\n    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    text = text_of(link.call("dies"))
+    assert "a new one" in text
+    assert "put it into a module" in text
+    kernel.ok("%mcp remove dies")
+
+
+def test_the_wait_for_a_worker_does_not_count_as_time_of_the_call(kernel, link, tmp_path):
+    kernel.ok("from concurrent.futures import ThreadPoolExecutor\none = ThreadPoolExecutor(1)")
+    kernel.ok(
+        "@mcp_tool(executor=one)\ndef first(until: str) -> str:\n    'First.'\n"
+        "    return wait(until)\n"
+        "@mcp_tool(executor=one, timeout=0.2)\ndef second() -> str:\n    'Second.'\n"
+        "    return 'in time'"
+    )
+    link.start("first", until=str(tmp_path / "release"))
+    until_running(link, "first")
+    link.start("second", progress=True)
+    while "waiting for a free worker" not in getattr(link.receive(), "message", ""):
+        pass  # that comes after a second
+    (tmp_path / "release").touch()
+    assert sorted([text_of(link.result()), text_of(link.result())]) == ["in time", "woke up"]
+    kernel.ok("%mcp remove first second")
+
+
 LANES = ["talk_on_the_loop", "talk_on_main", "talk_in_a_thread"]
 
 
