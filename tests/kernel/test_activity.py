@@ -66,7 +66,7 @@ def release(kernel):
     path = kernel.home / "release"
     path.unlink(missing_ok=True)
     yield path
-    path.unlink(missing_ok=True)
+    path.touch()  # also when the test has failed
 
 
 def status_of(message):
@@ -99,10 +99,12 @@ def cell_that_waits(kernel):
     kernel.start(CELL.format(str(path)))
     while kernel.client.get_iopub_msg(timeout=LIMIT)["msg_type"] != "stream":
         pass
-    yield
-    path.touch()
-    statuses_until(kernel, ("execute_request", "idle"))
-    path.unlink()
+    try:
+        yield
+    finally:
+        path.touch()
+        statuses_until(kernel, ("execute_request", "idle"))
+        path.unlink()
 
 
 @pytest.mark.parametrize("tool", ["on_main", "on_loop", "in_thread"])
@@ -127,7 +129,7 @@ def test_a_call_that_runs_on_is_told_from_time_to_time(kernel, link, release):
 def test_short_calls_are_told_at_most_at_the_rate_and_never_as_busy(kernel, link):
     statuses_of_a_cell(kernel)
     began = time.monotonic()
-    while time.monotonic() - began < 1.5 * EVERY:
+    while time.monotonic() - began < 2.5 * EVERY:
         for _ in range(20):
             assert text_of(link.call("add", a=1, b=2)) == "3"
     took = time.monotonic() - began
@@ -142,16 +144,17 @@ def test_a_kernel_that_is_not_called_says_nothing(kernel, link):
     statuses_of_a_cell(kernel)
     told = []
     with contextlib.suppress(queue.Empty):
-        while True:
+        while len(told) < 4:
             told.append(status_of(kernel.client.get_iopub_msg(timeout=2 * EVERY)))
-            assert told in ([(OURS, "idle")], [(OURS, "idle")] * 2), "at the next looks, then no more"
+    assert told in ([], [(OURS, "idle")], [(OURS, "idle")] * 2), "the next looks, then no more"
 
 
 @pytest.mark.parametrize("tool", ["on_main", "on_loop", "in_thread"])
 def test_the_end_of_a_call_does_not_end_the_cell_that_runs(kernel, link, release, tool):
     with cell_that_waits(kernel):
         link.start(tool, release=str(release))
-        assert set(statuses_until(kernel, (OURS, "busy"))) == {(OURS, "busy")}
+        for _ in range(2):  # at its arrival, and as a long one
+            assert statuses_until(kernel, (OURS, "busy")) == [(OURS, "busy")]
         release.touch()
         link.result()
         link.call("add", a=1, b=2)
