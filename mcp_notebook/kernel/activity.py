@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 EVERY = 1.0
 """Seconds between two notices, and from its arrival until a running call is a long one. The
 shortest idle time that Jupyter Server can be told to look for is a second, too; mybinder's is 600.
-A notice costs 0.1 ms."""
+A notice costs 0.3 ms."""
 _PARENT = "mcp_call"
 """Type of the request that the notices answer, as it were: Jupyter Server tells by this type
 whether a status counts as use, and some clients fail on a message that answers nothing. A frontend
