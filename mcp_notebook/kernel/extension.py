@@ -28,6 +28,7 @@ from mcp_notebook.discovery import (
     write_record,
 )
 from mcp_notebook.errors import DefinitionError, McpNotebookError
+from mcp_notebook.kernel.activity import Activity
 from mcp_notebook.kernel.decorator import EXTENSION
 from mcp_notebook.kernel.endpoint import Address, Endpoint
 from mcp_notebook.kernel.invoke import Invoker
@@ -66,8 +67,9 @@ class Extension:
         self._id = settings.kernel_id or new_id()
         self._record: Record | None = None
         self._pid = os.getpid()
+        self._activity = Activity(shell.kernel, self.invoker)
         self._endpoint = Endpoint(
-            self.invoker,
+            self._activity,
             lambda: [tool.info for tool in self.registry.tools],
             folder=settings.home / "run",
             name=self._id,
@@ -91,6 +93,7 @@ class Extension:
             for event, callback in self._events.items():
                 self.shell.events.register(event, callback)
             self._shutdown_hook.install()
+            self._activity.install()
             atexit.register(self._at_exit)
             setattr(self.shell, EXTENSION, self)
             _watch_forks(self.shell)
@@ -119,6 +122,7 @@ class Extension:
         self._forget_record()
         self.invoker.close(reason)
         self._endpoint.stop(reason)
+        self._activity.remove()
 
     def _forget_record(self) -> None:
         if self._record is not None:
