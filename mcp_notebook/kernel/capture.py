@@ -1,14 +1,16 @@
 """What a call prints and shows goes to its client, not into the user's cells.
 
-Runs in the user's kernel. `OutputRouter` patches stdout, stderr, IPython's display publisher and
-``input`` for as long as any call is active (counted), and never outside of that: IPython itself
-replaces ``sys.stdout.write`` during each cell and puts back what it found, so a patch made once at
-load would be lost. Which call an output belongs to is told by a ContextVar, so calls that overlap
-never see each other's output, and a cell's own output passes through untouched.
+Runs in the user's kernel. `OutputRouter` patches stdout, stderr, IPython's display publisher,
+``input``, and what would end the kernel (``exit``, the loop's ``stop``), for as long as any call is
+active (counted), and never outside of that: IPython itself replaces ``sys.stdout.write`` during
+each cell and puts back what it found, so a patch made once at load would be lost. Which call an
+output belongs to is told by a ContextVar, so calls that overlap never see each other's output, and
+a cell's own output passes through untouched.
 
 Turning what was captured into content is `kernel.results`' business.
 """
 
+import asyncio
 import builtins
 import getpass
 import sys
@@ -21,6 +23,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.guards import guarded
 from mcp_notebook.kernel.results import Displayed, Output, Printed
 
 MAX_PRINTED = 1_000_000
@@ -118,10 +121,13 @@ class OutputRouter:
 
     Args:
         shell: The notebook's IPython.
+        loop: The main thread's event loop.
     """
 
-    def __init__(self, shell: InteractiveShell) -> None:
+    def __init__(self, shell: InteractiveShell, loop: asyncio.AbstractEventLoop) -> None:
         self._shell = shell
+        self._loop = loop
+        self._create_task = loop.create_task
         self._depth = 0
         self._restore: list[Callable[[], None]] = []
 
@@ -145,30 +151,23 @@ class OutputRouter:
                 _route(getpass, "getpass", _refuse_input),
                 # IPython shows here what an object's failing display method raised.
                 _route(self._shell, "showtraceback", _show_nothing),
+                # Not ipykernel's hooks: they are of one thread, and a tool may use another one.
+                _route(self._shell.display_pub, "publish", _publish),
+                _route(self._shell.display_pub, "clear_output", _clear_output),
+                _route(self._shell, "ask_exit", _refuse_exit),
+                _route(self._loop, "stop", _refuse_exit),
+                _route(self._loop, "create_task", self._create_guarded_task),
             ]
-            self._shell.display_pub.register_hook(_take_display)
 
     def release(self) -> None:
         """Stop routing when the last one stops; leaves everything as it was found."""
         self._depth -= 1
         if self._depth == 0:
-            self._shell.display_pub.unregister_hook(_take_display)
             while self._restore:
                 self._restore.pop()()
 
-
-def _take_display(message: dict[str, Any]) -> dict[str, Any] | None:
-    """Swallow a display message of a call: ipykernel's hook for messages about to be sent."""
-    capture = _current.get()
-    if capture is None:
-        return message
-    content = message["content"]
-    if message["header"]["msg_type"] == "clear_output":
-        capture.clear(wait=bool(content.get("wait")))
-    else:
-        display_id = (content.get("transient") or {}).get("display_id")
-        capture.show(content["data"], content["metadata"], display_id)
-    return None
+    def _create_guarded_task(self, _capture: Capture, task: Any, **options: Any) -> Any:
+        return self._create_task(guarded(task), **options)
 
 
 def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], None]:
@@ -208,6 +207,28 @@ def _write(capture: Capture, text: str, *_args: Any) -> int:
         raise TypeError(f"write() argument must be str, not {type(text).__name__}")
     capture.write(text)
     return len(text)
+
+
+def _publish(
+    capture: Capture,
+    data: dict[str, Any],
+    metadata: dict[str, Any] | None = None,
+    *,
+    transient: dict[str, Any] | None = None,
+    **_kwargs: Any,
+) -> None:
+    capture.show(data, metadata or {}, (transient or {}).get("display_id"))
+
+
+def _clear_output(capture: Capture, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - IPython's
+    capture.clear(wait=wait)
+
+
+def _refuse_exit(_capture: Capture) -> None:
+    raise ToolError(
+        "The tool asked the kernel to end, but the notebook's user may still need it. "
+        "`return` ends a tool."
+    )
 
 
 def _refuse_input(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:

@@ -82,10 +82,15 @@ class InterruptGate:
         """Raise KeyboardInterrupt in the call, from another thread.
 
         Returns:
-            Whether a signal was sent: not when the call has ended, or was interrupted before.
+            Whether a signal was sent: not when the call has ended, or was interrupted before; when
+            the call itself asks (it unloads the extension); when its code has put SIGINT's default
+            in place, by which the signal would end the kernel.
         """
+        main = threading.main_thread().ident
         with self._lock:
-            if not self._active or self._sent:
+            if not self._active or self._sent or threading.get_ident() == main:
+                return False
+            if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
                 return False
             self._sent = True
             if sys.platform == "win32":
@@ -93,9 +98,8 @@ class InterruptGate:
 
                 _thread.interrupt_main()
             else:
-                ident = threading.main_thread().ident
-                assert ident is not None
-                signal.pthread_kill(ident, signal.SIGINT)
+                assert main is not None
+                signal.pthread_kill(main, signal.SIGINT)
             return True
 
     def _handle(self, _signum: int, _frame: types.FrameType | None) -> None:

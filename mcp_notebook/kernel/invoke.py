@@ -26,7 +26,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import Cancelled, UnknownTool
-from mcp_notebook.kernel.capture import Capture, OutputRouter
+from mcp_notebook.kernel.capture import Capture, OutputRouter, current_capture
 from mcp_notebook.kernel.interrupts import InterruptGate
 from mcp_notebook.kernel.pyplot import close_figures, figures_since, holds, open_figures
 from mcp_notebook.kernel.results import Converter
@@ -96,7 +96,7 @@ class Invoker:
         self._registry = registry
         self._converter = converter
         self._max_calls = max_calls
-        self._router = OutputRouter(shell)
+        self._router = OutputRouter(shell, loop)
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._calls: list[ActiveCall] = []
@@ -193,6 +193,11 @@ class Invoker:
         for call in self.calls:
             self.cancel(call, reason)
 
+    def abandon_in_child(self) -> None:
+        """In a forked child: end it before the kernel's loop runs in it, as a second kernel."""
+        if current_capture() is not None:  # otherwise it is not a call that forked
+            self._loop.call_soon(os._exit, 0)
+
     def _start(self, call: ActiveCall) -> None:
         # A callback of the loop: an exception that left it could end the kernel.
         self._context.copy().run(self._run, call, self._await_on_loop)
@@ -208,7 +213,6 @@ class Invoker:
             with self._router.routed(), run.capture.active(), gate:
                 result = self._run_gated(run, gate, wait)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
-            self._leave_forked_child()
             result = self._failure(run, error)
         if result is not None:
             self._finish(call, result)
@@ -227,7 +231,6 @@ class Invoker:
             if tool is None:
                 raise UnknownTool(run.call.tool, tuple(tool.name for tool in self._registry.tools))
             value = tool.function(**tool.schema.validate(run.call.arguments))
-            self._leave_forked_child()
             if not inspect.isawaitable(value):
                 return self._convert(run, value)
         finally:
@@ -242,14 +245,14 @@ class Invoker:
                 self._await(run, value), context=contextvars.copy_context()
             )
         if run.call.cancelled is not None:
-            task.cancel()
+            # Later: a task that has not begun would not get to the answer in `_await`.
+            self._loop.call_soon(task.cancel)
 
     async def _await(self, run: _Run, value: Awaitable[Any]) -> None:
         # What left a task besides Exception and CancelledError would end the kernel's loop.
         try:
             result = self._convert(run, await value)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
-            self._leave_forked_child()
             result = self._failure(run, error)
         finally:
             self._router.release()
@@ -295,6 +298,10 @@ class Invoker:
             return _error(f"The tool {call.tool!r} failed with {type(error).__name__}.")
 
     def _finish(self, call: ActiveCall, result: Result) -> None:
+        if os.getpid() != self._pid:
+            # A child that the tool forked and that came back out of the tool's code. It is no
+            # kernel: with its copies of the kernel's sockets it must answer nobody.
+            os._exit(0)
         with self._lock:
             if call.state is CallState.DONE:
                 return
@@ -305,12 +312,6 @@ class Invoker:
         except RuntimeError:
             # The endpoint's loop is closed: the extension is being unloaded, nobody waits.
             logger.debug("nobody takes the result of %s", call.tool)
-
-    def _leave_forked_child(self) -> None:
-        if os.getpid() != self._pid:
-            # A child that the tool forked and that came back out of the tool's function. It is no
-            # kernel: with its copies of the kernel's sockets it must answer nobody.
-            os._exit(0)
 
 
 def _error(text: str) -> Result:
