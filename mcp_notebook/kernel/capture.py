@@ -2,13 +2,14 @@
 
 Runs in the user's kernel, on the threads of the calls. Which call an output belongs to is told by a
 ContextVar, so calls that overlap never see each other's output, and a cell's own output passes
-through untouched. stdout and stderr are routed from the first call until the extension is unloaded,
-``input`` and the like for as long as any call is active (counted), IPython's displays in each
-thread that runs a call.
+through untouched. stdout and stderr are routed from the first call until the extension is unloaded
+(`kernel.streams`); displays, ``input`` and what would end the kernel (``exit``, the loop's
+``stop``) for as long as any call is active (counted).
 
 Turning what was captured into content is `kernel.results`' business.
 """
 
+import asyncio
 import builtins
 import getpass
 import sys
@@ -24,7 +25,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.bars import CallBars
 from mcp_notebook.kernel.context import LogMessage
+from mcp_notebook.kernel.guards import guarded
 from mcp_notebook.kernel.results import Displayed, Output, Printed
+from mcp_notebook.kernel.streams import leave_stream, route_stream
 from mcp_notebook.kernel.texts import clean
 
 MAX_PRINTED = 1_000_000
@@ -144,14 +147,16 @@ class OutputRouter:
 
     Args:
         shell: The notebook's IPython.
+        loop: The main thread's event loop.
     """
 
-    def __init__(self, shell: InteractiveShell) -> None:
+    def __init__(self, shell: InteractiveShell, loop: asyncio.AbstractEventLoop) -> None:
         self._shell = shell
-        self._streams: list[tuple[Any, type]] = []
+        self._loop = loop
+        self._create_task = loop.create_task
+        self._streams: list[Any] = []
         self._lock = threading.Lock()
         self._depth = 0
-        self._of_thread = threading.local()
         self._restore: list[Callable[[], None]] = []
 
     @contextmanager
@@ -165,27 +170,27 @@ class OutputRouter:
 
     def acquire(self) -> None:
         """Start routing if nobody does."""
-        depth = getattr(self._of_thread, "depth", 0)
-        self._of_thread.depth = depth + 1
-        if depth == 0:
-            self._shell.display_pub.register_hook(_take_display)
         with self._lock:
             self._depth += 1
             for stream in (sys.stdout, sys.stderr):
-                self._route_stream(stream)
+                if route_stream(stream, _writer):
+                    self._streams.append(stream)
             if self._depth == 1:
                 self._restore = [
                     _route(builtins, "input", _refuse_input),
                     _route(getpass, "getpass", _refuse_input),
                     # IPython shows here what an object's failing display method raised.
                     _route(self._shell, "showtraceback", _show_nothing),
+                    # Not ipykernel's hooks: they are of one thread, and a tool may use another one.
+                    _route(self._shell.display_pub, "publish", _publish),
+                    _route(self._shell.display_pub, "clear_output", _clear_output),
+                    _route(self._shell, "ask_exit", _refuse_exit),
+                    _route(self._loop, "stop", _refuse_exit),
+                    _route(self._loop, "create_task", self._create_guarded_task),
                 ]
 
     def release(self) -> None:
-        """Stop routing when the last one stops; on the thread that started it."""
-        self._of_thread.depth -= 1
-        if self._of_thread.depth == 0:
-            self._shell.display_pub.unregister_hook(_take_display)
+        """Stop routing when the last one stops."""
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
@@ -195,103 +200,11 @@ class OutputRouter:
     def close(self) -> None:
         """Leave the streams as they were found."""
         with self._lock:
-            for stream, original in self._streams:
-                if _is_routed(stream):
-                    own = vars(stream).pop(_OWN_WRITE, None)
-                    stream.__class__ = original
-                    if own is not None:
-                        stream.write = own
-            self._streams.clear()
+            while self._streams:
+                leave_stream(self._streams.pop())
 
-    def _route_stream(self, stream: Any) -> None:
-        if stream is None or _is_routed(stream):
-            return
-        original = type(stream)
-        members = {"write": _Write(original), "__module__": original.__module__}
-        try:
-            stream.__class__ = type(original.__name__, (original,), members)
-        except TypeError:
-            return  # the user put something in its place that is not written in Python
-        if "write" in vars(stream):
-            stream.write = vars(stream).pop("write")
-        self._streams.append((stream, original))
-
-
-_OWN_WRITE = "_mcp_notebook_write"
-"""Attribute of a routed stream: the ``write`` that somebody set on it."""
-
-
-class _Write:
-    """``write`` of a routed stream's class: a call's prints go to its capture.
-
-    IPython sets ``sys.stdout.write`` at the start of each cell, and at its end sets again what it
-    found. A data descriptor cannot be pushed aside by that, whenever calls come and go: what is set
-    is where all but calls write to.
-
-    Args:
-        original: The stream's own class.
-    """
-
-    def __init__(self, original: type) -> None:
-        self._original = original
-
-    def __get__(self, stream: Any, owner: type) -> Any:
-        if stream is None:
-            return self
-        own = vars(stream).get(_OWN_WRITE)
-        return _BoundWrite(own, self._original.write.__get__(stream))  # type: ignore[attr-defined]
-
-    def __set__(self, stream: Any, value: Any) -> None:
-        own = value.own if isinstance(value, _BoundWrite) else value
-        vars(stream)[_OWN_WRITE] = own
-
-    def __delete__(self, stream: Any) -> None:
-        vars(stream).pop(_OWN_WRITE, None)
-
-
-class _BoundWrite:
-    """What ``stream.write`` was when somebody asked for it.
-
-    Args:
-        own: What somebody had set, if anything.
-        original: The method of the stream's own class.
-    """
-
-    __slots__ = ("_write", "own")
-
-    def __init__(self, own: Any, original: Any) -> None:
-        self.own = own
-        self._write = original if own is None else own
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._write, name)  # a method's name, module, docstring...
-
-    def __call__(self, text: str, *args: Any, **kwargs: Any) -> Any:
-        capture = _current.get()
-        if capture is None:
-            return self._write(text, *args, **kwargs)
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        capture.write(text)
-        return len(text)
-
-
-def _is_routed(stream: Any) -> bool:
-    return isinstance(vars(type(stream)).get("write"), _Write)
-
-
-def _take_display(message: dict[str, Any]) -> dict[str, Any] | None:
-    """Swallow a display message of a call: ipykernel's hook for messages about to be sent."""
-    capture = _current.get()
-    if capture is None:
-        return message
-    content = message["content"]
-    if message["header"]["msg_type"] == "clear_output":
-        capture.clear(wait=bool(content.get("wait")))
-    else:
-        display_id = (content.get("transient") or {}).get("display_id")
-        capture.show(content["data"], content["metadata"], display_id)
-    return None
+    def _create_guarded_task(self, _capture: Capture, task: Any, **options: Any) -> Any:
+        return self._create_task(guarded(task), **options)
 
 
 def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], None]:
@@ -324,6 +237,34 @@ def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], N
 
     setattr(owner, name, routed)
     return restore
+
+
+def _writer() -> Callable[[str], None] | None:
+    """Return what takes the prints of the caller's call."""
+    capture = _current.get()
+    return None if capture is None else capture.write
+
+
+def _publish(
+    capture: Capture,
+    data: dict[str, Any],
+    metadata: dict[str, Any] | None = None,
+    *,
+    transient: dict[str, Any] | None = None,
+    **_kwargs: Any,
+) -> None:
+    capture.show(data, metadata or {}, (transient or {}).get("display_id"))
+
+
+def _clear_output(capture: Capture, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - IPython's
+    capture.clear(wait=wait)
+
+
+def _refuse_exit(_capture: Capture) -> None:
+    raise ToolError(
+        "The tool asked the kernel to end, but the notebook's user may still need it. "
+        "`return` ends a tool."
+    )
 
 
 def _refuse_input(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:

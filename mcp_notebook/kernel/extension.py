@@ -171,8 +171,9 @@ class Extension:
     # -- what the notebook and the parts tell us ---------------------------------------------------
 
     def abandon_in_child(self) -> None:
-        """In a forked child: let go of the kernel's sockets."""
+        """In a forked child: let go of the kernel's sockets, and of its loop."""
         self._endpoint.abandon_in_child()
+        self.invoker.abandon_in_child()
 
     def _tools_changed(self) -> None:
         self._endpoint.announce_tools()

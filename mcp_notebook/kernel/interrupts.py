@@ -94,10 +94,17 @@ class InterruptGate:
         """Raise KeyboardInterrupt in the call, from another thread.
 
         Returns:
-            Whether a signal was sent: not when the call has ended, or one is on its way.
+            Whether a signal was sent: not when the call has ended, or one is on its way; when the
+            call itself asks (it unloads the extension); when its code has put SIGINT's default in
+            place, by which the signal would end the kernel.
         """
+        main = threading.main_thread().ident
         with self._lock:
             if not self._active or (self._sent and not self._seen):
+                return False
+            if threading.get_ident() == main:
+                return False
+            if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
                 return False
             self._sent, self._seen = True, False
             if sys.platform == "win32":
@@ -105,9 +112,8 @@ class InterruptGate:
 
                 _thread.interrupt_main()
             else:
-                ident = threading.main_thread().ident
-                assert ident is not None
-                signal.pthread_kill(ident, signal.SIGINT)
+                assert main is not None
+                signal.pthread_kill(main, signal.SIGINT)
             return True
 
     def _handle(self, _signum: int, _frame: types.FrameType | None) -> None:

@@ -113,7 +113,7 @@ class Invoker:
         self._converter = converter
         self._max_calls = settings.max_waiting_calls
         self._time_limit = settings.call_timeout
-        self._router = OutputRouter(shell)
+        self._router = OutputRouter(shell, loop)
         self._figures = Figures()
         self._bars = Bars(_current_bars)
         self._logs = Logs(current_capture)
@@ -134,6 +134,11 @@ class Invoker:
         """A cell of the user's ended; calls see the ContextVars that it left."""
         self._cell_since = None
         self._context = contextvars.copy_context()
+
+    def abandon_in_child(self) -> None:
+        """In a forked child: end it before the kernel's loop runs in it, as a second kernel."""
+        if current_capture() is not None:  # otherwise it is not a call that forked
+            self._loop.call_soon(os._exit, 0)
 
     def close(self, reason: str) -> None:
         """End all calls, and put back what was changed in the process for them."""
@@ -299,7 +304,6 @@ class Invoker:
             with self._router.routed(), call.capture.active(), gate:
                 result = self._run_gated(call, gate, wait)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
-            self._leave_forked_child()
             result = self._failure(call, error, interrupted=gate.interrupted)
         if result is not None:
             self._end(call, result)
@@ -321,7 +325,6 @@ class Invoker:
                 value = self._run_in_executor(call, tool.options.executor, tool, arguments)
             else:
                 value = tool.function(**arguments)
-            self._leave_forked_child()
             if not inspect.isawaitable(value):
                 return self._convert(call, value)
         finally:
@@ -362,7 +365,8 @@ class Invoker:
         with self._lock:
             call.stop = lambda: self._loop.call_soon_threadsafe(task.cancel)
         if call.asked is not None:
-            task.cancel()
+            # Later: a task that has not begun would not get to the answer in `_await`.
+            self._loop.call_soon(task.cancel)
 
     async def _await(self, call: ActiveCall, value: Awaitable[Any]) -> None:
         self._watch.acquire()
@@ -370,7 +374,6 @@ class Invoker:
         try:
             result = self._convert(call, await value)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
-            self._leave_forked_child()
             result = self._failure(call, error)
         finally:
             self._watch.release()
@@ -503,12 +506,17 @@ class Invoker:
 
     def _end(self, call: ActiveCall, result: Result) -> None:
         """Answer a call whose code has ended, and let the next one begin."""
+        if os.getpid() != self._pid:
+            # A child that the tool forked and that came back out of the tool's code. It is no
+            # kernel: with its copies of the kernel's sockets it must answer nobody.
+            os._exit(0)
         to = CallState.FAILED if result.is_error else CallState.DONE
         if result.is_error and call.asked is not None:
             to = call.asked[0]
         self._answer(call, to, result)
         with self._lock:
-            self._calls.remove(call)
+            if call in self._calls:
+                self._calls.remove(call)
             call.stopping = False
             call.stop = None
         for timer in call.timers:
@@ -531,12 +539,6 @@ class Invoker:
         with self._lock:
             if not call.ended:
                 call.move(to)
-
-    def _leave_forked_child(self) -> None:
-        if os.getpid() != self._pid:
-            # A child that the tool forked and that came back out of the tool's function. It is no
-            # kernel: with its copies of the kernel's sockets it must answer nobody.
-            os._exit(0)
 
 
 def _reply(call: ActiveCall, result: Result) -> None:

@@ -75,6 +75,22 @@ def test_reloading_gives_a_fresh_extension_and_one_of_everything(kernel):
         assert text_of(link.call("one")) == "1"
 
 
+@pytest.mark.parametrize(("magic", "loaded"), [("unload_ext", 0), ("reload_ext", 1)])
+def test_a_tool_may_unload_and_reload_the_extension(kernel, magic, loaded):
+    kernel.ok(
+        "%%mcp_tool\ndef away() -> None:\n    'Away.'\n"
+        f"    get_ipython().run_line_magic('{magic}', 'mcp_notebook')\n    done.append(1)"
+    )
+    kernel.ok("import asyncio, os, threading\ndone = []")
+    with Link(record_of(kernel)) as link:
+        link.start("away")
+        assert link.receive().type == "goodbye"
+    after = left_behind(kernel)
+    assert kernel.ok("print(done)").stdout == "[1]\n"
+    assert after["threads"] == ["mcp-notebook-endpoint"] * loaded
+    assert len(after["files"]) == 2 * loaded
+
+
 def test_the_record_and_the_socket_are_readable_by_the_user_only(kernel):
     record = record_of(kernel)
     folder = kernel.home / ".mcp-notebook" / "kernels"

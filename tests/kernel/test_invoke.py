@@ -93,11 +93,35 @@ def replace_stdout() -> str:
     print("lost")
     return "replaced"
 
-def handler() -> str:
+def handler(seconds: float = 0) -> str:
     """Leaves a SIGINT handler of its own."""
     import signal
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    time.sleep(seconds)
     return "left"
+
+async def in_thread() -> None:
+    """Prints and shows in another thread."""
+    await asyncio.to_thread(lambda: (print("printed"), display(Markdown("shown"))))
+
+def fork_in_generator():
+    """Its child comes back out of a generator."""
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+    yield "parent" if pid else "child"
+
+async def fork_in_coroutine() -> str:
+    """Its child comes back to the loop."""
+    pid = os.fork()
+    await asyncio.sleep(0)
+    if pid:
+        os.waitpid(pid, 0)
+    return "parent" if pid else "child"
+
+def end(how: str) -> None:
+    """Ends the kernel, if nothing prevents it."""
+    {"exit": exit, "quit": quit, "loop": asyncio.get_event_loop().stop}[how]()
 '''
 
 
@@ -292,6 +316,35 @@ def test_a_call_ends_with_the_code_that_it_began_with_and_the_next_uses_the_new(
     assert text_of(link.result()) == "old"
     assert text_of(link.call("version")) == "new"
     kernel.ok("%mcp remove version")
+
+
+def test_a_cancel_is_no_signal_that_would_end_the_kernel(kernel, link):
+    call = link.start("handler", progress=True, seconds=1.5)
+    while not isinstance(link.receive(), Progress):
+        pass
+    link.send(Cancel(id=call))
+    assert text_of(link.result()) == "left"
+    assert kernel.ok("print('well')").stdout == "well\n"
+
+
+def test_what_another_thread_of_a_call_prints_and_shows_is_the_calls(kernel, link):
+    assert text_of(link.call("in_thread")).split() == ["printed", "shown"]
+    assert kernel.ok("None").text.strip() == ""
+
+
+@pytest.mark.parametrize("tool", ["fork_in_generator", "fork_in_coroutine"])
+def test_a_forked_child_becomes_no_second_kernel(kernel, link, tool):
+    assert "parent" in text_of(link.call(tool))
+    assert kernel.ok("print('well')").stdout == "well\n"
+    assert "parent" in text_of(link.call(tool))
+
+
+@pytest.mark.parametrize("how", ["exit", "quit", "loop"])
+def test_a_tool_cannot_end_the_kernel(kernel, link, how):
+    result = link.call("end", how=how)
+    assert result.is_error
+    assert "the kernel to end" in text_of(result)
+    assert kernel.ok("await asyncio.sleep(0.2); print('well')").stdout == "well\n"
 
 
 def test_more_calls_than_may_wait_are_answered_busy(kernel, link):
