@@ -24,6 +24,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.guards import guarded
+from mcp_notebook.kernel.pyplot import CallFigures
 from mcp_notebook.kernel.results import Displayed, Output, Printed
 
 MAX_PRINTED = 1_000_000
@@ -39,6 +40,7 @@ class Capture:
     """What one call has printed and shown so far; written by the thread that runs the call."""
 
     def __init__(self) -> None:
+        self.figures = CallFigures()
         self._reset()
 
     def _reset(self) -> None:
@@ -71,11 +73,16 @@ class Capture:
 
     def write(self, text: str) -> None:
         """Take a print, within bounds: a tool may print for ever."""
-        self._clear_if_due()
-        if self._printed < MAX_PRINTED:
-            self._printed += len(text)
-            self._outputs.append(Printed(text))
+        if not text:
             return
+        self._clear_if_due()
+        room = MAX_PRINTED - self._printed
+        if room > 0:
+            self._printed += len(text)
+            self._outputs.append(Printed(text[:room]))
+            text = text[room:]
+            if not text:
+                return
         self._tail.append(text[-_MAX_TAIL:])
         self._tail_size += len(self._tail[-1])
         self._dropped += len(text) - len(self._tail[-1])
@@ -166,8 +173,8 @@ class OutputRouter:
             while self._restore:
                 self._restore.pop()()
 
-    def _create_guarded_task(self, _capture: Capture, task: Any, **options: Any) -> Any:
-        return self._create_task(guarded(task), **options)
+    def _create_guarded_task(self, capture: Capture, task: Any, **options: Any) -> Any:
+        return self._create_task(guarded(task, capture.figures), **options)
 
 
 def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], None]:

@@ -1,21 +1,27 @@
 """Tasks that a tool starts on the kernel's loop, kept from ending it.
 
 Runs in the user's kernel, on its main loop. asyncio lets a SystemExit or KeyboardInterrupt that
-leaves a task end the loop, and with it the kernel. Which tasks are a call's is known to
-`kernel.capture`.
+leaves a task end the loop, and with it the kernel. Each step of a task is also told to who wants to
+know (`kernel.pyplot`). Which tasks are a call's is known to `kernel.capture`.
 """
 
 import inspect
 from collections.abc import Coroutine, Generator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.texts import safe_message
 
 
-def guarded(coroutine: Any) -> Any:
-    """Return a coroutine that does the same, but raises nothing that ends the loop."""
-    return _Guarded(coroutine) if inspect.iscoroutine(coroutine) else coroutine
+def guarded(coroutine: Any, step: AbstractContextManager[Any]) -> Any:
+    """Return a coroutine that does the same, but raises nothing that ends the loop.
+
+    Args:
+        coroutine: What a task is made of.
+        step: Entered for each stretch that it runs without giving way.
+    """
+    return _Guarded(coroutine, step) if inspect.iscoroutine(coroutine) else coroutine
 
 
 class _Guarded(Coroutine[Any, Any, Any]):
@@ -25,18 +31,23 @@ class _Guarded(Coroutine[Any, Any, Any]):
     Python would warn about it.
     """
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, Any], step: AbstractContextManager[Any]
+    ) -> None:
         self._coroutine = coroutine
+        self._step = step
 
     def send(self, value: Any) -> Any:
         try:
-            return self._coroutine.send(value)
+            with self._step:
+                return self._coroutine.send(value)
         except (KeyboardInterrupt, SystemExit) as error:
             raise _ended(error) from error
 
     def throw(self, *error: Any) -> Any:
         try:
-            return self._coroutine.throw(*error)
+            with self._step:
+                return self._coroutine.throw(*error)
         except (KeyboardInterrupt, SystemExit) as raised:
             raise _ended(raised) from raised
 

@@ -28,7 +28,7 @@ from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import Cancelled, UnknownTool
 from mcp_notebook.kernel.capture import Capture, OutputRouter, current_capture
 from mcp_notebook.kernel.interrupts import InterruptGate
-from mcp_notebook.kernel.pyplot import close_figures, figures_since, holds, open_figures
+from mcp_notebook.kernel.pyplot import close_figures, holds
 from mcp_notebook.kernel.results import Converter
 from mcp_notebook.kernel.tools import ToolRegistry
 
@@ -36,12 +36,11 @@ logger = logging.getLogger(__name__)
 
 
 class _Run:
-    """What `Invoker` needs while one call runs: its captured output and the figures before it."""
+    """What `Invoker` needs while one call runs: its captured output."""
 
     def __init__(self, call: "ActiveCall") -> None:
         self.call = call
         self.capture = Capture()
-        self.figures_before = open_figures()
 
 
 class CallState(Enum):
@@ -210,7 +209,7 @@ class Invoker:
             call.state, call.since, call.gate = CallState.RUNNING, time.monotonic(), gate
         run = _Run(call)
         try:
-            with self._router.routed(), run.capture.active(), gate:
+            with self._router.routed(), run.capture.active(), run.capture.figures, gate:
                 result = self._run_gated(run, gate, wait)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
             result = self._failure(run, error)
@@ -273,7 +272,7 @@ class Invoker:
                 raise
 
     def _convert(self, run: _Run, value: Any) -> Result:
-        figures = figures_since(run.figures_before)
+        figures = run.capture.figures.still_open()
         for figure in figures:
             if not holds(value, figure):
                 data, metadata = self._shell.display_formatter.format(figure)
@@ -292,7 +291,7 @@ class Invoker:
             elif call.gate is not None and call.gate.interrupted:
                 error = Cancelled("The user interrupted the call in the notebook.")
         try:
-            close_figures(figures_since(run.figures_before))
+            close_figures(run.capture.figures.still_open())
             return self._converter.failure(error, run.capture.outputs)
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
             return _error(f"The tool {call.tool!r} failed with {type(error).__name__}.")

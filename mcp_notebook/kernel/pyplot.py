@@ -5,20 +5,36 @@ that has not imported it has no figures. Drawing them is `kernel.results`' busin
 """
 
 import sys
-from typing import Any
+from typing import Any, Self
 
 
-def open_figures() -> dict[int, Any]:
-    """Return pyplot's open figures by their number."""
-    helpers = sys.modules.get("matplotlib._pylab_helpers")
-    if helpers is None:
-        return {}
-    return {number: manager.canvas.figure for number, manager in helpers.Gcf.figs.items()}
+class CallFigures:
+    """The figures that one call opened: those that appear while it is entered.
 
+    A coroutine enters it for each of its steps: in between, cells and other calls open figures of
+    their own. Used on the main thread.
+    """
 
-def figures_since(before: dict[int, Any]) -> list[Any]:
-    """Return the figures opened since an earlier `open_figures`, in their order."""
-    return [figure for number, figure in open_figures().items() if before.get(number) is not figure]
+    def __init__(self) -> None:
+        self._opened: list[Any] = []
+        self._before: list[Any] | None = None
+
+    def __enter__(self) -> Self:
+        self._before = _open_figures()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._opened = self.still_open()
+        self._before = None
+
+    def still_open(self) -> list[Any]:
+        """Return those that are still open, in their order."""
+        return [
+            figure
+            for figure in _open_figures()
+            if _among(figure, self._opened)
+            or (self._before is not None and not _among(figure, self._before))
+        ]
 
 
 def close_figures(figures: list[Any]) -> None:
@@ -32,3 +48,14 @@ def holds(value: Any, figure: Any) -> bool:
     return value is figure or (
         isinstance(value, (list, tuple)) and any(item is figure for item in value)
     )
+
+
+def _open_figures() -> list[Any]:
+    helpers = sys.modules.get("matplotlib._pylab_helpers")
+    if helpers is None:
+        return []
+    return [manager.canvas.figure for manager in helpers.Gcf.figs.values()]
+
+
+def _among(figure: Any, figures: list[Any]) -> bool:
+    return any(other is figure for other in figures)
