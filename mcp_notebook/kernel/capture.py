@@ -140,15 +140,18 @@ class OutputRouter:
 
     @contextmanager
     def routed(self) -> Iterator[None]:
-        """Route outputs within this block; blocks may overlap in any order."""
+        """Route outputs within this block; only the call runs on the main thread meanwhile."""
+        streams = sys.stdout, sys.stderr
         self.acquire()
         try:
             yield
         finally:
+            # What a tool left in their place would swallow the prints of the user's cells.
+            sys.stdout, sys.stderr = streams
             self.release()
 
     def acquire(self) -> None:
-        """Start routing if nobody does."""
+        """Start routing if nobody does; what is acquired and released may overlap in any order."""
         self._depth += 1
         if self._depth == 1:
             self._restore = [
