@@ -87,14 +87,19 @@ class Capture:
 
     def write(self, text: str) -> None:
         """Take a print, within bounds: a tool may print for ever."""
+        if not text:
+            return
         self._clear_if_due()
         self.written += len(text)
         if self.on_line is not None:
             self._tell_line(text)
-        if self._printed < MAX_PRINTED:
+        room = MAX_PRINTED - self._printed
+        if room > 0:
             self._printed += len(text)
-            self._outputs.append(Printed(text))
-            return
+            self._outputs.append(Printed(text[:room]))
+            text = text[room:]
+            if not text:
+                return
         self._tail.append(text[-_MAX_TAIL:])
         self._tail_size += len(self._tail[-1])
         self._dropped += len(text) - len(self._tail[-1])
@@ -162,10 +167,15 @@ class OutputRouter:
     @contextmanager
     def routed(self) -> Iterator[None]:
         """Route the outputs of calls within this block; blocks may overlap, on any threads."""
+        streams = sys.stdout, sys.stderr
         self.acquire()
         try:
             yield
         finally:
+            # What a tool left in their place would swallow the prints of the user's cells. Beside
+            # a thread a cell may run, and have put something there for a while.
+            if threading.current_thread() is threading.main_thread():
+                sys.stdout, sys.stderr = streams
             self.release()
 
     def acquire(self) -> None:

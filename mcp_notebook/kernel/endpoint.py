@@ -244,6 +244,9 @@ class Endpoint:
                 await conversation.listen(reader)
         except FrameError as error:
             logger.warning("A bridge was disconnected: %s", error)
+        except asyncio.CancelledError:
+            # The loop ends. Python 3.11 would print a traceback into the user's cell.
+            logger.debug("a conversation ended with the endpoint")
         finally:
             self._conversations.discard(conversation)
             conversation.close()

@@ -116,6 +116,8 @@ class Extension:
             for name in magics:
                 self.shell.magics_manager.magics[kind].pop(name, None)
         self.shell.magics_manager.registry.pop(type(self._magics).__name__, None)
+        if self._magics in self.shell.configurables:  # where each instance of magics puts itself
+            self.shell.configurables.remove(self._magics)
         self._withdraw(reason)
 
     def _withdraw(self, reason: str) -> None:

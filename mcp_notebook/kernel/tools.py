@@ -15,6 +15,7 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.calls import RunMode
 from mcp_notebook.kernel.context import LEVELS, Context, LogLevel
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
+from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.wire import ToolInfo
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -93,13 +94,14 @@ def make_tool(
     Raises:
         DefinitionError: The name or the signature cannot be offered to clients.
     """
-    options = options or getattr(function, MARK, None) or ToolOptions()
+    options = options or _mark_of(function) or ToolOptions()
     if not callable(function):
         raise DefinitionError(
             f"{variable or function!r} is a {type(function).__name__}, not a function: "
             "only what can be called can be a tool."
         )
-    name = options.name or getattr(function, "__name__", None) or variable or ""
+    own_name = getattr(function, "__name__", None)  # of any type, if a proxy answers
+    name = options.name or (own_name if isinstance(own_name, str) else None) or variable or ""
     check_name(name)
     schema = function_schema(function, hidden_types=(Context,))
     _check_options(options, name, takes_context=bool(schema.injected))
@@ -204,6 +206,9 @@ class ToolRegistry:
             except DefinitionError as error:
                 lost.append(f"The tool {tool.name!r} is gone: {error}")
                 continue
+            except Exception as error:  # noqa: BLE001 - a proxy may raise whatever it is asked
+                lost.append(f"The tool {tool.name!r} is gone: {safe_message(error)}")
+                continue
             if followed is not None:
                 tools[followed.name] = followed
         if list(tools.values()) != list(self.tools):
@@ -230,18 +235,26 @@ def _followed(tool: Tool, namespace: dict[str, Any]) -> Tool | None:
         kind = type(current).__name__
         raise DefinitionError(f"`{tool.variable}` is a {kind} now, no function.")
     # A decorated redefinition says all its options anew.
-    options = None if hasattr(current, MARK) else tool.options
+    options = None if _mark_of(current) else tool.options
     return make_tool(current, options, variable=tool.variable)
 
 
 def marked(values: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Callable[..., Any]]]:
     """Yield the functions among a namespace's items that carry the mark of ``@mcp_tool``."""
     for name, value in values:
-        # Not getattr: a mock or a lazy proxy would answer to any name.
-        if isinstance(getattr(value, "__dict__", None), dict) and isinstance(
-            value.__dict__.get(MARK), ToolOptions
-        ):
+        # Not `_mark_of`: a proxy that loads lazily should not load for being asked.
+        try:
+            options = vars(value).get(MARK)
+        except Exception:  # noqa: BLE001, S112 - a proxy that is not bound may raise anything
+            continue
+        if type(options) is ToolOptions:
             yield name, value
+
+
+def _mark_of(function: Any) -> ToolOptions | None:
+    """Return the options that ``@mcp_tool`` left, if it did: a mock answers to any name."""
+    options = getattr(function, MARK, None)
+    return options if type(options) is ToolOptions else None
 
 
 def mark(function: _F, options: ToolOptions) -> _F:

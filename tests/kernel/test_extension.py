@@ -29,6 +29,7 @@ print(json.dumps({
     "files": sorted(f for _, _, files in os.walk(home) for f in files),
     "completers": sorted(dispatchers.strs) if dispatchers else [],
     "streams": [type(vars(type(s)).get("write")).__name__ for s in (sys.stdout, sys.stderr)],
+    "configurables": sum("mcp" in type(c).__module__ for c in ip.configurables),
 }))
 """
 
@@ -73,6 +74,24 @@ def test_reloading_gives_a_fresh_extension_and_one_of_everything(kernel):
     kernel.ok("%%mcp_tool\ndef one() -> int:\n    'One.'\n    return 1")
     with Link(record_of(kernel)) as link:
         assert text_of(link.call("one")) == "1"
+
+
+def test_unloading_while_a_bridge_is_connected_shows_nothing_in_the_cell(kernel):
+    with Link(record_of(kernel)) as link:
+        assert kernel.ok("%unload_ext mcp_notebook").text.strip() == ""
+        assert link.receive().type == "goodbye"
+
+
+def test_a_variable_that_fails_whatever_it_is_asked_does_not_hinder_loading(home):
+    with live_kernel(home) as kernel:
+        kernel.ok(
+            "class Unbound:\n    def __getattribute__(self, name): raise RuntimeError('unbound')\n"
+            "proxy = Unbound()\nfrom mcp_notebook import mcp_tool\n"
+            "@mcp_tool\ndef one() -> int:\n    'One.'\n    return 1"
+        )
+        assert kernel.ok("%load_ext mcp_notebook").text.strip() == ""
+        with Link(record_of(kernel)) as link:
+            assert text_of(link.call("one")) == "1"
 
 
 @pytest.mark.parametrize(("magic", "loaded"), [("unload_ext", 0), ("reload_ext", 1)])
@@ -181,9 +200,10 @@ def test_the_record_names_the_notebook(home):
 
 def test_a_forked_child_lets_go_of_the_kernels_sockets(kernel):
     kernel.ok(
-        "%%mcp_tool\nimport os, warnings\n"
-        "warnings.simplefilter('ignore', DeprecationWarning)  # of fork, from 3.12 on\n"
-        "def fork() -> int:\n    'Fork.'\n    pid = os.fork()\n"
+        "import os, warnings\nwarnings.simplefilter('ignore', DeprecationWarning)  # 3.12: fork"
+    )
+    kernel.ok(
+        "%%mcp_tool\ndef fork() -> int:\n    'Fork.'\n    pid = os.fork()\n"
         "    if pid == 0:\n        import time\n        time.sleep(60)\n        os._exit(0)\n"
         "    return pid"
     )
@@ -199,9 +219,10 @@ def test_a_forked_child_lets_go_of_the_kernels_sockets(kernel):
 
 def test_a_child_that_returns_from_the_tool_answers_nobody(kernel):
     kernel.ok(
-        "%%mcp_tool\nimport os, warnings\n"
-        "warnings.simplefilter('ignore', DeprecationWarning)  # of fork, from 3.12 on\n"
-        "def fork() -> str:\n    'Fork.'\n    pid = os.fork()\n"
+        "import os, warnings\nwarnings.simplefilter('ignore', DeprecationWarning)  # 3.12: fork"
+    )
+    kernel.ok(
+        "%%mcp_tool\ndef fork() -> str:\n    'Fork.'\n    pid = os.fork()\n"
         "    if pid:\n        os.waitpid(pid, 0)\n    return 'parent' if pid else 'child'"
     )
     with Link(record_of(kernel)) as link:

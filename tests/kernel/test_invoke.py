@@ -292,9 +292,8 @@ def test_the_call_of_a_bridge_that_was_killed_runs_to_its_end(kernel, link):
 
 
 def test_a_tool_that_replaces_stdout_or_the_sigint_handler_hurts_only_itself(kernel, link):
-    kernel.ok("stdout = sys.stdout")
     assert text_of(link.call("replace_stdout")) == "replaced"
-    kernel.ok("sys.stdout = stdout")
+    assert kernel.ok("print('well')").stdout == "well\n"
     assert text_of(link.call("handler")) == "left"
     call = link.start("sleep", progress=True, seconds=60)
     while not isinstance(link.receive(), Progress):
@@ -416,3 +415,28 @@ def test_a_figure_arrives_once_as_a_picture_and_in_no_cell(kernel, link, tool):
         block for block in result.content if isinstance(block, Text) and "Figure(" in block.text
     ]
     assert kernel.ok("print(plt.get_fignums())").text.strip() == "[]"
+
+
+def test_figures_of_calls_that_overlap_go_each_to_its_own(kernel, link):
+    kernel.ok(
+        "%%mcp_tool\nasync def slowly(seconds: float, draw: bool) -> None:\n    'Draws.'\n"
+        "    if draw: plt.figure().gca().plot([1])\n    await asyncio.sleep(seconds)"
+    )
+    for seconds, draw in ((0.3, True), (0.1, True), (0.2, False)):
+        link.start("slowly", seconds=seconds, draw=draw)
+    results = [link.result() for _ in range(3)]
+    assert [[type(block) for block in result.content] for result in results] == [
+        [Image],
+        [Text],
+        [Image],
+    ]
+
+
+def test_a_figure_that_a_cell_leaves_open_is_not_taken_by_a_call(kernel, link):
+    kernel.ok("%config InlineBackend.close_figures = False")
+    call = link.start("async_sleep", seconds=60)
+    kernel.ok("figure = plt.figure()")
+    link.send(Cancel(id=call))
+    assert not [block for block in link.result().content if isinstance(block, Image)]
+    assert kernel.ok("print(plt.get_fignums())").stdout == "[1]\n"
+    kernel.ok("plt.close()\n%config InlineBackend.close_figures = True")

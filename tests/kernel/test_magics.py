@@ -131,6 +131,24 @@ def test_redefinition_replaces_and_keeps_the_order(kernel):
     assert "x" in tools(kernel)["a"].input_schema["properties"]
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "unittest.mock.MagicMock()",
+        "type('Proxy', (), {'__getattr__': lambda self, name: self, '__call__': lambda self: 1})()",
+        "type('Unbound', (), {'__getattribute__': lambda *_: 1 / 0, '__call__': lambda self: 1})()",
+    ],
+)
+def test_a_name_that_gets_a_strange_object_hides_no_other_tool(kernel, value):
+    kernel.ok(
+        "%%mcp_tool\nimport unittest.mock\ndef strange() -> int:\n    'S.'\n    return 1\n"
+        "def other() -> int:\n    'O.'\n    return 1"
+    )
+    output = kernel.ok(f"strange = {value}\ndef other() -> int:\n    'New.'\n    return 2")
+    assert "Error in callback" not in output.text
+    assert kernel.ok("%mcp call other").stdout.strip() == "2"
+
+
 def test_a_tool_follows_its_name_through_ordinary_cells(kernel):
     kernel.ok("%%mcp_tool --name rain\ndef f(): 'First.'\n")
     with Link(record_of(kernel)) as link:
