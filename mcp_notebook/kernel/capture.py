@@ -25,7 +25,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.bars import CallBars
 from mcp_notebook.kernel.context import LogMessage
-from mcp_notebook.kernel.guards import guarded
+from mcp_notebook.kernel.guards import Steps, guarded
 from mcp_notebook.kernel.results import Displayed, Output, Printed
 from mcp_notebook.kernel.streams import leave_stream, route_stream
 from mcp_notebook.kernel.texts import clean
@@ -51,6 +51,8 @@ class Capture:
         """What was printed after the last end of a line."""
         self.bars: CallBars | None = None
         """The call's progress bars."""
+        self.steps = Steps()
+        """The steps of the call's tasks."""
         self.log: Callable[[LogMessage, bool], None] | None = None
         """Takes what is logged in the call, and whether that has been printed already."""
         self.written = 0
@@ -213,8 +215,8 @@ class OutputRouter:
             while self._streams:
                 leave_stream(self._streams.pop())
 
-    def _create_guarded_task(self, _capture: Capture, task: Any, **options: Any) -> Any:
-        return self._create_task(guarded(task), **options)
+    def _create_guarded_task(self, capture: Capture, task: Any, **options: Any) -> Any:
+        return self._create_task(guarded(task, capture.steps), **options)
 
 
 def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], None]:

@@ -369,14 +369,14 @@ class Invoker:
             self._loop.call_soon(task.cancel)
 
     async def _await(self, call: ActiveCall, value: Awaitable[Any]) -> None:
-        self._watch.acquire()
+        self._loop.call_soon(self._watch.acquire)  # not within a step, which has the signal
         # What left a task besides Exception and CancelledError would end the kernel's loop.
         try:
             result = self._convert(call, await value)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
-            result = self._failure(call, error)
+            result = self._failure(call, error, interrupted=call.capture.steps.interrupted)
         finally:
-            self._watch.release()
+            self._loop.call_soon(self._watch.release)
             self._router.release()
         self._end(call, result)
 
@@ -433,7 +433,14 @@ class Invoker:
             self._later(call, STOP_LIMIT, self._insist)
 
     def _insist(self, call: ActiveCall) -> None:
-        """Ask once more code that caught the interrupt, and wait for it no longer."""
+        """Interrupt a coroutine that does not give way, as one does a sync tool."""
+        if call.capture.steps.interrupt():
+            self._later(call, STOP_LIMIT, self._give_up)
+        else:
+            self._give_up(call)
+
+    def _give_up(self, call: ActiveCall) -> None:
+        """Wait no longer for code that does not react, and ask it once more."""
         stop = call.stop
         if not call.ended and stop is not None:
             self._answer_stopped(call)
