@@ -212,6 +212,9 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
 
 
 async def _show_progress(progress: Progress) -> None:
+    if progress.total is None and progress.message:  # the number only says that it is newer
+        _note(progress.message)
+        return
     total = "" if progress.total is None else f" of {progress.total:g}"
     _note(f"{progress.progress:g}{total} {progress.message or ''}".strip())
 
