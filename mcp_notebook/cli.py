@@ -54,14 +54,14 @@ Notebooks = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="NOTEBOOK",
-        help="Notebooks to run and serve; without any, all live notebooks are served.",
+        help="Notebooks to run and serve; without any, all open notebooks are served.",
         show_default=False,
     ),
 ]
 Notebook = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="This notebook: live if it is open, run for this command if not."
+        metavar="FILE", help="This notebook: as it is if it is open, run for this command if not."
     ),
 ]
 AllowErrors = Annotated[
@@ -159,7 +159,7 @@ def serve(  # noqa: PLR0913 - one for each option
 
 @app.command("list", epilog="Example: mcp-notebook list --notebook notebooks/weather.ipynb")
 def list_(notebook: Notebook = None) -> None:
-    """List tools: those of all live notebooks, or of one notebook."""
+    """List tools: those of all open notebooks, or of one notebook."""
     settings = Settings.from_environment()
     from mcp_notebook.bridge.shell import list_tools  # noqa: PLC0415
 

@@ -20,6 +20,8 @@ from typing import Literal
 import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mcp_notebook.errors import SettingsError
+
 logger = logging.getLogger(__name__)
 
 _SUFFIX = ".json"
@@ -181,10 +183,19 @@ async def watch_records(folder: Path) -> AsyncIterator[tuple[Record, ...]]:
     """Yield the live records now and again after each change in the folder; never ends.
 
     Also yields every few seconds without a change, for disks that send no events.
+
+    Raises:
+        SettingsError: The folder is not there and cannot be made.
     """
     from anyio import to_thread  # noqa: PLC0415 - not in the kernel, as below
 
-    private_folder(folder)
+    try:
+        private_folder(folder)
+    except OSError as error:
+        raise SettingsError(
+            f"The folder {folder} cannot be used: {error.strerror}. Set MCP_NOTEBOOK_HOME to a "
+            "folder that you can write to, for the notebooks too."
+        ) from None
     # The look at the folder may be slow (a network disk): not on the event loop.
     yield await to_thread.run_sync(live_records, folder)
     async for _ in _changes(folder):

@@ -190,6 +190,14 @@ def test_a_setting_that_cannot_be_used_is_named(home):
     assert "Traceback" not in done.stderr
 
 
+def test_a_home_that_cannot_be_written_is_named(home, client):
+    (home / "file").touch()
+    done = _run(home, "stdio", stdin=client, env={"MCP_NOTEBOOK_HOME": str(home / "file" / "sub")})
+    assert done.returncode == 1
+    assert "Set MCP_NOTEBOOK_HOME to a folder that you can write to" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_failing_cell_ends_with_1_and_its_traceback(home, client):
     path = _notebook(home, "1 / 0")
     done = _run(home, "stdio", path, stdin=client)

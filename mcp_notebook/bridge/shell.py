@@ -227,9 +227,10 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
 
 
 async def _show_progress(progress: Progress) -> None:
-    done = "" if progress.progress is None else f"{progress.progress:g}"
-    total = "" if progress.total is None else f" of {progress.total:g}"
-    _note(f"{done}{total} {progress.message or ''}".strip())
+    parts = [] if progress.message is None else [progress.message]
+    if progress.progress is not None and progress.total is not None:
+        parts.insert(0, f"{progress.progress:g} of {progress.total:g}")
+    _note(" ".join(parts))
 
 
 def _show(result: Result, call: ToolCall) -> None:

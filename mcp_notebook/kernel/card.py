@@ -4,6 +4,7 @@ Runs in the user's kernel. Pure: text in, text out; `kernel.magics` shows it.
 """
 
 import inspect
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import Annotated, Any, get_args, get_origin
@@ -86,14 +87,20 @@ def _html(tool: Tool) -> str:
         for name, allowed, description in _parameters(tool)
     )
     warnings = "".join(
-        f"<div style='color:#b35900'>&#9888; {escape(warning)}</div>" for warning in tool.warnings
+        f"<div><span style='color:#f37726'>&#9888;</span> {_with_code(warning)}</div>"
+        for warning in tool.warnings
     )
     description = escape(tool.info.description).replace("\n\n", "<br><br>")
     return (
-        f"<div style='{_STYLE}'><div>&#128295; <b>MCP tool</b> <code>{escape(signature(tool))}"
+        f"<div style='{_STYLE}'><div><b>MCP tool</b> <code>{escape(signature(tool))}"
         f"</code></div><div>{description}</div>"
         f"<table style='margin:.3em 0'><tbody>{rows}</tbody></table>{warnings}</div>"
     )
+
+
+def _with_code(text: str) -> str:
+    """Return a message as HTML: what it has between backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _text(tool: Tool) -> str:

@@ -26,6 +26,9 @@ from mcp_notebook.kernel.tools import Tool, ToolOptions, ToolRegistry, make_tool
 from mcp_notebook.settings import Settings
 
 VERBS = ("status", "list", "call", "remove", "serve", "stop")
+_ALONE = ("status", "list", "serve", "stop")
+"""Verbs that nothing follows."""
+_NO_TOOLS = "No tools yet: put `%%mcp_tool` above a cell with a function."
 
 
 @magics_class
@@ -73,6 +76,8 @@ class McpMagics(Magics):
         that start with ``_`` are helpers and stay private. ``%mcp_tool f g`` does so for functions
         that exist already.
         """
+        # Of an error in the user's cell, the traceback shows the cell and not these frames.
+        __tracebackhide__ = True
         given = parse_argstring(self.mcp_tool, line)
         run: Any = _unquoted(given.run)  # checked with the other options
         logs: Any = _unquoted(given.logs)
@@ -112,10 +117,14 @@ class McpMagics(Magics):
         verbs: dict[str, Callable[[str], None]] = {
             name: getattr(self, f"_{name}") for name in VERBS
         }
+        if not verb:
+            raise UsageError(f"What shall %mcp do? {', '.join(VERBS)}. Type `%mcp?` for help.")
         if verb not in verbs:
             close = difflib.get_close_matches(verb, VERBS, 1)
             hint = f"Did you mean `%mcp {close[0]}`?" if close else "Type `%mcp?` for help."
             raise UsageError(f"%mcp knows {', '.join(VERBS)}, not {verb!r}. {hint}")
+        if verb in _ALONE and rest.strip():
+            raise UsageError(f"Nothing follows `%mcp {verb}`: leave {rest.strip()!r} out.")
         try:
             verbs[verb](rest.strip())
         except McpNotebookError as error:
@@ -132,10 +141,11 @@ class McpMagics(Magics):
                 f"`%%mcp_tool` takes options only, not {' '.join(functions)!r}: every function in "
                 "the cell becomes a tool. For functions that exist use `%mcp_tool f g`."
             )
+        __tracebackhide__ = True
         shell = self.shell
         # The magic's own line stays as a comment, so that line numbers are those of the cell.
         source = shell.transform_cell(f"# %%mcp_tool {line}\n{cell}")
-        filename = shell.compile.cache(source, shell.execution_count, raw_code=source)
+        filename = shell.compile.cache(source, _cell_number(shell), raw_code=source)
         module = shell.compile.ast_parse(source, filename=filename)
         names = [
             node.name
@@ -176,15 +186,15 @@ class McpMagics(Magics):
 
     def _status(self, _rest: str) -> None:
         tools, calls = self._registry.tools, self._invoker.calls
-        lines = [
-            f"{_count(len(tools), 'tool')}: {', '.join(tool.name for tool in tools) or 'none'}"
-        ]
+        names = ", ".join(tool.name for tool in tools)
+        lines = [f"{_count(len(tools), 'tool')}: {names}" if tools else _NO_TOOLS]
         lines += [f"call of {call.tool}: {self._invoker.describe(call)}" for call in calls]
         bridge = launcher.find(self._settings)
         lines.append(
             f"served over HTTP at {bridge.url}"
             if bridge
-            else "not served over HTTP (`%mcp serve` does that); `mcp-notebook stdio` finds it"
+            else "clients that start `mcp-notebook stdio` find this notebook; "
+            "it is not served over HTTP (`%mcp serve` does that)"
         )
         print("\n".join(lines))  # noqa: T201 - the magic's output
 
@@ -192,7 +202,7 @@ class McpMagics(Magics):
         if self._registry.tools:
             display(table(self._registry.tools), raw=True)
         else:
-            print("No tools yet: put `%%mcp_tool` above a cell with a function.")  # noqa: T201
+            print(_NO_TOOLS)  # noqa: T201
 
     def _call(self, rest: str) -> None:
         name, _, given = rest.partition(" ")
@@ -244,17 +254,31 @@ class McpMagics(Magics):
 
 
 def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:
-    """Return what may follow on a ``%mcp`` line: a verb, then tools."""
+    """Return what may follow on a ``%mcp`` line: a verb, then tools, then a tool's arguments."""
     words = line.split()
     complete = words if line.endswith(" ") else words[:-1]
     if len(complete) <= 1:
         return list(VERBS)
+    if complete[1] == "call" and len(complete) > 2:  # noqa: PLR2004 - %mcp call TOOL
+        tool = registry.get(complete[2])
+        given = {word.partition("=")[0] for word in complete[3:]}
+        names = tool.info.input_schema.get("properties", {}) if tool else ()
+        return [f"{name}=" for name in names if name not in given]
     if complete[1] in ("call", "remove"):
         return [tool.name for tool in registry.tools]
     return []
 
 
+def _cell_number(shell: InteractiveShell) -> int:
+    """Return the number in the prompt of the cell that runs, for its tracebacks.
+
+    IPython counts a cell before it runs it or after, as versions go; all keep its input before.
+    """
+    return max(1, len(shell.history_manager.input_hist_raw) - 1)
+
+
 def _execute(shell: InteractiveShell, tree: ast.AST, filename: str, mode: str) -> None:
+    __tracebackhide__ = True
     code = shell.compile(tree, filename, mode)
     exec(code, shell.user_global_ns, shell.user_ns)  # noqa: S102 - the user's own cell
 

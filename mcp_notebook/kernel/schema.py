@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
@@ -209,7 +210,7 @@ def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> 
             hint = _hint(item.annotation)
             return DefinitionError(
                 f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be told to clients as a "
-                f"JSON Schema ({_told(own)}): use a type that JSON has (str, float, list, ...) and "
+                f"JSON Schema{_reason(own)}: use a type that JSON has (str, float, list, ...) and "
                 "convert it inside, or say what clients send, `Annotated[..., "
                 "WithJsonSchema({...})]`, with a `BeforeValidator(...)` to convert it."
             )
@@ -217,6 +218,12 @@ def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> 
         f"`{name}`: its parameters cannot be told to clients as a JSON Schema ({_told(error)}): "
         "simplify their type hints."
     )
+
+
+def _reason(error: Exception) -> str:
+    # pydantic's advice for a type that it does not know is for authors of models.
+    unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
+    return "" if unknown else f" ({_told(error)})"
 
 
 def _check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, name: str) -> None:

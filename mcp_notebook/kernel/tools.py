@@ -97,7 +97,7 @@ def make_tool(
     options = options or _mark_of(function) or ToolOptions()
     if not callable(function):
         raise DefinitionError(
-            f"{variable or function!r} is a {type(function).__name__}, not a function: "
+            f"{variable or function!r} is not a function, but of type {type(function).__name__}: "
             "only what can be called can be a tool."
         )
     own_name = getattr(function, "__name__", None)  # of any type, if a proxy answers

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live import Link, kernel_env, live_kernel, record_of
 
+from mcp_notebook.bridge import shell
 from mcp_notebook.bridge.shell import ToolCall, call_tool, list_tools
 from mcp_notebook.discovery import Record, live_records, new_id, write_record
 from mcp_notebook.errors import (
@@ -18,6 +19,7 @@ from mcp_notebook.errors import (
     UnknownTool,
 )
 from mcp_notebook.settings import Settings
+from mcp_notebook.wire import Progress
 
 pytestmark = pytest.mark.anyio
 
@@ -173,6 +175,19 @@ async def test_a_text_means_what_the_schema_allows(settings, capsys, text, got):
 
 async def test_arguments_as_values_are_passed_as_they_are(settings, capsys):
     assert "('5', 6," in await _echo(settings, capsys, text="5", number=6)
+
+
+@pytest.mark.parametrize(
+    ("progress", "shown"),
+    [
+        (Progress(id=1, progress=1.001, message="waiting"), "waiting"),
+        (Progress(id=1, progress=3, total=10, message="days"), "3 of 10 days"),
+        (Progress(id=1, progress=3), "3"),
+    ],
+)
+async def test_progress_is_shown_without_a_number_that_says_nothing(progress, shown, capsys):
+    await shell._show_progress(progress)
+    assert capsys.readouterr().err == f"{shown}\n"
 
 
 async def test_an_argument_given_twice_is_refused(settings):

@@ -1,5 +1,7 @@
 """The magics in a real kernel: what they show, what they say about wrong input."""
 
+import re
+
 import pytest
 from live import Link, record_of, text_of
 
@@ -60,6 +62,17 @@ def test_a_syntax_error_points_at_the_cells_own_line(kernel):
     assert "line 4" in output.error
 
 
+def test_a_traceback_shows_the_cell_by_its_own_number_and_no_frames_of_ours(kernel):
+    kernel.start("%%mcp_tool\ndef one(): 'One.'\n1 / 0")
+    while (message := kernel.client.get_iopub_msg(timeout=30))["msg_type"] != "error":
+        pass
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(message["content"]["traceback"]))
+    numbers = re.findall(r"In ?\[(\d+)\]", shown)
+    assert len(numbers) > 1  # the magic's line, and the line that fails
+    assert len(set(numbers)) == 1
+    assert "magics.py" not in shown
+
+
 def test_options_name_one_tool(kernel):
     kernel.ok(
         '%%mcp_tool --name rain-fall --title "Rain fall" --description "How wet."\ndef f(): ...'
@@ -80,8 +93,9 @@ def test_options_name_one_tool(kernel):
         ("%%mcp_tool f\ndef f(): ...", "%mcp_tool f g"),
         ("%mcp_tool", "Which functions?"),
         ("%mcp_tool missing", "`missing` is not defined"),
-        ("x = 1\n%mcp_tool x", "not a function"),
-        ("%mcp", "status"),
+        ("x = 1\n%mcp_tool x", "'x' is not a function, but of type int"),
+        ("%mcp", "What shall %mcp do? status"),
+        ("%mcp serve 9000", "Nothing follows `%mcp serve`: leave '9000' out."),
         ("%mcp statsu", "%mcp status"),
         ("%mcp call", "Which tool?"),
         ("%mcp call nothing", "'nothing'"),
@@ -178,6 +192,9 @@ def test_mcp_list_and_status_show_the_tools(kernel):
     kernel.ok(RAIN)
     assert "rain(city" in kernel.ok("%mcp list").text
     assert "1 tool: rain" in kernel.ok("%mcp status").text
+    kernel.ok("%mcp remove rain")
+    assert "No tools yet" in kernel.ok("%mcp list").text
+    assert "No tools yet" in kernel.ok("%mcp status").text
 
 
 @pytest.mark.parametrize(
@@ -211,9 +228,15 @@ def test_mcp_remove_takes_the_tool_and_leaves_the_function(kernel):
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("%mcp st", "status"), ("%mcp call ra", "rain"), ("%mcp remove ", "rain")],
+    [
+        ("%mcp st", "status"),
+        ("%mcp call ra", "rain"),
+        ("%mcp call rain ", "city="),
+        ("%mcp call rain city=Seattle y", "year="),
+        ("%mcp remove ", "rain"),
+    ],
 )
-def test_tab_completes_verbs_and_tools(kernel, typed, offered):
+def test_tab_completes_verbs_tools_and_arguments(kernel, typed, offered):
     kernel.ok(RAIN)
     kernel.client.complete(typed, len(typed))
     reply = kernel.client.get_shell_msg(timeout=30)
