@@ -54,15 +54,16 @@ def read_token(settings: Settings) -> str:
         if not path.exists():
             private_folder(settings.home)
             _make_token(path)
+        token = _checked(path.read_text(encoding="utf-8").strip(), str(path))
+        # Only now: a folder, or a file that holds something else, was named by mistake.
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             logger.warning("%s could be read by others; it is now yours only.", path)
             path.chmod(stat.S_IRUSR | stat.S_IWUSR)
-        token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(
             f"The token file {path} cannot be used: {error}. Name another with --token-file."
         ) from None
-    return _checked(token, str(path))
+    return token
 
 
 def _make_token(path: Path) -> None:

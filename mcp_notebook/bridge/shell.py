@@ -227,10 +227,12 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
 
 
 async def _show_progress(progress: Progress) -> None:
-    parts = [] if progress.message is None else [progress.message]
-    if progress.progress is not None and progress.total is not None:
-        parts.insert(0, f"{progress.progress:g} of {progress.total:g}")
-    _note(" ".join(parts))
+    done = "" if progress.progress is None else f"{progress.progress:g}"
+    if progress.total is not None:
+        done += f" of {progress.total:g}"
+    elif progress.message:  # the number only says that it is newer
+        done = ""
+    _note(f"{done} {progress.message or ''}".strip())
 
 
 def _show(result: Result, call: ToolCall) -> None:

@@ -58,6 +58,16 @@ def test_a_folder_that_the_user_names_keeps_its_mode(home):
     assert _mode(home) == 0o755
 
 
+def test_what_is_no_token_file_is_left_as_it_is(home):
+    other = home / "notes.txt"
+    other.write_text("no token")
+    for path in (home, other):
+        path.chmod(0o755)
+        with pytest.raises(SettingsError):
+            read_token(Settings(home=home / "home", token_file=path))
+        assert stat.S_IMODE(path.stat().st_mode) == 0o755
+
+
 def test_folders_of_a_named_file_are_made(home):
     path = home / "a" / "b" / "token"
     assert read_token(Settings(home=home / "state", token_file=path)) == path.read_text().strip()
