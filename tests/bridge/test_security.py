@@ -65,7 +65,7 @@ def test_what_is_no_token_file_is_left_as_it_is(home):
         path.chmod(0o755)
         with pytest.raises(SettingsError):
             read_token(Settings(home=home / "home", token_file=path))
-        assert stat.S_IMODE(path.stat().st_mode) == 0o755
+        assert _mode(path) == 0o755
 
 
 def test_folders_of_a_named_file_are_made(home):
