@@ -225,10 +225,10 @@ def test_a_reader_that_has_gone_is_no_error(sales):
     ("arguments", "number", "code"),
     [
         (["list", "--notebook"], signal.SIGINT, 130),
-        (["list", "--notebook"], signal.SIGTERM, 130),
-        pytest.param(["serve", "--port", "0"], signal.SIGINT, 130),
-        pytest.param(["serve", "--port", "0"], signal.SIGTERM, 0),
-        (["stdio"], signal.SIGINT, 130),
+        pytest.param(["list", "--notebook"], signal.SIGTERM, 130, marks=pytest.mark.slow),
+        (["serve", "--port", "0"], signal.SIGINT, 130),
+        pytest.param(["serve", "--port", "0"], signal.SIGTERM, 0, marks=pytest.mark.slow),
+        pytest.param(["stdio"], signal.SIGINT, 130, marks=pytest.mark.slow),
         (["stdio"], signal.SIGTERM, 0),
     ],
 )

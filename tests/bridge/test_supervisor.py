@@ -191,6 +191,7 @@ async def test_a_link_that_fails_is_made_again_and_the_kernel_lives(folder, home
         assert await here.pid() == pid
 
 
+@pytest.mark.slow
 async def test_a_kernel_that_takes_no_link_any_more_is_replaced(folder, home):
     unload = (
         "def unload() -> None:\n    ip = get_ipython()\n    ip.kernel.io_loop.asyncio_loop."
@@ -217,6 +218,7 @@ async def test_the_first_start_that_fails_is_the_callers(folder, home):
             await Supervisor(path, Settings(home=home / "state"), links, SharedProgress()).run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fails", "told"),
     [("1 / 0", "ZeroDivisionError"), ("os._exit(4)", "ended with exit status 4")],
@@ -242,6 +244,7 @@ async def test_three_starts_in_a_row_that_fail_end_it(folder, home, capsys, fail
     assert said.count("Code cell 2 of 3") == 2  # the last is told by whoever started it
 
 
+@pytest.mark.slow
 async def test_a_start_that_succeeds_is_not_counted_with_those_before(folder, home):
     data = folder / "data"
     data.touch()
@@ -278,6 +281,7 @@ async def test_delays_double_up_to_a_limit_and_begin_anew_after_a_steady_time(mo
 # -- how it ends -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("during", ["a delay", "a start", "a cell"])
 async def test_it_ends_in_time_also_while_the_kernel_is_restarted(
     folder, home, monkeypatch, during
@@ -350,6 +354,7 @@ def test_the_last_notebook_that_cannot_be_restarted_ends_the_bridge(folder, home
             here.process.stdin.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["serve", "stdio"])
 def test_a_bridge_ends_in_time_while_a_restarted_notebook_runs(folder, home, verb):
     busy = (

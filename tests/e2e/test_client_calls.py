@@ -146,18 +146,18 @@ async def test_printed_lines_are_told_while_the_tool_runs_and_are_in_its_result(
 
 
 @pytest.mark.parametrize(
-    ("mode", "level", "heard"),
+    ("mode", "way", "level", "heard"),
     [
-        ("legacy", None, {"looks odd"}),
-        ("legacy", "debug", {"begins", "looks odd"}),
-        ("legacy", "error", set()),
-        ("auto", None, set()),
-        ("auto", "info", {"looks odd"}),
-        ("auto", "debug", {"begins", "looks odd"}),
+        ("legacy", "http", None, {"looks odd"}),
+        ("legacy", "stdio", "debug", {"begins", "looks odd"}),
+        ("legacy", "http", "error", set()),
+        ("auto", "stdio", None, set()),
+        ("auto", "http", "info", {"looks odd"}),
+        ("auto", "stdio", "debug", {"begins", "looks odd"}),
     ],
 )
 async def test_log_messages_reach_clients_that_may_and_want_to_hear_them(
-    kernel, transport, mode, level, heard
+    kernel, mode, way, level, heard
 ):
     logs = []
 
@@ -167,7 +167,7 @@ async def test_log_messages_reach_clients_that_may_and_want_to_hear_them(
     options = {"logging_callback": take}
     if mode == "auto":
         options["log_level"] = level
-    async with connected(kernel.home, mode, transport, **options) as client:
+    async with connected(kernel.home, mode, way, **options) as client:
         await client.list_tools()
         if mode == "legacy" and level is not None:
             with pytest.warns(match="deprecated"):

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from clients import ERAS, TRANSPORTS, connected, text_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CALLS = {
     "mean_rain": ({"year": 2015, "rounds": 500}, '"mean_mm": 3.12'),

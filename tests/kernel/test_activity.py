@@ -118,6 +118,7 @@ def test_a_long_call_shows_the_kernel_busy_until_its_end(kernel, link, release, 
     assert time.monotonic() - ended < EVERY, "it was told at the end, not at the next look"
 
 
+@pytest.mark.slow
 def test_a_call_that_runs_on_is_told_from_time_to_time(kernel, link, release):
     link.start("on_main", release=str(release))
     for _ in range(3):
@@ -139,6 +140,7 @@ def test_short_calls_are_told_at_most_at_the_rate_and_never_as_busy(kernel, link
     assert 2 <= len(ours) <= took / EVERY + 2
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_not_called_says_nothing(kernel, link):
     link.call("add", a=1, b=2)
     statuses_of_a_cell(kernel)
@@ -149,6 +151,7 @@ def test_a_kernel_that_is_not_called_says_nothing(kernel, link):
     assert told in ([], [(OURS, "idle")], [(OURS, "idle")] * 2), "the next looks, then no more"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["on_main", "on_loop", "in_thread"])
 def test_the_end_of_a_call_does_not_end_the_cell_that_runs(kernel, link, release, tool):
     with cell_that_waits(kernel):
@@ -163,6 +166,7 @@ def test_the_end_of_a_call_does_not_end_the_cell_that_runs(kernel, link, release
     assert statuses_of_a_cell(kernel)[-1] == ("execute_request", "idle")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["on_loop", "in_thread"])
 def test_the_end_of_a_cell_does_not_end_the_call_that_runs(kernel, link, release, tool):
     link.start(tool, release=str(release))
