@@ -455,7 +455,9 @@ class _Notices:
         if not running or silent >= HEARTBEAT:
             newest = self._newest
             self._tell(newest.done, newest.total, describe(call))
-        self._timer = self._loop.call_later(NOTICE_EVERY, self._look, call, describe)
+            silent = 0.0
+        wait = min(HEARTBEAT - silent, NOTICE_EVERY)
+        self._timer = self._loop.call_later(wait, self._look, call, describe)
 
     def _tell(self, done: float | None, total: float | None, message: str | None) -> None:
         if not self._closed:
