@@ -291,7 +291,8 @@ class Endpoint:
         self._change_due = None
         message = Tools(tools=list(self._tools()))
         for conversation in tuple(self._conversations):
-            if conversation.welcomed:
+            # Not to one that was welcomed with them, or has been told before they changed back.
+            if conversation.told_tools not in (None, message.tools):
                 conversation.send(message)
 
 
@@ -304,8 +305,8 @@ class _Conversation:
         self._loop = asyncio.get_running_loop()
         self._active: dict[int, KernelCall] = {}
         self._notices: dict[int, _Notices] = {}
-        self.welcomed = False
-        """Whether the bridge has the list of tools and follows its changes."""
+        self.told_tools: list[ToolInfo] | None = None
+        """The tools as the bridge knows them; None: it was not welcomed."""
 
     @property
     def socket(self) -> Any:
@@ -327,8 +328,8 @@ class _Conversation:
 
     def send(self, message: AnyMessage, attachments: Sequence[bytes] = ()) -> None:
         """Send a message; does nothing when the bridge is gone."""
-        if isinstance(message, Welcome):
-            self.welcomed = True
+        if isinstance(message, Welcome | Tools):
+            self.told_tools = message.tools
         if not self._writer.is_closing():
             for buffer in encode(message, attachments):
                 self._writer.write(buffer)

@@ -24,6 +24,7 @@ class Echo:
 
     def __init__(self):
         self.cancelled = threading.Event()
+        self.tools = [TOOL]
         self.report = self.send_log = None
 
     calls = ()
@@ -51,7 +52,7 @@ class Echo:
 @pytest.fixture(params=[False, True], ids=["unix", "tcp"])
 def listening(request, home):
     echo = Echo()
-    endpoint = Endpoint(echo, lambda: [TOOL], folder=home, name="test", tcp=request.param)
+    endpoint = Endpoint(echo, lambda: list(echo.tools), folder=home, name="test", tcp=request.param)
     address = endpoint.start()
     record = Record(
         id="test",
@@ -87,10 +88,23 @@ def test_several_bridges_talk_at_once(listening):
 
 
 def test_all_bridges_are_told_of_a_change(listening):
-    endpoint, record, _ = listening
+    endpoint, record, echo = listening
     with Link(record) as one, Link(record) as two:
+        echo.tools = []
         endpoint.announce_tools()
-        assert one.receive() == two.receive() == wire.Tools(tools=[TOOL])
+        assert one.receive() == two.receive() == wire.Tools(tools=[])
+
+
+def test_a_bridge_that_knows_the_tools_already_is_not_told_again(listening):
+    endpoint, record, echo = listening
+    with Link(record) as early:
+        echo.tools = [TOOL, wire.ToolInfo(name="new", input_schema={"type": "object"})]
+        endpoint.announce_tools()
+        with Link(record) as late:
+            assert early.receive() == wire.Tools(tools=echo.tools)
+            assert late.welcome.tools == echo.tools
+            endpoint.stop("The test is over.")
+            assert late.receive().type == "goodbye"
 
 
 def test_a_bridge_of_another_version_is_told_which_side_to_upgrade(listening):
