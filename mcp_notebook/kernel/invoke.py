@@ -458,7 +458,7 @@ class Invoker:
 
     def _limit_time(self, call: ActiveCall) -> None:
         options = None if call.declared is None else call.declared.options
-        own = None if options is None else options.timeout
+        own = None if options is None else options.time_limit
         limit = self._time_limit if own is None else own
         if limit is not None:
             error = TimedOut(call.tool, limit, own=own is not None)

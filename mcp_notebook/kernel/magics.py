@@ -22,7 +22,9 @@ from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel import launcher
 from mcp_notebook.kernel.card import card, table
 from mcp_notebook.kernel.invoke import Invoker
-from mcp_notebook.kernel.tools import Tool, ToolOptions, ToolRegistry, make_tool
+from mcp_notebook.kernel.line_options import line_options, option_arguments
+from mcp_notebook.kernel.options import ToolOptions
+from mcp_notebook.kernel.tools import Tool, ToolRegistry, make_tool
 from mcp_notebook.settings import Settings
 
 VERBS = ("status", "list", "call", "remove", "serve", "stop")
@@ -56,18 +58,7 @@ class McpMagics(Magics):
 
     @magic_arguments()
     @argument("functions", nargs="*", help="Functions that exist (line magic only).")
-    @argument("--name", help="Name of the tool for clients, in place of the function's.")
-    @argument("--title", help="Name of the tool for people.")
-    @argument("--description", help="What the tool does, in place of the docstring's text.")
-    @argument(
-        "--run",
-        default="main",
-        help="main: between cells (the default). thread: in a thread of its own, also while a "
-        "cell runs.",
-    )
-    @argument("--timeout", type=float, help="Seconds after which a call is stopped.")
-    @argument("--max-concurrency", type=int, help="Calls that may run at once; more of them wait.")
-    @argument("--logs", help="Log messages of this level and above become part of the result.")
+    @option_arguments
     @line_cell_magic
     def mcp_tool(self, line: str, cell: str | None = None) -> None:
         """Make functions tools that MCP clients can call in this kernel.
@@ -79,17 +70,7 @@ class McpMagics(Magics):
         # Of an error in the user's cell, the traceback shows the cell and not these frames.
         __tracebackhide__ = True
         given = parse_argstring(self.mcp_tool, line)
-        run: Any = _unquoted(given.run)  # checked with the other options
-        logs: Any = _unquoted(given.logs)
-        options = ToolOptions(
-            name=_unquoted(given.name),
-            title=_unquoted(given.title),
-            description=_unquoted(given.description),
-            run=run,
-            timeout=given.timeout,
-            max_concurrency=given.max_concurrency,
-            logs=logs,
-        )
+        options = line_options(given)
         try:
             if cell is None:
                 names = _existing(given.functions, self.shell.user_ns)
@@ -339,13 +320,6 @@ def _show(result: Result) -> None:
             display({block.mime_type: b64encode(block.data).decode()}, raw=True)
         else:
             print(block)  # noqa: T201
-
-
-def _unquoted(value: str | None) -> str | None:
-    # IPython's argument splitter keeps the quotes on some systems.
-    if value and len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-        return value[1:-1]
-    return value
 
 
 def _count(number: int, thing: str) -> str:

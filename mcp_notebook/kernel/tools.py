@@ -5,15 +5,13 @@ from the endpoint's thread, which only ever sees whole snapshots. Who tells brid
 is the subscriber's business (`kernel.extension` connects the two).
 """
 
-import re
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.calls import RunMode
-from mcp_notebook.kernel.context import LEVELS, Context, LogLevel
+from mcp_notebook.kernel.context import Context
+from mcp_notebook.kernel.options import ToolOptions, check_name, check_options
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
 from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.wire import ToolInfo
@@ -22,37 +20,6 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 MARK = "__mcp_tool__"
 """Attribute of a function that ``@mcp_tool`` marked: its `ToolOptions`."""
-
-MAX_NAME = 64
-"""Characters: the strictest limit among clients and MCP's own conformance suite."""
-_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToolOptions:
-    """What an author can say about a tool besides its function."""
-
-    name: str | None = None
-    """Name for clients; the function's own if None."""
-    title: str | None = None
-    """Name for people."""
-    description: str | None = None
-    """In place of the docstring's text."""
-    run: RunMode = "main"
-    """Where its calls run."""
-    executor: Executor | None = None
-    """Runs its calls; a thread waits for it."""
-    timeout: float | None = None
-    """Seconds that a call may run; None: as long as the settings allow."""
-    max_concurrency: int | None = None
-    """Calls that may run at once; None: any number."""
-    logs: LogLevel | None = None
-    """Log messages of this level and above become part of the result; None: none do."""
-
-    @property
-    def run_mode(self) -> RunMode:
-        """Where calls are handled: not on the main thread if an executor runs them."""
-        return self.run if self.executor is None else "thread"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,7 +71,7 @@ def make_tool(
     name = options.name or (own_name if isinstance(own_name, str) else None) or variable or ""
     check_name(name)
     schema = function_schema(function, hidden_types=(Context,))
-    _check_options(options, name, takes_context=bool(schema.injected))
+    check_options(options, name, takes_context=bool(schema.injected))
     info = ToolInfo(
         name=name,
         title=options.title,
@@ -112,47 +79,6 @@ def make_tool(
         input_schema=schema.input_schema,
     )
     return Tool(info=info, function=function, schema=schema, options=options, variable=variable)
-
-
-def _check_options(options: ToolOptions, name: str, *, takes_context: bool) -> None:
-    if options.run not in get_args(RunMode):
-        modes = " or ".join(map(repr, get_args(RunMode)))
-        raise DefinitionError(f"`{name}`: `run` is {modes}, not {options.run!r}.")
-    if options.timeout is not None and not options.timeout > 0:
-        raise DefinitionError(
-            f"`{name}`: `timeout` is seconds, more than 0, not {options.timeout}."
-        )
-    if options.max_concurrency is not None and options.max_concurrency < 1:
-        raise DefinitionError(
-            f"`{name}`: `max_concurrency` is at least 1, not {options.max_concurrency}."
-        )
-    if options.logs is not None and options.logs not in LEVELS:
-        raise DefinitionError(f"`{name}`: `logs` is {', '.join(LEVELS)}, not {options.logs!r}.")
-    if options.executor is not None and not isinstance(options.executor, Executor):
-        raise DefinitionError(
-            f"`{name}`: `executor` is a concurrent.futures.Executor (a ProcessPoolExecutor, say), "
-            f"not {options.executor!r}."
-        )
-    if options.executor is not None and takes_context:
-        raise DefinitionError(
-            f"`{name}`: what an executor runs cannot have a `Context`: remove that parameter, or "
-            'use `run="thread"`.'
-        )
-
-
-def check_name(name: str) -> None:
-    """Refuse a name that clients would not accept.
-
-    Raises:
-        DefinitionError: With a name that would do.
-    """
-    if _NAME.fullmatch(name):
-        return
-    suggestion = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:MAX_NAME] or "my_tool"
-    raise DefinitionError(
-        f"{name!r} cannot be a tool's name: MCP allows 1 to {MAX_NAME} letters, digits, `_`, `.` "
-        f"and `-`. Try `--name {suggestion}`."
-    )
 
 
 class ToolRegistry:

@@ -1,0 +1,166 @@
+"""What an author can say about a tool besides its function: `ToolOptions`, one field for each row.
+
+Runs in the user's kernel, at definition. The same options are keywords of ``@mcp_tool``
+(`kernel.decorator`) and words on the line of ``%%mcp_tool`` (`kernel.magics`); this module checks
+them. What becomes of each is the business of the module that its comment names.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.calls import RunMode
+from mcp_notebook.kernel.context import LEVELS, LogLevel
+
+MAX_NAME = 64
+"""Characters: the strictest limit among clients and MCP's own conformance suite."""
+_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolOptions:
+    """What an author can say about a tool besides its function."""
+
+    name: str | None = None
+    """Name for clients; the function's own if None."""
+    title: str | None = None
+    """Name for people."""
+    description: str | None = None
+    """In place of the docstring's text."""
+    icons: Sequence[Any] = ()
+    """Pictures for the tool: `Icon`, an ``https:`` or ``data:`` address, a path or a PIL image."""
+    read_only: bool | None = None
+    """It changes nothing. None, here and in the next three: the author does not say."""
+    destructive: bool | None = None
+    """It may destroy, not only add."""
+    idempotent: bool | None = None
+    """A second call with the same arguments changes nothing more."""
+    open_world: bool | None = None
+    """It deals with more than the notebook: the web, say."""
+    examples: Sequence[Mapping[str, Any]] = ()
+    """Arguments of calls, shown to the model in the description."""
+    priority: float = 0
+    """Tools of a higher priority are listed first."""
+    related: Sequence[str] = ()
+    """Names of tools that a model should know of when it reads of this one."""
+    tags: Sequence[str] = ()
+    """Words to group tools by."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """``_meta`` of the author's own, under reverse-DNS keys."""
+    cache: float | str | None = None
+    """Seconds that a result is given again for the same arguments (of read-only tools); or
+    ``"ephemeral"``: a result is never given again, and clients are told so."""
+    output_schema: bool | Mapping[str, Any] | None = None
+    """JSON Schema of structured results; True: made from the return annotation, whatever it is;
+    False: none; None: made from the return annotation where it says what a program could use."""
+    validate_output: bool = True
+    """Refuse a result that does not match the output schema."""
+    flatten: bool = False
+    """The fields of the function's one parameter, a model, are the tool's arguments."""
+    run: RunMode = "main"
+    """Where its calls run."""
+    executor: Executor | None = None
+    """Runs its calls; a thread waits for it."""
+    timeout: float | str | None = None
+    """Seconds (or "30s", "5min") that a call may run; None: as long as the settings allow."""
+    max_concurrency: int | None = None
+    """Calls that may run at once; None: any number."""
+    logs: LogLevel | None = None
+    """Log messages of this level and above become part of the result; None: none do."""
+
+    @property
+    def run_mode(self) -> RunMode:
+        """Where calls are handled: not on the main thread if an executor runs them."""
+        return self.run if self.executor is None else "thread"
+
+    @property
+    def time_limit(self) -> float | None:
+        """`timeout` in seconds."""
+        return None if self.timeout is None else seconds(self.timeout)
+
+
+def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> None:
+    """Refuse options that mean nothing.
+
+    Args:
+        options: What the author said.
+        name: The tool's name.
+        takes_context: Whether the function has a parameter for the `Context`.
+
+    Raises:
+        DefinitionError: Names the tool, the option, and what it may be.
+    """
+    if options.run not in get_args(RunMode):
+        modes = " or ".join(map(repr, get_args(RunMode)))
+        raise DefinitionError(f"`{name}`: `run` is {modes}, not {options.run!r}.")
+    _check_duration(options.timeout, "timeout", name)
+    if options.max_concurrency is not None and options.max_concurrency < 1:
+        raise DefinitionError(
+            f"`{name}`: `max_concurrency` is at least 1, not {options.max_concurrency}."
+        )
+    if options.logs is not None and options.logs not in LEVELS:
+        raise DefinitionError(f"`{name}`: `logs` is {', '.join(LEVELS)}, not {options.logs!r}.")
+    if options.executor is not None and not isinstance(options.executor, Executor):
+        raise DefinitionError(
+            f"`{name}`: `executor` is a concurrent.futures.Executor (a ProcessPoolExecutor, say), "
+            f"not {options.executor!r}."
+        )
+    if options.executor is not None and takes_context:
+        raise DefinitionError(
+            f"`{name}`: what an executor runs cannot have a `Context`: remove that parameter, or "
+            'use `run="thread"`.'
+        )
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that clients would not accept.
+
+    Raises:
+        DefinitionError: With a name that would do.
+    """
+    if _NAME.fullmatch(name):
+        return
+    suggestion = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:MAX_NAME] or "my_tool"
+    raise DefinitionError(
+        f"{name!r} cannot be a tool's name: MCP allows 1 to {MAX_NAME} letters, digits, `_`, `.` "
+        f"and `-`. Try `--name {suggestion}`."
+    )
+
+
+# -- durations -------------------------------------------------------------------------------------
+
+_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*")
+
+
+def seconds(duration: float | str) -> float:
+    """Return a duration in seconds.
+
+    Args:
+        duration: Seconds as a number, or text with a unit: ``"90"``, ``"500ms"``, ``"30s"``,
+            ``"5min"`` (or ``"5m"``), ``"2h"``, ``"1d"``.
+
+    Raises:
+        ValueError: It is no duration.
+    """
+    if not isinstance(duration, str):
+        return float(duration)
+    match = _DURATION.fullmatch(duration.lower())
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(duration)
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _check_duration(duration: float | str | None, option: str, name: str) -> None:
+    try:
+        usable = duration is None or seconds(duration) > 0
+    except (TypeError, ValueError):
+        usable = False
+    if not usable:
+        raise DefinitionError(
+            f"`{name}`: `{option}` is a time, more than 0: seconds, or a text like '30s' or "
+            f"'5min', not {duration!r}."
+        )
