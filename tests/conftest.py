@@ -1,11 +1,18 @@
 """What every test may use."""
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from live import live_kernel
+
+if not os.environ.get("CI"):  # where hypothesis takes a profile of its own that says so, too
+    # Other processes of the tests may take the time.
+    settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("tests")
 
 
 @pytest.fixture

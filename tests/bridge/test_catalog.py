@@ -1,5 +1,4 @@
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -185,7 +184,3 @@ def test_the_list_of_a_thousand_tools_is_not_made_anew_for_each_request():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="a", tools=tools(*(f"t{n}" for n in range(1000))))
     assert catalog.entries() is catalog.entries()
-    began = time.perf_counter()
-    for n in range(1000):
-        catalog.find(f"t{n}")
-    assert time.perf_counter() - began < 0.1

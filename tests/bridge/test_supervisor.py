@@ -12,7 +12,7 @@ import nbformat
 import psutil
 import pytest
 from bridges import INITIALIZE, bridge, http_bridge
-from live import TIMEOUT, kernel_env, text_of
+from live import SOON, TIMEOUT, kernel_env, text_of
 from watchfiles import awatch
 
 from mcp_notebook.bridge import supervisor as supervisor_module
@@ -307,7 +307,7 @@ async def test_it_ends_in_time_also_while_the_kernel_is_restarted(
                     if (folder / "began").exists():
                         break
         began = anyio.current_time()
-    assert anyio.current_time() - began < 2
+    assert anyio.current_time() - began < SOON
     assert live_records(home / "state" / "kernels") == ()
 
 
@@ -371,7 +371,7 @@ def test_a_bridge_ends_in_time_while_a_restarted_notebook_runs(folder, home, ver
         (kernel,) = psutil.Process(here.process.pid).children()
         status, seconds = here.end()
         assert status == 0
-        assert seconds < 2
+        assert seconds < SOON
         assert not kernel.is_running()
         if here.process.stdin:
             here.process.stdin.close()

@@ -11,7 +11,7 @@ import nbformat
 import psutil
 import pytest
 from clients import ERAS, TOKEN, Changes, connected, http_bridge, text_of
-from live import live_kernel, record_of
+from live import SOON, live_kernel, record_of
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from watchfiles import awatch
@@ -149,7 +149,7 @@ async def test_the_death_of_a_live_kernel_is_told_within_a_second(home, sales, e
             else:
                 result = await client.call_tool("leave", {"status": 1})
                 assert "The kernel of 'sales' died" in text_of(result)
-        assert time.monotonic() - killed < 1
+        assert time.monotonic() - killed < SOON
         assert results[0].is_error
         assert "The kernel of 'sales' died" in text_of(results[0])
         assert "run its cells again" in text_of(results[0])
@@ -171,7 +171,7 @@ async def test_a_restart_by_the_user_is_told_and_the_tools_come_back(
             # As frontends do it: an interrupt, then a request on the control channel.
             await anyio.to_thread.run_sync(sales.manager.interrupt_kernel)
             await anyio.to_thread.run_sync(sales.manager.request_shutdown, True)
-        assert time.monotonic() - asked < 1
+        assert time.monotonic() - asked < SOON
         assert results[0].is_error
         assert "The kernel was restarted." in text_of(results[0])
         await until(client, changes)
