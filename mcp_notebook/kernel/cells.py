@@ -28,6 +28,7 @@ from mcp_notebook.kernel.line_options import Signature
 
 _MAGIC = "%%mcp_tool "
 _DEF = "def _"
+_CELL_MAGIC = re.compile(r"\s*(%%\w+)")
 _COMMENT = re.compile(r"#+ ?(.*)")
 
 
@@ -111,6 +112,12 @@ def cell_function(
     """
     __tracebackhide__ = True
     _check_name(signature.name)
+    other = _CELL_MAGIC.match(body)
+    if other is not None:
+        raise DefinitionError(
+            f"`{other[1]}` cannot stand below `%%mcp_tool`, which takes the whole cell: leave it "
+            "out, or use a line magic (`%time`, say)."
+        )
     cell = _Cell(shell, head, textwrap.dedent(body))
     function = cell.signature(signature)
     module = cell.parse()

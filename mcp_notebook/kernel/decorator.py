@@ -124,7 +124,6 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
     Raises:
         DefinitionError: The function cannot be a tool as it is written, or there is no such option.
     """
-    __tracebackhide__ = True
     _check_unknown(unknown, "mcp_tool", (option.name for option in fields(ToolOptions)))
     options = ToolOptions(
         name=name,
@@ -152,16 +151,12 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
     )
 
     def decorate(function: _F) -> _F:
-        __tracebackhide__ = True
         _check_decorated(function)
+        mark(function, options)
         extension = _loaded()
         if extension is not None and not _in_class_body(function):
-            try:
-                tool = make_tool(function, options, variable=_variable(function))
-            except DefinitionError as error:
-                raise DefinitionError(str(error)) from None  # without the frames of what found it
-            extension.registry.add(tool)
-        return mark(function, options)
+            extension.registry.add(make_tool(function, options, variable=_variable(function)))
+        return function
 
     return decorate if function is None else decorate(function)
 
@@ -188,20 +183,14 @@ def mcp_tools(
         DefinitionError: The class needs arguments, has no marked methods, or one of them cannot be
             a tool.
     """
-    __tracebackhide__ = True
     _check_unknown(unknown, "mcp_tools", ("prefix",))
 
     def decorate(owner: _C) -> _C:
-        __tracebackhide__ = True
         if not isinstance(owner, type):
             raise DefinitionError(
                 f"`@mcp_tools` is for a class, not for {_kind(owner)}: use `@mcp_tool`."
             )
-        made = mark_class(owner, prefix)
-        try:
-            _declare(owner, made)
-        except DefinitionError as error:
-            raise DefinitionError(str(error)) from None
+        _declare(owner, mark_class(owner, prefix))
         return owner
 
     return decorate if owner is None else decorate(owner)
@@ -209,7 +198,7 @@ def mcp_tools(
 
 def _declare(owner: type, made: ClassOfTools) -> None:
     """Offer the tools of a class, in place of those that the class had before."""
-    variable = _variable(owner)
+    extension, variable = _loaded(), _variable(owner)
     origin = Origin(
         word=variable or f"{owner.__module__}.{owner.__qualname__}",
         held=owner,
@@ -217,7 +206,6 @@ def _declare(owner: type, made: ClassOfTools) -> None:
         follows=variable is not None,
     )
     tools = object_tools(made.instance, made.prefix, origin)
-    extension = _loaded()
     if extension is None:
         return
     names = {tool.name for tool in tools}
@@ -241,7 +229,6 @@ def _loaded() -> _Extension | None:
 
 
 def _check_unknown(unknown: Iterable[str], decorator: str, known: Iterable[str]) -> None:
-    __tracebackhide__ = True
     for option in unknown:
         known = tuple(known)
         close = difflib.get_close_matches(option, known, 1)
@@ -250,7 +237,6 @@ def _check_unknown(unknown: Iterable[str], decorator: str, known: Iterable[str])
 
 
 def _check_decorated(function: Any) -> None:
-    __tracebackhide__ = True
     if isinstance(function, type):
         raise DefinitionError(
             f"`@mcp_tool` is for functions, and `{function.__name__}` is a class: put `@mcp_tool` "
@@ -265,7 +251,9 @@ def _check_decorated(function: Any) -> None:
             f"`@mcp_tool` is for functions, not for {_kind(function)}: put it above a `def`."
         )
     if isinstance(function, classmethod) and not _in_class_body(function):
-        raise DefinitionError("`@mcp_tool` found a classmethod outside a class: use a function.")
+        raise DefinitionError(
+            "`@mcp_tool` found a classmethod that is in no class: leave `@classmethod` out."
+        )
 
 
 def _kind(value: Any) -> str:

@@ -134,13 +134,7 @@ class McpMagics(Magics):
 
     def _of_cell(self, line: Line, options: ToolOptions) -> Sequence[Tool]:
         __tracebackhide__ = True
-        if line.names:
-            words = " ".join(line.names)
-            raise DefinitionError(
-                f"`%%mcp_tool` takes options or a signature, not {words!r}: every function in the "
-                f"cell becomes a tool. To make the whole cell one tool write `%%mcp_tool "
-                f"{line.names[0]}()`; for functions that exist use `%mcp_tool f g`."
-            )
+        _check_words(line)
         namespace = self.shell.user_ns
         if line.signature is not None:
             name = line.signature.name
@@ -161,13 +155,17 @@ class McpMagics(Magics):
                 "on the first line of a cell with functions."
             )
         _check_names(names, options)
-        return [
-            tool
-            for name in names
-            for tool in named_tools(
-                name, self.shell.user_ns, _or_mark(options), prefix=line.options.prefix
-            )
-        ]
+        given, prefix = _or_mark(options), line.options.prefix
+        tools: dict[str, Tool] = {}
+        for name in names:
+            for tool in named_tools(name, self.shell.user_ns, given, prefix=prefix):
+                if tool.name in tools:
+                    raise DefinitionError(
+                        f"Two tools would be called `{tool.name}`: declare them one by one, one of "
+                        "them with `--name` (of an object: `--prefix`)."
+                    )
+                tools[tool.name] = tool
+        return list(tools.values())
 
     # -- %mcp --------------------------------------------------------------------------------------
 
@@ -269,9 +267,36 @@ def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:
     callables = [
         name
         for name, value in namespace.items()
-        if not name.startswith("_") and (callable(value) or marked_methods(type(value)))
+        if not name.startswith("_") and _may_be_tools(value)
     ]
     return [*callables, *options]
+
+
+def _may_be_tools(value: Any) -> bool:
+    function = callable(value) and not issubclass(type(value), type)
+    return function or bool(marked_methods(type(value)))
+
+
+def _check_words(line: Line) -> None:
+    """Refuse what has no place on the line of ``%%mcp_tool``."""
+    words = " ".join(line.names)
+    if line.options.prefix is not None:
+        raise DefinitionError(
+            "`--prefix` is for `%mcp_tool obj`, an object with methods marked `@mcp_tool`: "
+            "leave it out, or use `--name`."
+        )
+    if line.names and line.signature is not None:
+        raise DefinitionError(
+            f"Only options may stand beside the signature of `{line.signature.name}`, not "
+            f"{words!r}: leave it out, or put a value of several words into quotes."
+        )
+    if line.names:
+        name = line.names[0] if line.names[0].isidentifier() else "my_tool"
+        raise DefinitionError(
+            f"`%%mcp_tool` takes options or a signature, not {words!r}: every function in the "
+            f"cell becomes a tool. To make the whole cell one tool write `%%mcp_tool {name}()`; "
+            "for functions that exist use `%mcp_tool f g`."
+        )
 
 
 def _check_names(names: Sequence[str], options: ToolOptions) -> None:

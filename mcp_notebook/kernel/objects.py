@@ -63,13 +63,14 @@ class Origin:
         """
         if _variable(self.word) not in namespace:
             return []
-        tools = named_tools(self.word, namespace, self.options, prefix=self.prefix)
-        if self.is_object and not all(_is_of_object(tool) for tool in tools):
-            kind = type(namespace[_variable(self.word)]).__name__
-            raise DefinitionError(
-                f"`{self.word}` is a {kind} now, which has no methods marked `@mcp_tool`."
-            )
-        return tools
+        if self.is_object:
+            value = _named(self.word, namespace)
+            if _owner(value, self.word)[0] is None:
+                raise DefinitionError(
+                    f"`{self.word}` is of type {type(value).__name__} now, which has no methods "
+                    "marked `@mcp_tool`."
+                )
+        return named_tools(self.word, namespace, self.options, prefix=self.prefix)
 
 
 def named_tools(
@@ -152,8 +153,9 @@ def marked_methods(owner: type) -> dict[str, ToolOptions]:
     found: dict[str, ToolOptions] = {}
     for base in reversed(owner.__mro__):
         for name, value in vars(base).items():
-            options = own_mark(value) or own_mark(getattr(value, "__func__", None))
-            if isinstance(value, property) or options is None:
+            static = type(value) in (staticmethod, classmethod)
+            options = own_mark(value) or (own_mark(value.__func__) if static else None)
+            if options is None:
                 found.pop(name, None)
             else:
                 found[name] = options
@@ -243,10 +245,6 @@ def _owner(value: Any, word: str) -> tuple[Any, str]:
     return (value, "") if marked_methods(type(value)) else (None, "")
 
 
-def _is_of_object(tool: Tool) -> bool:
-    return isinstance(tool.origin, Origin) and tool.origin.is_object
-
-
 def _variable(word: str) -> str:
     return word.partition(".")[0]
 
@@ -266,7 +264,7 @@ def _named(word: str, namespace: Mapping[str, Any]) -> Any:
             value = getattr(value, name)
         except AttributeError:
             raise DefinitionError(
-                f"`{so_far}` has no attribute `{name}`: correct `{word}`."
+                f"`{so_far}` has no attribute `{name}`: `dir({so_far})` lists what it has."
             ) from None
         except Exception as error:
             raise DefinitionError(f"`{so_far}.{name}` fails: {safe_message(error)}.") from error

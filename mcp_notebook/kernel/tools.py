@@ -153,16 +153,21 @@ class ToolRegistry:
                 else:
                     remade.append(origin)
                     followed = origin.remade(namespace)
-            except DefinitionError as error:
-                lost.append(f"The tool {tool.name!r} is gone: {error}")
-                continue
             except Exception as error:  # noqa: BLE001 - a proxy may raise whatever it is asked
-                lost.append(f"The tool {tool.name!r} is gone: {safe_message(error)}")
+                lost.append(self._lost(tool, error))
                 continue
             tools.update((item.name, item) for item in followed)
         if list(tools.values()) != list(self.tools):
             self._replace(tools)
         return tuple(lost)
+
+    def _lost(self, tool: Tool, error: Exception) -> str:
+        reason = str(error) if isinstance(error, DefinitionError) else safe_message(error)
+        same = tool.origin is not None
+        names = [repr(other.name) for other in self.tools if same and other.origin is tool.origin]
+        if len(names) > 1:
+            return f"The tools {', '.join(names)} are gone: {reason}"
+        return f"The tool {tool.name!r} is gone: {reason}"
 
     def _replace(self, tools: dict[str, Tool]) -> None:
         changed = [tool.info for tool in tools.values()] != [tool.info for tool in self.tools]
