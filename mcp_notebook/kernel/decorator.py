@@ -183,9 +183,12 @@ def mcp_tools(
         DefinitionError: The class needs arguments, has no marked methods, or one of them cannot be
             a tool.
     """
+    # An error of the class's own constructor is shown without these frames.
+    __tracebackhide__ = True
     _check_unknown(unknown, "mcp_tools", ("prefix",))
 
     def decorate(owner: _C) -> _C:
+        __tracebackhide__ = True
         if not isinstance(owner, type):
             raise DefinitionError(
                 f"`@mcp_tools` is for a class, not for {_kind(owner)}: use `@mcp_tool`."
@@ -199,6 +202,8 @@ def mcp_tools(
 def _declare(owner: type, made: ClassOfTools) -> None:
     """Offer the tools of a class, in place of those that the class had before."""
     extension, variable = _loaded(), _variable(owner)
+    if extension is None:
+        return
     origin = Origin(
         word=variable or f"{owner.__module__}.{owner.__qualname__}",
         held=owner,
@@ -206,8 +211,6 @@ def _declare(owner: type, made: ClassOfTools) -> None:
         follows=variable is not None,
     )
     tools = object_tools(made.instance, made.prefix, origin)
-    if extension is None:
-        return
     names = {tool.name for tool in tools}
     old = [
         tool.name

@@ -185,6 +185,7 @@ def mark_class(owner: type, prefix: str) -> ClassOfTools:
     Raises:
         DefinitionError: The class cannot be called without arguments, or has no marked methods.
     """
+    __tracebackhide__ = True
     name = owner.__name__
     if not marked_methods(owner):
         raise DefinitionError(
