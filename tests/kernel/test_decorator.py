@@ -39,8 +39,7 @@ def with_arguments(self, path, *, mode):
         (lambda: mcp_tools(type("Box", (), {})), "`Box` has no tools"),
         (
             lambda: mcp_tools(with_tool(__init__=with_arguments)),
-            "`Box` needs arguments (path, mode), and `@mcp_tools` has none for it: leave the "
-            "decorator out, make the object, `box = Box(...)`, and write `%mcp_tool box`.",
+            "make the object, `box = Box(...)`, and write `%mcp_tool box`.",
         ),
         (
             lambda: mcp_tools(

@@ -278,7 +278,7 @@ def test_decorating_without_a_notebook_only_marks():
         ("model.nothing", "`model` has no attribute `nothing`"),
         ("counter.broken", "`counter.broken` fails: RuntimeError."),
         ("Counter", "`Counter` is a class with tools: put `@mcp_tools` above it, or make an"),
-        ("number", "number is not a function, but of type int"),
+        ("number", "'number' is not a function, but of type int"),
         ("math.sqrt", "`sqrt`: the parameter `x` is positional-only"),
         ("math.hypot", "`hypot`"),
     ],
