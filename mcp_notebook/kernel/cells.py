@@ -87,7 +87,9 @@ def run_functions(shell: InteractiveShell, head: str, body: str) -> tuple[str, .
     for node in module.body[:-1]:
         cell.execute(ast.Module([node], []), "exec")
     last = module.body[-1]
-    if isinstance(last, ast.Expr):  # shown, as the last line of any cell is
+    if (
+        isinstance(last, ast.Expr) and not cell.is_silenced
+    ):  # shown, as the last line of any cell is
         cell.execute(ast.Interactive([last]), "single")
     else:
         cell.execute(ast.Module([last], []), "exec")

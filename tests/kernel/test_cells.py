@@ -19,7 +19,8 @@ from mcp_notebook.kernel.magics import McpMagics
 
 @pytest.fixture(scope="module")
 def shared_shell():
-    shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    options = {"HistoryManager": {"enabled": False}, "InteractiveShell": {"warn_venv": False}}
+    shell = InteractiveShell(config=Config(options))
     yield shell
     shell.restore_sys_module_state()
 
@@ -247,6 +248,13 @@ def test_a_cell_that_is_refused_runs_nothing(shell):
     with pytest.raises(DefinitionError, match="twice"):
         run_functions(shell, "", "ran = True\ndef f(): ...\ndef f(): ...")
     assert "ran" not in shell.user_ns
+
+
+def test_a_semicolon_hides_the_last_line_of_a_cell_of_functions(shell, capsys):
+    assert run_functions(shell, "", "def f(): ...\n'shown'") == ("f",)
+    assert "shown" in capsys.readouterr().out
+    assert run_functions(shell, "", "def f(): ...\n'hidden';") == ("f",)
+    assert "hidden" not in capsys.readouterr().out
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])))
