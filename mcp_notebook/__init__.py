@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
     from mcp_notebook.errors import ToolError
     from mcp_notebook.kernel.context import Context
-    from mcp_notebook.kernel.decorator import mcp_tool
+    from mcp_notebook.kernel.decorator import mcp_tool, mcp_tools
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "__version__",
     "load_ipython_extension",
     "mcp_tool",
+    "mcp_tools",
     "unload_ipython_extension",
 ]
 
@@ -37,7 +38,7 @@ _HOMES = {
     "errors": ("ToolError",),
     "kernel.context": ("Context",),
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
-    "kernel.decorator": ("mcp_tool",),
+    "kernel.decorator": ("mcp_tool", "mcp_tools"),
 }
 
 

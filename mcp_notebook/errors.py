@@ -30,6 +30,10 @@ class McpNotebookError(Exception):
 class DefinitionError(McpNotebookError):
     """A tool cannot be declared as written; the message is for its author."""
 
+    def _render_traceback_(self) -> list[str]:
+        # IPython asks for this: the sentence says all, and our frames nothing.
+        return [f"{type(self).__name__}: {self}"]
+
 
 class CallError(McpNotebookError):
     """A call failed; the message is for the model and its user."""

@@ -17,6 +17,7 @@ PUBLIC = {
     "__version__",
     "load_ipython_extension",
     "mcp_tool",
+    "mcp_tools",
     "unload_ipython_extension",
 }
 

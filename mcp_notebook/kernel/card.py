@@ -3,6 +3,7 @@
 Runs in the user's kernel. Pure: text in, text out; `kernel.magics` shows it.
 """
 
+import functools
 import inspect
 import re
 from collections.abc import Sequence
@@ -47,10 +48,11 @@ def signature(tool: Tool) -> str:
         signature = inspect.signature(tool.function)
     except (TypeError, ValueError):
         return f"{tool.name}({', '.join(tool.info.input_schema.get('properties', {}))})"
+    fixed = tool.function.keywords if isinstance(tool.function, functools.partial) else ()
     parameters = [
         parameter.replace(annotation=_bare(parameter.annotation))
         for parameter in signature.parameters.values()
-        if parameter.name not in tool.schema.injected
+        if parameter.name not in tool.schema.injected and parameter.name not in fixed
     ]
     shown = signature.replace(parameters=parameters, return_annotation=signature.empty)
     return f"{tool.name}{shown}"

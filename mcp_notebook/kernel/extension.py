@@ -32,15 +32,16 @@ from mcp_notebook.kernel.activity import Activity
 from mcp_notebook.kernel.decorator import EXTENSION
 from mcp_notebook.kernel.endpoint import Address, Endpoint
 from mcp_notebook.kernel.invoke import Invoker
-from mcp_notebook.kernel.magics import McpMagics, complete_mcp
+from mcp_notebook.kernel.magics import McpMagics, complete_mcp, complete_mcp_tool
+from mcp_notebook.kernel.objects import classes_of_tools, named_tools
 from mcp_notebook.kernel.results import Converter
-from mcp_notebook.kernel.tools import ToolRegistry, make_tool, marked
+from mcp_notebook.kernel.tools import ToolRegistry, marked
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import PROTOCOL_VERSION
 
 logger = logging.getLogger(__name__)
 
-_COMPLETED = "%mcp"
+_COMPLETED = ("%mcp", "%mcp_tool", "%%mcp_tool")
 _FORK_HOOK = "_mcp_notebook_fork_hook"
 
 
@@ -89,7 +90,8 @@ class Extension:
             self._record = self._make_record(address)
             write_record(self.settings.records_folder, self._record)
             self.shell.register_magics(self._magics)
-            self.shell.set_hook("complete_command", self._complete, str_key=_COMPLETED)
+            for word in _COMPLETED:
+                self.shell.set_hook("complete_command", self._complete, str_key=word)
             for event, callback in self._events.items():
                 self.shell.events.register(event, callback)
             self._shutdown_hook.install()
@@ -111,7 +113,8 @@ class Extension:
         for event, callback in self._events.items():
             if callback in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, callback)
-        self.shell.strdispatchers.get("complete_command", StrDispatch()).strs.pop(_COMPLETED, None)
+        for word in _COMPLETED:
+            self.shell.strdispatchers.get("complete_command", StrDispatch()).strs.pop(word, None)
         for kind, magics in self._magics.magics.items():
             for name in magics:
                 self.shell.magics_manager.magics[kind].pop(name, None)
@@ -163,10 +166,12 @@ class Extension:
         )
 
     def _adopt_marked(self) -> None:
-        """Take up functions that were decorated before the extension was loaded."""
-        for name, function in marked(tuple(self.shell.user_ns.items())):
+        """Take up what was decorated before the extension was loaded, once if it has two names."""
+        namespace = self.shell.user_ns
+        functions = {id(value): name for name, value in reversed(tuple(marked(namespace.items())))}
+        for name in (*reversed(functions.values()), *classes_of_tools(namespace.items())):
             try:
-                self.registry.add(make_tool(function, variable=name))
+                self.registry.add(*named_tools(name, namespace))
             except DefinitionError as error:
                 print(f"{name} is not offered as a tool: {error}", file=sys.stderr)  # noqa: T201
 
@@ -189,7 +194,13 @@ class Extension:
             print(sentence, file=sys.stderr)  # noqa: T201 - the notebook's own output
 
     def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
-        return complete_mcp(self.registry, event.line)
+        if event.command == "%mcp":
+            return complete_mcp(self.registry, event.line)
+        hidden = self.shell.user_ns_hidden  # what IPython itself has put there
+        namespace = {
+            name: value for name, value in self.shell.user_ns.items() if name not in hidden
+        }
+        return complete_mcp_tool(namespace, event.line)
 
 
 class _ShutdownHook:

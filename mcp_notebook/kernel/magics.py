@@ -4,25 +4,32 @@ Runs on the kernel's main thread, inside the user's cells. An error of the user'
 one sentence in place of a traceback.
 """
 
-import ast
 import difflib
 import json
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel import launcher
 from mcp_notebook.kernel.card import card, table
+from mcp_notebook.kernel.cells import cell_function, run_functions
 from mcp_notebook.kernel.invoke import Invoker
-from mcp_notebook.kernel.line_options import line_options, option_arguments
+from mcp_notebook.kernel.line_options import (
+    Line,
+    line_options,
+    option_arguments,
+    option_words,
+    read_line,
+)
+from mcp_notebook.kernel.objects import marked_methods, named_tools
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.tools import Tool, ToolRegistry, make_tool
 from mcp_notebook.settings import Settings
@@ -31,6 +38,10 @@ VERBS = ("status", "list", "call", "remove", "serve", "stop")
 _ALONE = ("status", "list", "serve", "stop")
 """Verbs that nothing follows."""
 _NO_TOOLS = "No tools yet: put `%%mcp_tool` above a cell with a function."
+
+
+_USERS_FRAME = 4
+"""Frames from `McpMagics._expanded` to the code that has the magic."""
 
 
 @magics_class
@@ -59,26 +70,30 @@ class McpMagics(Magics):
     @magic_arguments()
     @argument("functions", nargs="*", help="Functions that exist (line magic only).")
     @option_arguments
+    @no_var_expand  # a signature stays as it is written; `read_line` expands the options
     @line_cell_magic
     def mcp_tool(self, line: str, cell: str | None = None) -> None:
         """Make functions tools that MCP clients can call in this kernel.
 
         ``%%mcp_tool`` runs the cell, and each function that the cell defines becomes a tool; names
-        that start with ``_`` are helpers and stay private. ``%mcp_tool f g`` does so for functions
-        that exist already.
+        that start with ``_`` are helpers and stay private. ``%%mcp_tool name(city: str, n=3)``
+        makes the cell itself a tool: its code runs in each call, its last expression is the result,
+        its first string or comment the description. ``%mcp_tool f g`` is for functions that exist
+        already, also ``module.f`` and ``model.predict``, and for objects with methods that
+        ``@mcp_tool`` marks.
         """
         # Of an error in the user's cell, the traceback shows the cell and not these frames.
         __tracebackhide__ = True
-        given = parse_argstring(self.mcp_tool, line)
-        options = line_options(given)
         try:
+            parsed = read_line(self.mcp_tool.parser, line, cell, self._expanded)
+            options = line_options(parsed.options)
             if cell is None:
-                names = _existing(given.functions, self.shell.user_ns)
+                tools = self._of_names(parsed, options)
             else:
-                names = self._run_cell_of_functions(line, cell, given.functions)
-            tools = self._declare(names, options)
+                tools = self._of_cell(parsed, options)
         except DefinitionError as error:
             raise UsageError(str(error)) from None
+        self._registry.add(*tools)
         display(card(tools), raw=True)
 
     @line_magic
@@ -111,57 +126,46 @@ class McpMagics(Magics):
         except McpNotebookError as error:
             raise UsageError(str(error)) from None
 
+    def _expanded(self, words: str) -> str:
+        """Put the notebook's variables into the options."""
+        return str(self.shell.var_expand(words, depth=_USERS_FRAME))
+
     # -- %%mcp_tool --------------------------------------------------------------------------------
 
-    def _run_cell_of_functions(
-        self, line: str, cell: str, functions: Sequence[str]
-    ) -> tuple[str, ...]:
-        """Run the cell in the notebook's namespace and return the functions that it defined."""
-        if functions:
-            raise DefinitionError(
-                f"`%%mcp_tool` takes options only, not {' '.join(functions)!r}: every function in "
-                "the cell becomes a tool. For functions that exist use `%mcp_tool f g`."
-            )
+    def _of_cell(self, line: Line, options: ToolOptions) -> Sequence[Tool]:
         __tracebackhide__ = True
-        shell = self.shell
-        # The magic's own line stays as a comment, so that line numbers are those of the cell.
-        source = shell.transform_cell(f"# %%mcp_tool {line}\n{cell}")
-        filename = shell.compile.cache(source, _cell_number(shell), raw_code=source)
-        module = shell.compile.ast_parse(source, filename=filename)
-        names = [
-            node.name
-            for node in module.body
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and not node.name.startswith("_")
-        ]
+        _check_words(line)
+        namespace = self.shell.user_ns
+        if line.signature is not None:
+            name = line.signature.name
+            function = cell_function(self.shell, line.signature, line.head, line.body)
+            tool = make_tool(function, options, variable=name)
+            namespace[name] = function
+            return [tool]
+        names = run_functions(self.shell, line.head, line.body)
+        _check_names(names, options)
+        given = _or_mark(options)
+        return [make_tool(namespace[name], given, variable=name) for name in names]
+
+    def _of_names(self, line: Line, options: ToolOptions) -> Sequence[Tool]:
+        names = " ".join(line.names).replace(",", " ").split()
         if not names:
             raise DefinitionError(
-                "The cell defines no function: `%%mcp_tool` makes tools of the functions in the "
-                "cell (names that start with `_` are helpers). Write `def my_tool(): ...`."
+                "Which functions? Write `%mcp_tool f g`, or put `%%mcp_tool` (two percent signs) "
+                "on the first line of a cell with functions."
             )
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise DefinitionError(f"The cell defines `{twice[0]}` twice: give one another name.")
-        for node in module.body[:-1]:
-            _execute(shell, ast.Module([node], []), filename, "exec")
-        last = module.body[-1]
-        if isinstance(last, ast.Expr):  # shown, as the last line of any cell is
-            _execute(shell, ast.Interactive([last]), filename, "single")
-        else:
-            _execute(shell, ast.Module([last], []), filename, "exec")
-        return tuple(names)
-
-    def _declare(self, names: Sequence[str], options: ToolOptions) -> list[Tool]:
-        if len(names) != 1 and (options.name or options.title or options.description):
-            raise DefinitionError(
-                f"`--name`, `--title` and `--description` are for one tool; here are {len(names)}: "
-                f"{', '.join(names)}. Declare them one by one."
-            )
-        namespace = self.shell.user_ns
-        given = None if options == ToolOptions() else options
-        tools = [make_tool(namespace[name], given, variable=name) for name in names]
-        self._registry.add(*tools)
-        return tools
+        _check_names(names, options)
+        given, prefix = _or_mark(options), line.options.prefix
+        tools: dict[str, Tool] = {}
+        for name in names:
+            for tool in named_tools(name, self.shell.user_ns, given, prefix=prefix):
+                if tool.name in tools:
+                    raise DefinitionError(
+                        f"Two tools would be called `{tool.name}`: declare them one by one, one of "
+                        "them with `--name` (of an object: `--prefix`)."
+                    )
+                tools[tool.name] = tool
+        return list(tools.values())
 
     # -- %mcp --------------------------------------------------------------------------------------
 
@@ -250,34 +254,62 @@ def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:
     return []
 
 
-def _cell_number(shell: InteractiveShell) -> int:
-    """Return the number in the prompt of the cell that runs, for its tracebacks.
+def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:
+    """Return what may follow on a ``%mcp_tool`` or ``%%mcp_tool`` line: options, then names."""
+    words = line.split()
+    complete, begun = (words, "") if line.endswith(" ") else (words[:-1], words[-1])
+    takes_value = option_words()
+    if takes_value.get(complete[-1]) or "." in begun:
+        return []
+    options = [word for word in takes_value if word not in complete]
+    if line.startswith("%%"):
+        return options
+    callables = [
+        name
+        for name, value in namespace.items()
+        if not name.startswith("_") and _may_be_tools(value)
+    ]
+    return [*callables, *options]
 
-    IPython counts a cell before it runs it or after, as versions go; all keep its input before.
-    """
-    return max(1, len(shell.history_manager.input_hist_raw) - 1)
+
+def _may_be_tools(value: Any) -> bool:
+    function = callable(value) and not issubclass(type(value), type)
+    return function or bool(marked_methods(type(value)))
 
 
-def _execute(shell: InteractiveShell, tree: ast.AST, filename: str, mode: str) -> None:
-    __tracebackhide__ = True
-    code = shell.compile(tree, filename, mode)
-    exec(code, shell.user_global_ns, shell.user_ns)  # noqa: S102 - the user's own cell
-
-
-def _existing(names: Sequence[str], namespace: dict[str, Any]) -> tuple[str, ...]:
-    if not names:
+def _check_words(line: Line) -> None:
+    """Refuse what has no place on the line of ``%%mcp_tool``."""
+    words = " ".join(line.names)
+    if line.options.prefix is not None:
         raise DefinitionError(
-            "Which functions? Write `%mcp_tool f g`, or put `%%mcp_tool` (two percent signs) on "
-            "the first line of a cell with functions."
+            "`--prefix` is for `%mcp_tool obj`, an object with methods marked `@mcp_tool`: "
+            "leave it out, or use `--name`."
         )
-    for name in names:
-        if name not in namespace:
-            close = difflib.get_close_matches(name, namespace, 1)
-            hint = f" Did you mean `{close[0]}`?" if close else ""
-            raise DefinitionError(
-                f"`{name}` is not defined in this notebook; run the cell that defines it.{hint}"
-            )
-    return tuple(names)
+    if line.names and line.signature is not None:
+        raise DefinitionError(
+            f"Only options may stand beside the signature of `{line.signature.name}`, not "
+            f"{words!r}: leave it out, or put a value of several words into quotes."
+        )
+    if line.names:
+        name = line.names[0] if line.names[0].isidentifier() else "my_tool"
+        raise DefinitionError(
+            f"`%%mcp_tool` takes options or a signature, not {words!r}: every function in the "
+            f"cell becomes a tool. To make the whole cell one tool write `%%mcp_tool {name}()`; "
+            "for functions that exist use `%mcp_tool f g`."
+        )
+
+
+def _check_names(names: Sequence[str], options: ToolOptions) -> None:
+    if len(names) != 1 and (options.name or options.title or options.description):
+        raise DefinitionError(
+            f"`--name`, `--title` and `--description` are for one tool; here are {len(names)}: "
+            f"{', '.join(names)}. Declare them one by one."
+        )
+
+
+def _or_mark(options: ToolOptions) -> ToolOptions | None:
+    """Return what the line says; None if it says nothing, so that a decorator's options count."""
+    return None if options == ToolOptions() else options
 
 
 def _arguments(given: str) -> dict[str, Any]:

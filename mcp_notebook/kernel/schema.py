@@ -60,12 +60,16 @@ class FunctionSchema:
 
 
 def function_schema(
-    function: Callable[..., Any], *, hidden_types: tuple[type, ...] = ()
+    function: Callable[..., Any],
+    *,
+    name: str | None = None,
+    hidden_types: tuple[type, ...] = (),
 ) -> FunctionSchema:
     """Read a function's signature and docstring.
 
     Args:
         function: Any callable with a signature.
+        name: What messages call it; the function's own name if None.
         hidden_types: Parameters annotated with one of these are not for clients.
 
     Raises:
@@ -73,9 +77,9 @@ def function_schema(
             to do.
     """
     plain = _plain(function)
-    name = getattr(plain, "__name__", None) or type(function).__name__
+    name = name or getattr(plain, "__name__", None) or type(function).__name__
     signature = _signature(function, name)
-    doc = function_doc(getattr(plain, "__doc__", None))
+    doc = function_doc(_docstring(function, plain))
     notes = [] if doc.description else [f"`{name}` has no docstring: say what it is for."]
     parameters = []
     injected = []
@@ -130,6 +134,15 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
             function = type(function).__call__
 
 
+def _docstring(function: Callable[..., Any], plain: Callable[..., Any]) -> str | None:
+    """Return what is said about a callable: by itself, what it calls, or its class."""
+    own = vars(function).get("__doc__") if isinstance(function, functools.partial) else None
+    doc = own or getattr(plain, "__doc__", None)
+    if not doc and getattr(plain, "__name__", None) == "__call__":
+        doc = type(function).__doc__
+    return doc if isinstance(doc, str) else None
+
+
 def _signature(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
     fixed: Mapping[str, Any] = {}
     if isinstance(function, functools.partial):
@@ -153,7 +166,7 @@ def _check_kind(item: inspect.Parameter, name: str) -> None:
     if item.kind is item.POSITIONAL_ONLY:
         raise DefinitionError(
             f"`{name}`: the parameter `{item.name}` is positional-only, but clients pass arguments "
-            "by name: remove the `/` from the signature."
+            "by name: remove the `/` from the signature, or wrap it in a function without it."
         )
     if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
         stars, kind = ("*", "list") if item.kind is item.VAR_POSITIONAL else ("**", "dict")

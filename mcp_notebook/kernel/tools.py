@@ -5,9 +5,9 @@ from the endpoint's thread, which only ever sees whole snapshots. Who tells brid
 is the subscriber's business (`kernel.extension` connects the two).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.context import Context
@@ -22,6 +22,20 @@ MARK = "__mcp_tool__"
 """Attribute of a function that ``@mcp_tool`` marked: its `ToolOptions`."""
 
 
+class Origin(Protocol):
+    """Where tools come from that follow more than one variable's function (`kernel.objects`)."""
+
+    def holds(self, namespace: Mapping[str, Any]) -> bool:
+        """Tell whether the notebook still has what the tools were made from."""
+
+    def remade(self, namespace: Mapping[str, Any]) -> "Sequence[Tool]":
+        """Make the tools anew from what the notebook has now; none if it is gone.
+
+        Raises:
+            DefinitionError: What it has cannot be tools.
+        """
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tool:
     """One function that clients can call."""
@@ -32,7 +46,9 @@ class Tool:
     schema: FunctionSchema
     options: ToolOptions
     variable: str | None
-    """Name in the notebook's namespace that the tool follows; None: it follows nothing."""
+    """Name in the notebook's namespace that the tool follows; None: it follows none."""
+    origin: Origin | None = None
+    """What it follows in place of one variable."""
 
     @property
     def name(self) -> str:
@@ -56,21 +72,21 @@ def make_tool(
     Args:
         function: Any callable with a signature.
         options: What the author says about it.
-        variable: Name in the notebook's namespace that the tool will follow.
+        variable: Name in the notebook's namespace that the tool will follow, and be called by.
 
     Raises:
         DefinitionError: The name or the signature cannot be offered to clients.
     """
-    options = options or _mark_of(function) or ToolOptions()
+    options = options or mark_of(function) or ToolOptions()
     if not callable(function):
         raise DefinitionError(
             f"{variable or function!r} is not a function, but of type {type(function).__name__}: "
             "only what can be called can be a tool."
         )
     own_name = getattr(function, "__name__", None)  # of any type, if a proxy answers
-    name = options.name or (own_name if isinstance(own_name, str) else None) or variable or ""
+    name = options.name or variable or (own_name if isinstance(own_name, str) else None) or ""
     check_name(name)
-    schema = function_schema(function, hidden_types=(Context,))
+    schema = function_schema(function, name=name, hidden_types=(Context,))
     check_options(options, name, takes_context=bool(schema.injected))
     info = ToolInfo(
         name=name,
@@ -126,20 +142,32 @@ class ToolRegistry:
         """
         tools: dict[str, Tool] = {}
         lost = []
+        remade: list[Origin] = []
         for tool in self.tools:
+            origin = tool.origin
+            if origin is not None and any(origin is done for done in remade):
+                continue
             try:
-                followed = _followed(tool, namespace)
-            except DefinitionError as error:
-                lost.append(f"The tool {tool.name!r} is gone: {error}")
-                continue
+                if origin is None or origin.holds(namespace):
+                    followed = _followed(tool, namespace)
+                else:
+                    remade.append(origin)
+                    followed = origin.remade(namespace)
             except Exception as error:  # noqa: BLE001 - a proxy may raise whatever it is asked
-                lost.append(f"The tool {tool.name!r} is gone: {safe_message(error)}")
+                lost.append(self._lost(tool, error))
                 continue
-            if followed is not None:
-                tools[followed.name] = followed
+            tools.update((item.name, item) for item in followed)
         if list(tools.values()) != list(self.tools):
             self._replace(tools)
         return tuple(lost)
+
+    def _lost(self, tool: Tool, error: Exception) -> str:
+        reason = str(error) if isinstance(error, DefinitionError) else safe_message(error)
+        same = tool.origin is not None
+        names = [repr(other.name) for other in self.tools if same and other.origin is tool.origin]
+        if len(names) > 1:
+            return f"The tools {', '.join(names)} are gone: {reason}"
+        return f"The tool {tool.name!r} is gone: {reason}"
 
     def _replace(self, tools: dict[str, Tool]) -> None:
         changed = [tool.info for tool in tools.values()] != [tool.info for tool in self.tools]
@@ -148,36 +176,41 @@ class ToolRegistry:
             self._on_change()
 
 
-def _followed(tool: Tool, namespace: dict[str, Any]) -> Tool | None:
-    """Return the tool as its name has it now: None if the name is gone."""
+def _followed(tool: Tool, namespace: dict[str, Any]) -> Sequence[Tool]:
+    """Return the tool as its name has it now: none if the name is gone."""
     if tool.variable is None:
-        return tool
+        return [tool]
     if tool.variable not in namespace:
-        return None
+        return []
     current = namespace[tool.variable]
     if current is tool.function:
-        return tool
+        return [tool]
     if not callable(current):
         kind = type(current).__name__
         raise DefinitionError(f"`{tool.variable}` is a {kind} now, no function.")
     # A decorated redefinition says all its options anew.
-    options = None if _mark_of(current) else tool.options
-    return make_tool(current, options, variable=tool.variable)
+    options = None if mark_of(current) else tool.options
+    return [make_tool(current, options, variable=tool.variable)]
 
 
 def marked(values: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Callable[..., Any]]]:
     """Yield the functions among a namespace's items that carry the mark of ``@mcp_tool``."""
     for name, value in values:
-        # Not `_mark_of`: a proxy that loads lazily should not load for being asked.
-        try:
-            options = vars(value).get(MARK)
-        except Exception:  # noqa: BLE001, S112 - a proxy that is not bound may raise anything
-            continue
-        if type(options) is ToolOptions:
+        # Not `mark_of`: a proxy that loads lazily should not load for being asked.
+        if own_mark(value) is not None:
             yield name, value
 
 
-def _mark_of(function: Any) -> ToolOptions | None:
+def own_mark(value: Any) -> ToolOptions | None:
+    """Return the options that ``@mcp_tool`` left on this very object, if it did."""
+    try:
+        options = vars(value).get(MARK)
+    except Exception:  # noqa: BLE001 - a proxy that is not bound may raise anything
+        return None
+    return options if type(options) is ToolOptions else None
+
+
+def mark_of(function: Any) -> ToolOptions | None:
     """Return the options that ``@mcp_tool`` left, if it did: a mock answers to any name."""
     options = getattr(function, MARK, None)
     return options if type(options) is ToolOptions else None
