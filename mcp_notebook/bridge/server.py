@@ -45,6 +45,8 @@ PROGRESS_STEP = 1e-6
 but a message alone, or a second loop, does not add to what is done."""
 LEGACY_LOG_LEVEL = "info"
 """Level of log messages for clients of the handshake eras that set none."""
+_TITLE_IN_ANNOTATIONS = ("2024-11-05", "2025-03-26")
+"""Versions of MCP before a tool had a title of its own."""
 MAX_CALLS = 1024
 """Calls that one bridge carries at a time, over all clients and kernels."""
 
@@ -293,6 +295,9 @@ def _tool(name: str, info: wire.ToolInfo, protocol_version: str) -> types.Tool:
         ValidationError: This version of the protocol does not take it; the SDK would refuse the
             whole list for it.
     """
+    annotations = info.annotations
+    if info.title is not None and protocol_version in _TITLE_IN_ANNOTATIONS:
+        annotations = {**(annotations or {}), "title": info.title}
     tool = types.Tool.model_validate(
         {
             "name": name,
@@ -300,7 +305,7 @@ def _tool(name: str, info: wire.ToolInfo, protocol_version: str) -> types.Tool:
             "description": info.description,
             "inputSchema": info.input_schema,
             "outputSchema": info.output_schema,
-            "annotations": info.annotations,
+            "annotations": annotations,
             "icons": info.icons,
             "_meta": info.meta,
         }

@@ -5,7 +5,7 @@ Runs on the kernel's main thread, inside the user's cell. Each option is a field
 (an executor, ``meta``, examples) is left to ``@mcp_tool``.
 """
 
-from argparse import BooleanOptionalAction, Namespace
+from argparse import Action, ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -14,6 +14,25 @@ from IPython.core.magic_arguments import argument
 from mcp_notebook.kernel.options import ToolOptions
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class _Either(Action):
+    """Stores its constant, and refuses to do so after its opposite did."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **options)
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        _values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) not in (None, self.const):
+            parser.error(f"{option_string} contradicts what was said before: leave one out.")
+        setattr(namespace, self.dest, self.const)
+
 
 _OPTIONS: Sequence[Callable[[Any], Any]] = (
     argument("--name", help="Name of the tool for clients, in place of the function's."),
@@ -27,16 +46,11 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         help="A picture for the tool: an https address, or a file. May be given several times.",
     ),
     argument("--read-only", action="store_true", default=None, help="It changes nothing."),
-    argument(
-        "--destructive",
-        action="store_true",
-        default=None,
-        help="It may destroy, not only add.",
-    ),
+    argument("--destructive", action=_Either, const=True, help="It may destroy, not only add."),
     argument(
         "--non-destructive",
-        action="store_false",
-        default=None,
+        action=_Either,
+        const=False,
         dest="destructive",
         help="It only adds.",
     ),

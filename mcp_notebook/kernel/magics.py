@@ -79,7 +79,7 @@ class McpMagics(Magics):
             tools = self._declare(names, options)
         except DefinitionError as error:
             raise UsageError(str(error)) from None
-        display(card(tools), raw=True)
+        display(card(tools, [tool.name for tool in self._registry.tools]), raw=True)
 
     @line_magic
     def mcp(self, line: str) -> None:

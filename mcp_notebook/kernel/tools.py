@@ -6,11 +6,13 @@ is the subscriber's business (`kernel.extension` connects the two).
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.context import Context
+from mcp_notebook.kernel.icons import icon_again
+from mcp_notebook.kernel.metadata import described
 from mcp_notebook.kernel.options import ToolOptions, check_name, check_options
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
 from mcp_notebook.kernel.texts import safe_message
@@ -72,12 +74,18 @@ def make_tool(
     check_name(name)
     schema = function_schema(function, hidden_types=(Context,))
     check_options(options, name, takes_context=bool(schema.injected))
+    said = described(options, name, schema)
     info = ToolInfo(
         name=name,
-        title=options.title,
-        description=schema.description if options.description is None else options.description,
+        title=said.title,
+        description=said.description,
         input_schema=schema.input_schema,
+        annotations=said.annotations,
+        icons=said.icons,
+        meta=said.meta,
     )
+    # A tool that follows its name is made again: from the pictures as they were, not the files.
+    options = replace(options, icons=tuple(map(icon_again, said.icons or ())))
     return Tool(info=info, function=function, schema=schema, options=options, variable=variable)
 
 
