@@ -36,7 +36,7 @@ class AttrsSchema:
 
     def __get_pydantic_core_schema__(
         self,
-        source: Any,  # noqa: ARG002 - pydantic's signature
+        source: Any,
         handler: GetCoreSchemaHandler,
     ) -> CoreSchema:
         """Return the schema of an object with the class's fields, made an instance."""

@@ -280,7 +280,7 @@ def _picture(data: bytes) -> tuple[str, str | None] | None:
 
 def _is_svg(data: bytes) -> bool:
     """Tell whether a document's outermost element is that of SVG."""
-    from xml.etree import ElementTree as ET  # noqa: N817, PLC0415 - as it is known; for this only
+    from xml.etree import ElementTree as ET  # noqa: PLC0415 - as it is known; for this only
 
     try:
         # Only the first element is asked for: what follows is the client's to read.

@@ -1,0 +1,102 @@
+"""attrs classes as parameters."""
+
+import json
+from typing import Annotated
+
+import attrs
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import Field
+
+from mcp_notebook.errors import DefinitionError, InvalidArguments
+from mcp_notebook.kernel.schema import function_schema
+
+
+@attrs.define
+class Place:
+    latitude: Annotated[float, Field(ge=-90, le=90, description="Degrees.")]
+    _code: int = attrs.field(default=7, validator=attrs.validators.lt(10))
+    tags: list[str] = attrs.field(factory=list)
+    key: str = attrs.field(init=False, default="unset")
+
+
+@attrs.frozen
+class Trip:
+    start: Place
+    stops: "list[Place]" = attrs.field(factory=list)
+    name: str = attrs.field(default="", converter=str.upper)
+
+
+@attrs.define
+class Tree:
+    children: "list[Tree]"
+
+
+def test_the_fields_of_an_attrs_class_are_told_and_an_instance_arrives():
+    def f(place: Place, trips: list[Trip] | None = None, home: Place = Place(1.0)): ...
+
+    schema = function_schema(f)
+    Draft202012Validator.check_schema(schema.input_schema)
+    json.dumps(schema.input_schema)
+    assert schema.input_schema["properties"]["place"] == {
+        "type": "object",
+        "properties": {
+            "latitude": {
+                "type": "number",
+                "minimum": -90,
+                "maximum": 90,
+                "description": "Degrees.",
+            },
+            "code": {"type": "integer", "default": 7},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["latitude"],
+        "additionalProperties": False,
+    }
+    given = {"place": {"latitude": 2}, "trips": [{"start": {"latitude": 3}, "name": "a"}]}
+    assert schema.validate(given) == {
+        "place": Place(2.0),
+        "trips": [Trip(Place(3.0), [], "A")],
+        "home": Place(1.0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ({"latitude": 91}, "place.latitude: got 91"),
+        ({"latitude": True}, "place.latitude: got True"),
+        ({"latitude": 1, "code": 11}, "must be < 10"),
+        ({"latitude": 1, "latitud": 1}, "place.latitud: no such parameter"),
+        ({}, "place.latitude"),
+        (5, "place: got 5"),
+    ],
+)
+def test_what_does_not_fit_is_refused_also_by_the_classs_own_validators(place, said):
+    def f(place: Place): ...
+
+    with pytest.raises(InvalidArguments) as raised:
+        function_schema(f).validate({"place": place})
+    assert said in str(raised.value)
+
+
+def test_a_validator_that_raises_anything_refuses_the_argument_only():
+    @attrs.define
+    class Odd:
+        x: int = attrs.field()
+
+        @x.validator
+        def _check(self, _attribute, _value):
+            raise TypeError("{braces} and \n lines")
+
+    def f(odd: Odd): ...
+
+    with pytest.raises(InvalidArguments, match="TypeError: {braces}"):
+        function_schema(f).validate({"odd": {"x": 1}})
+
+
+def test_an_attrs_class_that_contains_itself_is_refused_with_its_parameter():
+    def f(tree: Tree): ...
+
+    with pytest.raises(DefinitionError, match="`tree`.*contains itself"):
+        function_schema(f)
