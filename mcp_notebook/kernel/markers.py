@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.texts import safe_repr
+from mcp_notebook.kernel.problems import shown
 
 HEADER_KEY = "x-mcp-header"
 """Keyword of a property whose value HTTP clients repeat in a header."""
@@ -104,27 +104,26 @@ def header_problem(schema: Mapping[str, Any]) -> str | None:
         if HEADER_KEY not in position:
             continue
         header = position[HEADER_KEY]
-        shown = safe_repr(header, 100)
+        told = shown(header)
         if not path:
             return (
-                f"the header {shown} is inside a type (an optional one, a list, a model), where "
+                f"the header {told} is inside a type (an optional one, a list, a model), where "
                 "clients cannot find it: mark a parameter that is a plain str, int or bool"
             )
         where = ".".join(path)
         if not isinstance(header, str) or not _TOKEN.fullmatch(header):
             return (
-                f"the header of `{where}`, {shown}, is no header's name: use letters, digits "
-                "and `-`"
+                f"the header of `{where}`, {told}, is no header's name: use letters, digits and `-`"
             )
         kind = position.get("type")
         if not isinstance(kind, str) or kind not in HEADER_TYPES:
             return (
-                f"`{where}` has the header {shown}, but MCP allows one for a plain str, int or "
+                f"`{where}` has the header {told}, but MCP allows one for a plain str, int or "
                 "bool only (not for one that may be None): change its type, or leave the header out"
             )
         if header.lower() in seen:
             return (
-                f"`{seen[header.lower()]}` and `{where}` have the same header {shown} (case "
+                f"`{seen[header.lower()]}` and `{where}` have the same header {told} (case "
                 "does not count): give one another name"
             )
         seen[header.lower()] = where

@@ -13,14 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.icons import icon_infos
 from mcp_notebook.kernel.options import ToolOptions
+from mcp_notebook.kernel.problems import bounded, shown
 from mcp_notebook.kernel.schema import FunctionSchema
-from mcp_notebook.kernel.texts import clean, safe_message, safe_repr
+from mcp_notebook.kernel.texts import clean, safe_message
 
 MAX_EXAMPLES = 4_000
 """Characters of JSON of all examples of a tool: each client reads them in each list of tools."""
@@ -88,7 +89,7 @@ def _words(words: Any, option: str, name: str) -> tuple[str, ...]:
     if not listed or not all(isinstance(word, str) and word.strip() for word in words):
         raise DefinitionError(
             f"`{name}`: `{option}` is a list of texts, like `{option}=['sales']`, not "
-            f"{safe_repr(words, 200)}."
+            f"{shown(words)}."
         )
     ordered = sorted(words) if isinstance(words, (set, frozenset)) else words
     return tuple(dict.fromkeys(" ".join(clean(word).split()) for word in ordered))
@@ -112,9 +113,7 @@ def _annotations(options: ToolOptions, name: str) -> dict[str, bool]:
         if value is None:
             continue
         if not isinstance(value, bool):
-            raise DefinitionError(
-                f"`{name}`: `{option}` is True or False, not {safe_repr(value, 200)}."
-            )
+            raise DefinitionError(f"`{name}`: `{option}` is True or False, not {shown(value)}.")
         said[hint] = value
     if options.read_only and options.destructive:
         raise DefinitionError(
@@ -133,7 +132,7 @@ def _examples(examples: Any, schema: FunctionSchema, name: str) -> str:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise DefinitionError(
             f"`{name}`: `examples` is a list of the arguments of calls, like "
-            f"`examples=[{{'year': 2012}}]`, not {safe_repr(examples, 200)}."
+            f"`examples=[{{'year': 2012}}]`, not {shown(examples)}."
         )
     told = [
         _example(example, number, schema, name) for number, example in enumerate(given, start=1)
@@ -150,7 +149,7 @@ def _example(example: Any, number: int, schema: FunctionSchema, name: str) -> st
     what = f"`{name}`: its example {number}"
     if not isinstance(example, Mapping) or not all(isinstance(key, str) for key in example):
         raise DefinitionError(
-            f"{what}, {safe_repr(example, 200)}, is no mapping of parameters to values: write "
+            f"{what}, {shown(example)}, is no mapping of parameters to values: write "
             "`{'year': 2012}`, say."
         )
     text = _as_json(dict(example), what)
@@ -175,15 +174,10 @@ def _as_json(value: Any, what: str) -> str:
         plain = to_jsonable_python(value, inf_nan_mode="constants")
         text = json.dumps(plain, allow_nan=False, ensure_ascii=False)
         text.encode()
-    except (ValueError, TypeError, RecursionError, PydanticSerializationError) as error:
-        raise DefinitionError(
-            f"{what} cannot be said in JSON ({safe_message(error)}): use texts, numbers, lists and "
-            "dicts."
-        ) from None
     except Exception as error:  # an object of the author's may raise anything
         raise DefinitionError(
-            f"{what} cannot be read ({safe_message(error)}): use plain texts, numbers, lists and "
-            "dicts."
+            f"{what} cannot be said in JSON ({bounded(safe_message(error))}): use texts, numbers, "
+            "lists and dicts."
         ) from error
     return text
 
@@ -206,11 +200,11 @@ def _own_meta(meta: Any, name: str) -> dict[str, Any]:
     if not isinstance(meta, Mapping):
         raise DefinitionError(
             f"`{name}`: `meta` is a dict, like `meta={{'com.example/team': 'sales'}}`, not "
-            f"{safe_repr(meta, 200)}."
+            f"{shown(meta)}."
         )
     for key in meta:
         if problem := _key_problem(key):
-            raise DefinitionError(f"`{name}`: `meta` has the key {safe_repr(key, 200)}, {problem}.")
+            raise DefinitionError(f"`{name}`: `meta` has the key {shown(key)}, {problem}.")
     text = _as_json(dict(meta), f"`{name}`: its `meta`")
     if len(text) > MAX_META:
         raise DefinitionError(
@@ -249,6 +243,6 @@ def _priority(priority: Any, name: str) -> float:
     if not math.isfinite(number):
         raise DefinitionError(
             f"`{name}`: `priority` is a number, higher ones are listed first (0 unless said), not "
-            f"{safe_repr(priority, 200)}."
+            f"{shown(priority)}."
         )
     return number

@@ -277,7 +277,7 @@ async def test_an_attrs_argument_arrives_as_an_instance(url, era):
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18"])
-async def test_clients_of_older_versions_get_the_title_where_they_look(url, version):
+async def test_clients_of_older_versions_get_what_they_know_where_they_look(url, version):
     async def ask(http, session, method, **params):
         body = {"jsonrpc": "2.0", "method": method, "params": params}
         if not method.startswith("notifications/"):
@@ -299,12 +299,15 @@ async def test_clients_of_older_versions_get_the_title_where_they_look(url, vers
         await ask(http, session, "notifications/initialized")
         _, result = await ask(http, session, "tools/list")
         tool = {tool["name"]: tool for tool in result["tools"]}["rain-fall"]
-    print(tool)
-    title = {} if version == "2025-06-18" else {"title": "Rain fall"}
-    assert tool["annotations"] == {
-        "readOnlyHint": True,
-        "idempotentHint": True,
-        "openWorldHint": False,
-        **title,
+    hints = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+    expected = {
+        "2024-11-05": {},
+        "2025-03-26": {"annotations": {**hints, "title": "Rain fall"}},
+        "2025-06-18": {"annotations": hints, "title": "Rain fall", "_meta": tool.get("_meta")},
+    }[version]
+    assert tool == {
+        "name": "rain-fall",
+        "description": "How wet.\n\nSee also: everything, nothing.",
+        "inputSchema": {"type": "object", "properties": {}, "additionalProperties": False},
+        **expected,
     }
-    assert tool["description"].startswith("How wet.")

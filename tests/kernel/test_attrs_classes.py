@@ -33,7 +33,9 @@ class Tree:
 
 
 def test_the_fields_of_an_attrs_class_are_told_and_an_instance_arrives():
-    def f(place: Place, trips: list[Trip] | None = None, home: Place = Place(1.0)): ...
+    here = Place(1.0)
+
+    def f(place: Place, trips: list[Trip] | None = None, home: Place = here): ...
 
     schema = function_schema(f)
     Draft202012Validator.check_schema(schema.input_schema)
@@ -57,7 +59,7 @@ def test_the_fields_of_an_attrs_class_are_told_and_an_instance_arrives():
     assert schema.validate(given) == {
         "place": Place(2.0),
         "trips": [Trip(Place(3.0), [], "A")],
-        "home": Place(1.0),
+        "home": here,
     }
 
 
@@ -91,12 +93,12 @@ def test_a_validator_that_raises_anything_refuses_the_argument_only():
 
     def f(odd: Odd): ...
 
-    with pytest.raises(InvalidArguments, match="TypeError: {braces}"):
+    with pytest.raises(InvalidArguments, match=r"TypeError: \{braces\}"):
         function_schema(f).validate({"odd": {"x": 1}})
 
 
 def test_an_attrs_class_that_contains_itself_is_refused_with_its_parameter():
     def f(tree: Tree): ...
 
-    with pytest.raises(DefinitionError, match="`tree`.*contains itself"):
+    with pytest.raises(DefinitionError, match=r"`tree`.*contains itself"):
         function_schema(f)

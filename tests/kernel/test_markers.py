@@ -62,7 +62,7 @@ def test_a_header_is_told_in_the_schema_of_its_parameter_and_changes_nothing_els
 
 
 def optional(region: Annotated[str | None, Header("Region")]): ...
-def default_none(region: Annotated[str, Header("Region")] = None): ...
+def default_none(region: Annotated[str, Header("Region")] = None): ...  # noqa: RUF013
 def number(region: Annotated[float, Header("Region")]): ...
 def anything(region: Annotated[object, Header("Region")]): ...
 def spaces(region: Annotated[str, Header("Sales region")]): ...
@@ -116,9 +116,7 @@ def larger(schemas):
         lambda *parts: {key: value for part in parts for key, value in part.items()},
         LEAVES,
         st.dictionaries(st.sampled_from(ONE), schemas | st.booleans(), max_size=2),
-        st.dictionaries(
-            st.sampled_from(LIST), st.lists(schemas, max_size=2) | schemas, max_size=2
-        ),
+        st.dictionaries(st.sampled_from(LIST), st.lists(schemas, max_size=2) | schemas, max_size=2),
         st.dictionaries(
             st.sampled_from(MAPPING),
             st.dictionaries(NAMES, schemas, max_size=3) | st.lists(schemas, max_size=1),
