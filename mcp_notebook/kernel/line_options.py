@@ -30,7 +30,7 @@ class _Either(Action):
         option_string: str | None = None,
     ) -> None:
         if getattr(namespace, self.dest) not in (None, self.const):
-            parser.error(f"{option_string} contradicts what was said before: leave one out.")
+            parser.error(f"`{option_string}` and its opposite are both said: leave one out.")
         setattr(namespace, self.dest, self.const)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import to_jsonable_python
+from pydantic_core import from_json, to_jsonable_python
 
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import DefinitionError, InvalidArguments
@@ -27,6 +27,8 @@ MAX_EXAMPLES = 4_000
 """Characters of JSON of all examples of a tool: each client reads them in each list of tools."""
 MAX_META = 64 * 2**10
 """Characters of JSON of the author's own ``_meta``."""
+_DEPTH_OF_META = 20
+"""Lists and dicts around it on the way to a client, with some to spare: readers take about 200."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +213,14 @@ def _own_meta(meta: Any, name: str) -> dict[str, Any]:
             f"`{name}`: its `meta` has {len(text):,} characters of JSON, and clients read it in "
             f"every list of tools: keep to {MAX_META:,}."
         )
+    try:
+        # As far within each other as it will be in the list of tools.
+        from_json("[" * _DEPTH_OF_META + text + "]" * _DEPTH_OF_META)
+    except ValueError:
+        raise DefinitionError(
+            f"`{name}`: its `meta` has more lists and dicts within each other than clients read: "
+            "make it flatter."
+        ) from None
     plain: dict[str, Any] = json.loads(text)
     return plain
 

@@ -22,6 +22,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 MARK = "__mcp_tool__"
 """Attribute of a function that ``@mcp_tool`` marked: its `ToolOptions`."""
+MAX_ICONS = 16 * 2**20
+"""Characters of all icons of a notebook's tools."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,9 +114,16 @@ class ToolRegistry:
         return self._tools.get(name)
 
     def add(self, *tools: Tool) -> None:
-        """Add tools; one whose name exists takes the place of the old one in the order."""
+        """Add tools; one whose name exists takes the place of the old one in the order.
+
+        Raises:
+            DefinitionError: Their icons are too much for one list of tools; none is added.
+        """
         # A new dict each time: a reader on another thread keeps iterating over the old one.
-        self._replace({**self._tools, **{tool.name: tool for tool in tools}})
+        together = {**self._tools, **{tool.name: tool for tool in tools}}
+        if any(tool.info.icons for tool in tools):
+            _check_icons(together.values())
+        self._replace(together)
 
     def remove(self, *names: str) -> None:
         """Remove tools; names that are no tool's are ignored."""
@@ -154,6 +163,16 @@ class ToolRegistry:
         self._tools = tools
         if changed:
             self._on_change()
+
+
+def _check_icons(tools: Iterable[Tool]) -> None:
+    # All of them are one message to the bridge and one to each client.
+    size = sum(len(icon["src"]) for tool in tools for icon in tool.info.icons or ())
+    if size > MAX_ICONS:
+        raise DefinitionError(
+            f"The icons of this notebook's tools have {size:,} characters together, more than "
+            f"{MAX_ICONS:,}: use smaller ones, or https addresses."
+        )
 
 
 def _followed(tool: Tool, namespace: dict[str, Any]) -> Tool | None:

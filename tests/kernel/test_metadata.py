@@ -16,6 +16,7 @@ from pydantic import BaseModel, field_validator
 
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel import tools
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.tools import ToolRegistry, make_tool
 
@@ -271,6 +272,8 @@ def test_a_key_that_mcp_does_not_allow_is_refused(key, said):
         ({"com.example/a": math.inf}, "cannot be said in JSON"),
         ({"com.example/a": "x" * 100_000}, "characters of JSON"),
         ({"com.example/a": Angry()}, "`meta`"),
+        ({"com.example/a": json.loads("[" * 190 + "]" * 190)}, "make it flatter"),
+        ({"com.example/a": 10**5000}, "cannot be said in JSON"),
     ],
 )
 def test_meta_that_is_no_json_is_refused(meta, said):
@@ -293,6 +296,21 @@ def test_any_json_is_meta_and_stays_what_it_is(value):
     assert info(meta={"com.example/a": value}).meta["com.example/a"] == json.loads(
         json.dumps(value)
     )
+
+
+# -- many tools ------------------------------------------------------------------------------------
+
+
+def test_icons_of_all_tools_keep_to_what_one_list_can_carry(monkeypatch):
+    monkeypatch.setattr(tools, "MAX_ICONS", 60)
+    registry = ToolRegistry(on_change=lambda: None)
+    icon = "https://example.com/icon.png"  # 28 characters
+    for name in ("a", "b", "b"):
+        registry.add(make_tool(rain, ToolOptions(name=name, icons=[icon])))
+    with pytest.raises(DefinitionError, match="84 characters together, more than 60"):
+        registry.add(make_tool(rain, ToolOptions(name="c", icons=[icon])))
+    registry.add(make_tool(rain, ToolOptions(name="d")))
+    assert [tool.name for tool in registry.tools] == ["a", "b", "d"]
 
 
 # -- tools that follow their names -----------------------------------------------------------------
