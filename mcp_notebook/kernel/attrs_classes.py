@@ -18,8 +18,9 @@ from mcp_notebook.kernel.texts import safe_message
 
 
 def is_attrs_class(annotation: Any) -> bool:
-    """Tell whether a type hint is a class that attrs made."""
-    return inspect.isclass(annotation) and "__attrs_attrs__" in vars(annotation)
+    """Tell whether a type hint is a class that attrs made, or inherits from one."""
+    fields = getattr(annotation, "__attrs_attrs__", None)
+    return inspect.isclass(annotation) and isinstance(fields, tuple)
 
 
 @dataclass(frozen=True)

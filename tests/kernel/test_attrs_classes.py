@@ -3,11 +3,14 @@
 import json
 from typing import Annotated
 
+import attr
 import attrs
 import pytest
 from jsonschema import Draft202012Validator
+from mcp.shared.inbound import x_mcp_header_map
 from pydantic import Field
 
+from mcp_notebook import Header
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schema import function_schema
 
@@ -95,6 +98,37 @@ def test_a_validator_that_raises_anything_refuses_the_argument_only():
 
     with pytest.raises(InvalidArguments, match=r"TypeError: \{braces\}"):
         function_schema(f).validate({"odd": {"x": 1}})
+
+
+def test_old_attrs_classes_and_those_that_inherit_are_taken():
+    @attr.s
+    class Old:
+        x = attr.ib()
+        y = attr.ib(default=5)
+
+    class Heir(Old): ...
+
+    @attrs.define(kw_only=True)
+    class More(Old):
+        z: int
+
+    def f(a: Old, b: Heir, c: dict[str, More]): ...
+
+    told = function_schema(f).validate({"a": {"x": 1}, "b": {"x": 2}, "c": {"k": {"x": 3, "z": 4}}})
+    assert told["a"] == Old(1)
+    assert type(told["b"]) is Heir
+    assert told["c"]["k"] == More(x=3, z=4)
+
+
+def test_a_header_of_a_field_is_found_by_clients():
+    @attrs.define
+    class Query:
+        region: Annotated[str, Header("Region")]
+
+    def f(query: Query): ...
+
+    schema = function_schema(f).input_schema
+    assert x_mcp_header_map(schema) == {("query", "region"): "Region"}
 
 
 def test_an_attrs_class_that_contains_itself_is_refused_with_its_parameter():
