@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from mcp_notebook.kernel.context import Context
     from mcp_notebook.kernel.decorator import mcp_tool, mcp_tools
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
+    from mcp_notebook.kernel.icons import Icon
+    from mcp_notebook.kernel.markers import Header, Hidden
 
 __all__ = [
     "Audio",
     "Context",
+    "Header",
+    "Hidden",
+    "Icon",
     "Image",
     "Resource",
     "ResourceLink",
@@ -39,6 +44,8 @@ _HOMES = {
     "kernel.context": ("Context",),
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
     "kernel.decorator": ("mcp_tool", "mcp_tools"),
+    "kernel.icons": ("Icon",),
+    "kernel.markers": ("Header", "Hidden"),
 }
 
 

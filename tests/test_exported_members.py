@@ -8,6 +8,9 @@ import mcp_notebook
 PUBLIC = {
     "Audio",
     "Context",
+    "Header",
+    "Hidden",
+    "Icon",
     "Image",
     "Resource",
     "ResourceLink",

@@ -25,7 +25,7 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types.methods import validate_server_result
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, is_version_at_least
 from pydantic import ValidationError
 
 from mcp_notebook import wire
@@ -45,6 +45,14 @@ PROGRESS_STEP = 1e-6
 but a message alone, or a second loop, does not add to what is done."""
 LEGACY_LOG_LEVEL = "info"
 """Level of log messages for clients of the handshake eras that set none."""
+_SINCE = {
+    "annotations": "2025-03-26",  # with the title among them, until it had a place of its own
+    "title": "2025-06-18",
+    "_meta": "2025-06-18",
+    "icons": "2025-11-25",
+}
+"""Versions of MCP that brought fields of a tool: earlier ones are not sent them, icons being large
+and nothing else sorting them out."""
 MAX_CALLS = 1024
 """Calls that one bridge carries at a time, over all clients and kernels."""
 
@@ -293,18 +301,24 @@ def _tool(name: str, info: wire.ToolInfo, protocol_version: str) -> types.Tool:
         ValidationError: This version of the protocol does not take it; the SDK would refuse the
             whole list for it.
     """
-    tool = types.Tool.model_validate(
-        {
-            "name": name,
-            "title": info.title,
-            "description": info.description,
-            "inputSchema": info.input_schema,
-            "outputSchema": info.output_schema,
-            "annotations": info.annotations,
-            "icons": info.icons,
-            "_meta": info.meta,
-        }
-    )
+    said = {
+        "name": name,
+        "title": info.title,
+        "description": info.description,
+        "inputSchema": info.input_schema,
+        "outputSchema": info.output_schema,
+        "annotations": info.annotations,
+        "icons": info.icons,
+        "_meta": info.meta,
+    }
+    if info.title is not None and not is_version_at_least(protocol_version, _SINCE["title"]):
+        said["annotations"] = {**(info.annotations or {}), "title": info.title}
+    unknown = [
+        field
+        for field, version in _SINCE.items()
+        if not is_version_at_least(protocol_version, version)
+    ]
+    tool = types.Tool.model_validate({**said, **dict.fromkeys(unknown)})
     alone = types.ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="private")
     wire_form = alone.model_dump(by_alias=True, mode="json", exclude_none=True)
     validate_server_result("tools/list", protocol_version, wire_form)

@@ -6,10 +6,11 @@ Runs in the user's kernel. Pure: text in, text out; `kernel.magics` shows it.
 import functools
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 from typing import Annotated, Any, get_args, get_origin
 
+from mcp_notebook import meta_keys
 from mcp_notebook.kernel.problems import allowed_values
 from mcp_notebook.kernel.tools import Tool
 
@@ -19,11 +20,16 @@ _STYLE = (
 )
 
 
-def card(tools: Sequence[Tool]) -> dict[str, str]:
-    """Return the MIME bundle that presents tools to their author."""
+def card(tools: Sequence[Tool], names: Collection[str]) -> dict[str, str]:
+    """Return the MIME bundle that presents tools to their author.
+
+    Args:
+        tools: The tools that were declared.
+        names: Names of all tools of the notebook at this moment.
+    """
     return {
-        "text/html": "".join(_html(tool) for tool in tools),
-        "text/plain": "\n\n".join(_text(tool) for tool in tools),
+        "text/html": "".join(_html(tool, _warnings(tool, names)) for tool in tools),
+        "text/plain": "\n\n".join(_text(tool, _warnings(tool, names)) for tool in tools),
     }
 
 
@@ -52,7 +58,7 @@ def signature(tool: Tool) -> str:
     parameters = [
         parameter.replace(annotation=_bare(parameter.annotation))
         for parameter in signature.parameters.values()
-        if parameter.name not in tool.schema.injected and parameter.name not in fixed
+        if parameter.name not in (*tool.schema.injected, *tool.schema.hidden, *fixed)
     ]
     shown = signature.replace(parameters=parameters, return_annotation=signature.empty)
     return f"{tool.name}{shown}"
@@ -81,7 +87,48 @@ def _parameters(tool: Tool) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _html(tool: Tool) -> str:
+_HINTS = {
+    ("readOnlyHint", True): "read-only",
+    ("readOnlyHint", False): "not read-only",
+    ("destructiveHint", True): "destructive",
+    ("destructiveHint", False): "not destructive",
+    ("idempotentHint", True): "idempotent",
+    ("idempotentHint", False): "not idempotent",
+    ("openWorldHint", True): "open world",
+    ("openWorldHint", False): "closed world",
+}
+
+
+def _facts(tool: Tool) -> str:
+    """Return on one line what the author said besides title, description and pictures."""
+    meta = tool.info.meta or {}
+    hints = [_HINTS[hint] for hint in (tool.info.annotations or {}).items() if hint in _HINTS]
+    facts = [", ".join(hints)]
+    if tags := meta.get(meta_keys.TAGS):
+        facts.append(f"tags: {', '.join(tags)}")
+    if priority := meta.get(meta_keys.PRIORITY):
+        facts.append(f"priority {priority:g}")
+    return " \N{MIDDLE DOT} ".join(fact for fact in facts if fact)
+
+
+def _warnings(tool: Tool, names: Collection[str]) -> tuple[str, ...]:
+    unknown = [
+        f"`related` names `{other}`, but this notebook has no such tool (yet)."
+        for other in (tool.info.meta or {}).get(meta_keys.RELATED, ())
+        if other not in names
+    ]
+    return (*tool.warnings, *unknown)
+
+
+def _pictures(tool: Tool) -> str:
+    return "".join(
+        f"<img src='{escape(icon['src'])}' alt='' "
+        "style='height:1.2em;display:inline-block;vertical-align:text-bottom;margin:0 .3em 0 0'>"
+        for icon in tool.info.icons or ()
+    )
+
+
+def _html(tool: Tool, warned: Sequence[str]) -> str:
     rows = "".join(
         f"<tr><td style='text-align:left'><code>{escape(name)}</code></td>"
         f"<td style='text-align:left'>{escape(allowed)}</td>"
@@ -90,12 +137,16 @@ def _html(tool: Tool) -> str:
     )
     warnings = "".join(
         f"<div><span style='color:#f37726'>&#9888;</span> {_with_code(warning)}</div>"
-        for warning in tool.warnings
+        for warning in warned
     )
+    # Lines of a list stay lines, the others flow.
     description = escape(tool.info.description).replace("\n\n", "<br><br>")
+    description = description.replace("\n- ", "<br>- ")
+    title = f" <b>{escape(tool.info.title)}</b>" if tool.info.title else ""
+    facts = f"<div style='opacity:.7'>{escape(_facts(tool))}</div>" if _facts(tool) else ""
     return (
-        f"<div style='{_STYLE}'><div><b>MCP tool</b> <code>{escape(signature(tool))}"
-        f"</code></div><div>{description}</div>"
+        f"<div style='{_STYLE}'><div>{_pictures(tool)}<b>MCP tool</b>{title} "
+        f"<code>{escape(signature(tool))}</code></div>{facts}<div>{description}</div>"
         f"<table style='margin:.3em 0'><tbody>{rows}</tbody></table>{warnings}</div>"
     )
 
@@ -105,12 +156,15 @@ def _with_code(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def _text(tool: Tool) -> str:
-    lines = [f"MCP tool {signature(tool)}"]
+def _text(tool: Tool, warned: Sequence[str]) -> str:
+    title = f" - {tool.info.title}" if tool.info.title else ""
+    lines = [f"MCP tool {signature(tool)}{title}"]
+    if facts := _facts(tool):
+        lines.append(f"    [{facts}]")
     lines += [f"    {line}".rstrip() for line in tool.info.description.splitlines()]
     lines += [
         f"    - {name}: {allowed}" + (f". {description}" if description else "")
         for name, allowed, description in _parameters(tool)
     ]
-    lines += [f"    Warning: {warning}" for warning in tool.warnings]
+    lines += [f"    Warning: {warning}" for warning in warned]
     return "\n".join(lines)

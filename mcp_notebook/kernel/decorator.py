@@ -46,7 +46,7 @@ def mcp_tool(
     destructive: bool | None = None,
     idempotent: bool | None = None,
     open_world: bool | None = None,
-    examples: Sequence[Mapping[str, Any]] = (),
+    examples: Sequence[Mapping[str, Any]] | Mapping[str, Any] = (),
     priority: float = 0,
     related: Sequence[str] = (),
     tags: Sequence[str] = (),
@@ -73,7 +73,7 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
     destructive: bool | None = None,
     idempotent: bool | None = None,
     open_world: bool | None = None,
-    examples: Sequence[Mapping[str, Any]] = (),
+    examples: Sequence[Mapping[str, Any]] | Mapping[str, Any] = (),
     priority: float = 0,
     related: Sequence[str] = (),
     tags: Sequence[str] = (),
@@ -102,7 +102,7 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
         destructive: It may destroy, not only add.
         idempotent: A second call with the same arguments changes nothing more.
         open_world: It deals with more than the notebook: the web, say.
-        examples: Arguments of calls, shown to the model in the description.
+        examples: Arguments of calls (or of one call), shown to the model in the description.
         priority: Tools of a higher priority are listed first.
         related: Names of tools that a model should know of when it reads of this one.
         tags: Words to group tools by.

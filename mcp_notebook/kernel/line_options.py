@@ -11,7 +11,7 @@ import io
 import re
 import shlex
 import tokenize
-from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
+from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -39,6 +39,24 @@ def _whole_number(text: str) -> int:
         raise ArgumentTypeError(f"is a whole number, not {text!r}") from None
 
 
+class _Either(Action):
+    """Stores its constant, and refuses to do so after its opposite did."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **options)
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        _values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) not in (None, self.const):
+            parser.error(f"`{option_string}` and its opposite are both said: leave one out.")
+        setattr(namespace, self.dest, self.const)
+
+
 _OPTIONS: Sequence[argument] = (
     argument("--name", help="Name of the tool for clients, in place of the function's."),
     argument("--title", help="Name of the tool for people."),
@@ -51,16 +69,11 @@ _OPTIONS: Sequence[argument] = (
         help="A picture for the tool: an https address, or a file. May be given several times.",
     ),
     argument("--read-only", action="store_true", default=None, help="It changes nothing."),
-    argument(
-        "--destructive",
-        action="store_true",
-        default=None,
-        help="It may destroy, not only add.",
-    ),
+    argument("--destructive", action=_Either, const=True, help="It may destroy, not only add."),
     argument(
         "--non-destructive",
-        action="store_false",
-        default=None,
+        action=_Either,
+        const=False,
         dest="destructive",
         help="It only adds.",
     ),
@@ -133,7 +146,7 @@ _OPTIONS: Sequence[argument] = (
         help="`%%mcp_tool obj` only: what the names of the object's tools begin with.",
     ),
 )
-_FLAGS = ("store_true", "store_false", BooleanOptionalAction)
+_FLAGS = ("store_true", "store_false", _Either, BooleanOptionalAction)
 _ONE_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 _BEFORE_PARENTHESIS = re.compile(r"[^\s()=\"']+[ \t]*\(")
 _REFUSED = re.compile(r"argument (\S+?): (.*)", re.DOTALL)

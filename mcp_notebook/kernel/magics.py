@@ -94,7 +94,7 @@ class McpMagics(Magics):
         except DefinitionError as error:
             raise UsageError(str(error)) from None
         self._registry.add(*tools)
-        display(card(tools), raw=True)
+        display(card(tools, [tool.name for tool in self._registry.tools]), raw=True)
 
     @line_magic
     def mcp(self, line: str) -> None:

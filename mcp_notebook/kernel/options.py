@@ -40,8 +40,8 @@ class ToolOptions:
     """A second call with the same arguments changes nothing more."""
     open_world: bool | None = None
     """It deals with more than the notebook: the web, say."""
-    examples: Sequence[Mapping[str, Any]] = ()
-    """Arguments of calls, shown to the model in the description."""
+    examples: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ()
+    """Arguments of calls (or of one call), shown to the model in the description."""
     priority: float = 0
     """Tools of a higher priority are listed first."""
     related: Sequence[str] = ()
@@ -115,18 +115,23 @@ def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> No
         )
 
 
-def check_name(name: str) -> None:
+def check_name(name: Any) -> None:
     """Refuse a name that clients would not accept.
 
     Raises:
         DefinitionError: With a name that would do.
     """
+    if not isinstance(name, str):
+        raise DefinitionError(
+            f"A tool's name is a text, not of type {type(name).__name__}: write `name='my_tool'`."
+        )
     if _NAME.fullmatch(name):
         return
     suggestion = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:MAX_NAME] or "my_tool"
+    shown = name if len(name) <= 2 * MAX_NAME else f"{name[: 2 * MAX_NAME]}..."
     raise DefinitionError(
-        f"{name!r} cannot be a tool's name: MCP allows 1 to {MAX_NAME} letters, digits, `_`, `.` "
-        f"and `-`. Try `--name {suggestion}`."
+        f"{shown!r} cannot be a tool's name: MCP allows 1 to {MAX_NAME} letters, digits, `_`, `.` "
+        f"and `-`. Try `--name {suggestion}` (in Python `name={suggestion!r}`)."
     )
 
 

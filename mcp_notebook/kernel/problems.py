@@ -57,7 +57,11 @@ def shown(value: Any) -> str:
     """Return a value's repr, bounded, whatever its class does."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = short.maxlong = MAX_SHOWN
-    text = " ".join(short.repr(value).split()) if not isinstance(value, str) else short.repr(value)
+    try:
+        text = short.repr(value)
+    except Exception:  # noqa: BLE001 - a whole number of 5,000 digits; a list of the author's own
+        return f"<{type(value).__name__}>"
+    text = text if isinstance(value, str) else " ".join(text.split())
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
 
 

@@ -21,6 +21,7 @@ from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.annotations import resolved
 from mcp_notebook.kernel.arguments import MISSING, Parameter, build, parameter
 from mcp_notebook.kernel.docstrings import function_doc
+from mcp_notebook.kernel.markers import header_problem, is_hidden
 from mcp_notebook.kernel.problems import bounded, explain, shown
 
 
@@ -35,7 +36,9 @@ class FunctionSchema:
     warnings: tuple[str, ...]
     """What the author should know."""
     injected: tuple[str, ...]
-    """Parameters that clients do not see."""
+    """Parameters that clients do not see, and the call gives a value."""
+    hidden: tuple[str, ...]
+    """Parameters that clients do not see, and that keep their defaults."""
     _validator: SchemaValidator = field(repr=False, compare=False)
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
 
@@ -83,14 +86,23 @@ def function_schema(
     notes = [] if doc.description else [f"`{name}` has no docstring: say what it is for."]
     parameters = []
     injected = []
+    hidden = []
     for item in signature:
         hint = Any
         if item.annotation is item.empty:
             notes.append(f"`{item.name}` has no type hint: any value is taken.")
         else:
             hint = _resolved(item, plain, name)
-        if _is_hidden(hint, hidden_types):
+        if _is_injected(hint, hidden_types):
             injected.append(item.name)
+            continue
+        if is_hidden(hint):
+            if item.default is item.empty:
+                raise DefinitionError(
+                    f"`{name}`: the parameter `{item.name}` is `Hidden`, so no client can give it "
+                    f"a value: give it a default, `{item.name}: Annotated[..., Hidden] = ...`."
+                )
+            hidden.append(item.name)
             continue
         default = MISSING if item.default is item.empty else item.default
         parameters.append(parameter(item.name, hint, default, doc.parameters.get(item.name)))
@@ -109,8 +121,10 @@ def function_schema(
         validator,
         name,
     )
+    if problem := header_problem(schema):
+        raise DefinitionError(f"`{name}`: {problem}.")
     return FunctionSchema(
-        doc.description, schema, tuple(notes), tuple(injected), validator, defaults
+        doc.description, schema, tuple(notes), tuple(injected), tuple(hidden), validator, defaults
     )
 
 
@@ -194,13 +208,13 @@ def _resolved(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> 
         ) from error
 
 
-def _is_hidden(hint: Any, hidden_types: tuple[type, ...]) -> bool:
+def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:
     """Tell whether a hint is one of these types, also if optional or annotated."""
     if get_origin(hint) is Annotated:
-        return _is_hidden(get_args(hint)[0], hidden_types)
+        return _is_injected(get_args(hint)[0], hidden_types)
     if get_origin(hint) in (Union, types.UnionType):
         inner = [item for item in get_args(hint) if item is not type(None)]
-        return len(inner) == 1 and _is_hidden(inner[0], hidden_types)
+        return len(inner) == 1 and _is_injected(inner[0], hidden_types)
     return inspect.isclass(hint) and issubclass(hint, hidden_types)
 
 

@@ -6,11 +6,13 @@ is the subscriber's business (`kernel.extension` connects the two).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.context import Context
+from mcp_notebook.kernel.icons import icon_again
+from mcp_notebook.kernel.metadata import described
 from mcp_notebook.kernel.options import ToolOptions, check_name, check_options
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
 from mcp_notebook.kernel.texts import safe_message
@@ -20,6 +22,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 MARK = "__mcp_tool__"
 """Attribute of a function that ``@mcp_tool`` marked: its `ToolOptions`."""
+MAX_ICONS = 16 * 2**20
+"""Characters of all icons of a notebook's tools."""
 
 
 class Origin(Protocol):
@@ -88,12 +92,18 @@ def make_tool(
     check_name(name)
     schema = function_schema(function, name=name, hidden_types=(Context,))
     check_options(options, name, takes_context=bool(schema.injected))
+    said = described(options, name, schema)
     info = ToolInfo(
         name=name,
-        title=options.title,
-        description=schema.description if options.description is None else options.description,
+        title=said.title,
+        description=said.description,
         input_schema=schema.input_schema,
+        annotations=said.annotations,
+        icons=said.icons,
+        meta=said.meta,
     )
+    # A tool that follows its name is made again: from the pictures as they were, not the files.
+    options = replace(options, icons=tuple(map(icon_again, said.icons or ())))
     return Tool(info=info, function=function, schema=schema, options=options, variable=variable)
 
 
@@ -120,9 +130,16 @@ class ToolRegistry:
         return self._tools.get(name)
 
     def add(self, *tools: Tool) -> None:
-        """Add tools; one whose name exists takes the place of the old one in the order."""
+        """Add tools; one whose name exists takes the place of the old one in the order.
+
+        Raises:
+            DefinitionError: Their icons are too much for one list of tools; none is added.
+        """
         # A new dict each time: a reader on another thread keeps iterating over the old one.
-        self._replace({**self._tools, **{tool.name: tool for tool in tools}})
+        together = {**self._tools, **{tool.name: tool for tool in tools}}
+        if any(tool.info.icons for tool in tools):
+            _check_icons(together.values())
+        self._replace(together)
 
     def remove(self, *names: str) -> None:
         """Remove tools; names that are no tool's are ignored."""
@@ -174,6 +191,16 @@ class ToolRegistry:
         self._tools = tools
         if changed:
             self._on_change()
+
+
+def _check_icons(tools: Iterable[Tool]) -> None:
+    # All of them are one message to the bridge and one to each client.
+    size = sum(len(icon["src"]) for tool in tools for icon in tool.info.icons or ())
+    if size > MAX_ICONS:
+        raise DefinitionError(
+            f"The icons of this notebook's tools have {size:,} characters together, more than "
+            f"{MAX_ICONS:,}: use smaller ones, or https addresses."
+        )
 
 
 def _followed(tool: Tool, namespace: dict[str, Any]) -> Sequence[Tool]:
