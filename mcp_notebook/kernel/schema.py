@@ -21,6 +21,7 @@ from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.annotations import resolved
 from mcp_notebook.kernel.arguments import MISSING, Parameter, build, parameter
 from mcp_notebook.kernel.docstrings import function_doc
+from mcp_notebook.kernel.flat import Flat, check_known, flattened, is_model
 from mcp_notebook.kernel.problems import bounded, explain, shown
 
 
@@ -38,6 +39,8 @@ class FunctionSchema:
     """Parameters that clients do not see."""
     _validator: SchemaValidator = field(repr=False, compare=False)
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
+    _flat: str | None = None
+    """The one parameter, if what clients pass are its fields."""
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function's arguments by name, defaults included.
@@ -46,6 +49,8 @@ class FunctionSchema:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
         try:
+            if self._flat is not None:
+                check_known(arguments, self.input_schema)
             given = self._validator.validate_python(arguments)
         except ValidationError as error:
             raise InvalidArguments(explain(error, arguments, self.input_schema)) from None
@@ -55,18 +60,40 @@ class FunctionSchema:
             raise InvalidArguments(
                 f"{name or 'arguments'}: refused by a validator: {_told(error)}."
             ) from error
+        if self._flat is not None:
+            return {self._flat: given}
         # A default is passed as the author wrote it, the very object, as Python does.
         return {**self._defaults, **given}
 
 
+NO_ANNOTATION: Any = inspect.Signature.empty
+"""Stands for no return annotation."""
+
+
+def return_annotation(function: Callable[..., Any]) -> Any:
+    """Return what a function's signature says that it returns, or `NO_ANNOTATION`.
+
+    Raises:
+        Exception: Whatever the author's expression raises; ``NameError`` for an unknown name.
+    """
+    plain = _plain(function)
+    if inspect.isclass(plain):
+        return NO_ANNOTATION
+    annotation = inspect.signature(function).return_annotation
+    if annotation is NO_ANNOTATION:
+        return annotation
+    return resolved(annotation, getattr(plain, "__globals__", {}))
+
+
 def function_schema(
-    function: Callable[..., Any], *, hidden_types: tuple[type, ...] = ()
+    function: Callable[..., Any], *, hidden_types: tuple[type, ...] = (), flatten: bool = False
 ) -> FunctionSchema:
     """Read a function's signature and docstring.
 
     Args:
         function: Any callable with a signature.
         hidden_types: Parameters annotated with one of these are not for clients.
+        flatten: The fields of its one parameter, a model, are what clients pass.
 
     Raises:
         DefinitionError: The signature cannot be offered to clients; says which parameter and what
@@ -76,7 +103,7 @@ def function_schema(
     name = getattr(plain, "__name__", None) or type(function).__name__
     signature = _signature(function, name)
     doc = function_doc(getattr(plain, "__doc__", None))
-    notes = [] if doc.description else [f"`{name}` has no docstring: say what it is for."]
+    notes = []
     parameters = []
     injected = []
     for item in signature:
@@ -90,12 +117,20 @@ def function_schema(
             continue
         default = MISSING if item.default is item.empty else item.default
         parameters.append(parameter(item.name, hint, default, doc.parameters.get(item.name)))
-    known = {item.name for item in signature}
+    flat = _flat(parameters, doc.parameters, name) if flatten else None
+    description = doc.description or (flat.description if flat is not None else "")
+    if not description:
+        notes.insert(0, f"`{name}` has no docstring: say what it is for.")
+    known = {item.name for item in signature} | (flat.names if flat is not None else set())
     notes += [
         f"The docstring describes `{item}`, which is no parameter."
         for item in doc.parameters
         if item not in known
     ]
+    if flat is not None:
+        return FunctionSchema(
+            description, flat.schema, tuple(notes), tuple(injected), flat.validator, {}, flat.name
+        )
     schema, validator = _built(parameters, name)
     defaults = {item.name: item.default for item in parameters if item.default is not MISSING}
     # A `Field(alias=...)` is what clients say.
@@ -105,9 +140,7 @@ def function_schema(
         validator,
         name,
     )
-    return FunctionSchema(
-        doc.description, schema, tuple(notes), tuple(injected), validator, defaults
-    )
+    return FunctionSchema(description, schema, tuple(notes), tuple(injected), validator, defaults)
 
 
 # -- the signature ---------------------------------------------------------------------------------
@@ -189,6 +222,31 @@ def _is_hidden(hint: Any, hidden_types: tuple[type, ...]) -> bool:
         inner = [item for item in get_args(hint) if item is not type(None)]
         return len(inner) == 1 and _is_hidden(inner[0], hidden_types)
     return inspect.isclass(hint) and issubclass(hint, hidden_types)
+
+
+def _flat(parameters: Sequence[Parameter], documented: Mapping[str, str], name: str) -> Flat:
+    if len(parameters) != 1:
+        listed = ", ".join(f"`{item.name}`" for item in parameters) or "none"
+        raise DefinitionError(
+            f"`{name}`: `flatten` (`--flatten`) is for a function with one parameter for clients, "
+            f"a model; here are {len(parameters)}: {listed}."
+        )
+    [item] = parameters
+    if not is_model(item.annotation):
+        raise DefinitionError(
+            f"`{name}`: `flatten` (`--flatten`) needs a pydantic model, a dataclass or a TypedDict "
+            f"as the type hint of `{item.name}`, not {_hint(item.annotation)}."
+        )
+    if item.optional:
+        raise DefinitionError(
+            f"`{name}`: with `flatten` (`--flatten`) `{item.name}` cannot have a default: give "
+            "the fields of its model theirs."
+        )
+    try:
+        return flattened(item, documented)
+    except Exception as error:
+        # A model's own code may take part in its schema, and raise anything.
+        raise _no_schema(parameters, name, error) from error
 
 
 # -- what cannot be offered ------------------------------------------------------------------------

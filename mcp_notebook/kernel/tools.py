@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.context import Context
 from mcp_notebook.kernel.options import ToolOptions, check_name, check_options
+from mcp_notebook.kernel.outputs import OutputSchema, output_schema
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
 from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.wire import ToolInfo
@@ -33,6 +34,10 @@ class Tool:
     options: ToolOptions
     variable: str | None
     """Name in the notebook's namespace that the tool follows; None: it follows nothing."""
+    output: OutputSchema | None = None
+    """What its results are for a program."""
+    notes: tuple[str, ...] = ()
+    """What its author should know, besides what `schema` says."""
 
     @property
     def name(self) -> str:
@@ -42,7 +47,7 @@ class Tool:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What its author should know, for the card."""
-        return self.schema.warnings
+        return (*self.schema.warnings, *self.notes)
 
 
 def make_tool(
@@ -70,15 +75,25 @@ def make_tool(
     own_name = getattr(function, "__name__", None)  # of any type, if a proxy answers
     name = options.name or (own_name if isinstance(own_name, str) else None) or variable or ""
     check_name(name)
-    schema = function_schema(function, hidden_types=(Context,))
+    schema = function_schema(function, hidden_types=(Context,), flatten=options.flatten)
     check_options(options, name, takes_context=bool(schema.injected))
+    output, notes = output_schema(function, options, name)
     info = ToolInfo(
         name=name,
         title=options.title,
         description=schema.description if options.description is None else options.description,
         input_schema=schema.input_schema,
+        output_schema=None if output is None else output.schema,
     )
-    return Tool(info=info, function=function, schema=schema, options=options, variable=variable)
+    return Tool(
+        info=info,
+        function=function,
+        schema=schema,
+        options=options,
+        variable=variable,
+        output=output,
+        notes=notes,
+    )
 
 
 class ToolRegistry:
