@@ -6,7 +6,6 @@ needs it. What a schema is for (results), and pydantic's part in it, is `kernel.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -51,11 +50,6 @@ def checked_schema(given: Mapping[str, Any]) -> Schema:
             _check_reference(value, schema)
         elif keyword == "$id":
             raise ValueError("it has an `$id` within: use `$defs` and local references")
-        elif keyword == "pattern":
-            _check_pattern(value)
-        elif keyword == "patternProperties":
-            for pattern in value:
-                _check_pattern(pattern)
     return schema  # type: ignore[no-any-return]
 
 
@@ -137,15 +131,6 @@ def _check_reference(reference: str, schema: Schema) -> None:
         registry.resolver("").lookup(reference)
     except Unresolvable:
         raise ValueError(f"it refers to {shown(reference)}, which is not in it") from None
-
-
-def _check_pattern(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(
-            f"its pattern {shown(pattern)} is no regular expression ({error})"
-        ) from None
 
 
 def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:

@@ -115,7 +115,7 @@ def to_structured(value: Any, max_items: int) -> Any:
 
     Raises:
         TooLarge: There are more.
-        ValueError: It contains itself, or is nested too deep.
+        Endless: It contains itself, or is nested too deep.
     """
     return _Exact(max_items).convert(value)
 

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ValidationError
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import DefinitionError, InvalidResult
 from mcp_notebook.kernel.json_schemas import WRAP, checked_schema, mismatches, rooted
-from mcp_notebook.kernel.jsonable import TooLarge, to_structured
+from mcp_notebook.kernel.jsonable import Endless, TooLarge, to_structured
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.problems import explain_value, shown
 from mcp_notebook.kernel.returns import ReturnType, return_type
@@ -128,8 +128,9 @@ class OutputSchema:
             error = error.__cause__ if isinstance(error.__cause__, Exception) else error
             if isinstance(error, TooLarge):
                 raise _too_large(f"more than {max_chars:,} parts", max_chars, _LESS) from None
+            said = str(error) if isinstance(error, Endless) else safe_message(error)
             raise InvalidResult(
-                f"The result cannot be sent as data: {safe_message(error)}. {self._to_do}"
+                f"The result cannot be sent as data: {said}. {self._to_do}"
             ) from None
 
     def _about(self, returns: ReturnType, value: Any, max_chars: int) -> Any:
@@ -192,8 +193,8 @@ def plain_data(value: Any, max_chars: int, to_do: str = _LESS_BY_HAND) -> Any:
         return to_structured(value, max_chars)
     except TooLarge:
         raise _too_large(f"more than {max_chars:,} parts", max_chars, to_do) from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidResult(f"The result cannot be sent as data: {safe_message(error)}.") from None
+    except Endless as error:
+        raise InvalidResult(f"The result cannot be sent as data: {error}.") from None
 
 
 def check_size(made: Any, max_chars: int, to_do: str = _LESS_BY_HAND) -> None:

@@ -70,7 +70,7 @@ def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str
         if problem["type"] in _ABSENT:
             said = "missing" if problem["type"] == "missing" else "not allowed"
         else:
-            came = f"got {shown(problem['input'])} ({json_type(problem['input'])})"
+            came = f"got {shown(problem['input'])} ({_type(problem['input'])})"
             known = allowed and problem["type"] in _KNOWN and "[key]" not in problem["loc"]
             said = f"{came}; {f'allowed: {allowed}' if known else bounded(problem['msg'])}"
         lines[f"{place(name, path)}: {said}"] = None
@@ -185,6 +185,12 @@ def json_type(value: Any) -> str:
     """Return JSON's word for the type of a value."""
     names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
     return "null" if value is None else names.get(type(value), "object")
+
+
+def _type(value: Any) -> str:
+    """Return JSON's word for the type of a value, Python's for what JSON has none for."""
+    plain = value is None or type(value) in (bool, int, float, str, list, dict)
+    return json_type(value) if plain else type(value).__name__
 
 
 # -- parts of a schema -----------------------------------------------------------------------------

@@ -23,6 +23,9 @@ what has a JSON form                   JSON text (`kernel.jsonable`)
 anything else                          IPython's text or HTML for it
 =====================================  ===========================================================
 
+A tool with an output schema gives its value as structured content too (`kernel.outputs`); where the
+content is JSON text, it says the same: null for NaN, a model under its aliases.
+
 Whatever the value's own code raises, the client gets a sentence, and the kernel lives on. Running
 the call and collecting its outputs is `kernel.invoke`'s and `kernel.capture`'s business.
 """
@@ -143,7 +146,9 @@ class Converter:
         except BaseException as error:  # noqa: BLE001 - serializers are the author's code
             return self.failure(_plain_failure(error), outputs)
         if isinstance(value, Result):
-            return self._guarded(lambda: self._own(value, structured, outputs), value, outputs)
+            return self._guarded(
+                lambda: self._own(value, structured, outputs), value, outputs, structured
+            )
         data = MISSING if output is None else output.inner(structured)
         return self._guarded(
             lambda: replace(
