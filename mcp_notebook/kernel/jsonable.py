@@ -143,6 +143,8 @@ def json_text(value: Any) -> str:
 class _Conversion:
     """One conversion: what is open (to see cycles) and how much may still be written."""
 
+    _most_open = MAX_DEPTH
+
     def __init__(self, max_items: int) -> None:
         self._left = max_items
         self._open: set[int] = set()
@@ -154,6 +156,9 @@ class _Conversion:
             raise
         except BaseException:  # noqa: BLE001 - the value's own methods may raise anything
             return safe_repr(value)
+
+    def _endless(self, _value: Any) -> Any:
+        return "..."
 
     def _text(self, value: str) -> str:
         return clean(value)
@@ -192,8 +197,8 @@ class _Conversion:
         return str(value) if type(item) is type(value) else self.convert(item)
 
     def _nested(self, value: Any) -> Any:
-        if id(value) in self._open or len(self._open) >= MAX_DEPTH:
-            return "..."
+        if id(value) in self._open or len(self._open) >= self._most_open:
+            return self._endless(value)
         self._open.add(id(value))
         try:
             return self._container(value)
@@ -267,6 +272,8 @@ class Endless(ValueError):
 class _Exact(_Conversion):
     """The conversion for programs: what it cannot say whole it refuses."""
 
+    _most_open = MAX_STRUCTURED_DEPTH
+
     def _text(self, value: str) -> str:
         return whole_text(value)
 
@@ -277,11 +284,9 @@ class _Exact(_Conversion):
     def _bytes(self, value: bytes) -> str:
         return bytes_data(value)
 
-    def _nested(self, value: Any) -> Any:
-        if id(value) in self._open or len(self._open) >= MAX_STRUCTURED_DEPTH:
-            why = "contains itself" if id(value) in self._open else "is nested too deep"
-            raise Endless(f"a {type(value).__name__} in it {why}")
-        return super()._nested(value)
+    def _endless(self, value: Any) -> Any:
+        why = "contains itself" if id(value) in self._open else "is nested too deep"
+        raise Endless(f"a {type(value).__name__} in it {why}")
 
     def _container(self, value: Any) -> Any:
         if isinstance(value, BaseModel):

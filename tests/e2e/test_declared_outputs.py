@@ -64,7 +64,9 @@ def refused() -> int:
     raise ToolError("Ask for less.")
 """
 OPTIONS = """
-@mcp_tool(output_schema={"type": "array", "items": {"$ref": "#/$defs/N"}, "$defs": {"N": {"type": "integer"}}})
+NUMBERS = {"type": "array", "items": {"$ref": "#/$defs/N"}, "$defs": {"N": {"type": "integer"}}}
+
+@mcp_tool(output_schema=NUMBERS)
 def listed(last: int = 2) -> list:
     return [1, last]
 
@@ -188,9 +190,9 @@ def _spoken(home, version):
     return answers[1:]
 
 
-@pytest.mark.parametrize("era", ["auto"])
-async def test_a_structured_result_that_need_not_match_is_sent_as_it_is(kernel, era):
-    async with connected(kernel.home, era, "stdio") as client:
+async def test_a_structured_result_that_need_not_match_is_sent_as_it_is(kernel):
+    # By MCP a client may refuse it, and the official one does.
+    async with connected(kernel.home, "auto", "stdio") as client:
         await client.list_tools()
         with anyio.fail_after(10), pytest.raises(RuntimeError, match="structured content"):
             await client.call_tool("loose", {})

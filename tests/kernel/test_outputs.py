@@ -290,6 +290,16 @@ def test_what_contains_itself_is_refused():
         assert "contains itself" in text_of(result_of(annotation, endless))
 
 
+def test_what_is_nested_deep_is_sent_whole_or_refused():
+    deep = {}
+    for _ in range(80):
+        deep = {"a": deep}
+    assert result_of(dict, deep).structured == deep
+    for _ in range(80):
+        deep = {"a": deep}
+    assert "nested too deep" in text_of(result_of(dict, deep))
+
+
 def test_what_is_too_large_is_refused_and_never_cut():
     for annotation, value in [
         (list[int], list(range(40_000))),
