@@ -7,6 +7,7 @@
     ├── CallError              a call failed: the client gets it as a result with isError
     │   ├── ToolError          raised by an author on purpose: its text is for the model
     │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
+    │   ├── InvalidResult      what the tool returned does not fit its output schema
     │   ├── UnknownTool        no tool of that name (a protocol error, -32602, on the wire)
     │   ├── AmbiguousTool      two notebooks have a tool of that name
     │   ├── Cancelled          the client or the user stopped the call
@@ -45,6 +46,10 @@ class ToolError(CallError):
 
 class InvalidArguments(CallError):
     """The arguments of a call do not fit the tool's input schema."""
+
+
+class InvalidResult(CallError):
+    """What a tool returned does not fit its output schema, or cannot be sent as data."""
 
 
 class UnknownTool(CallError):

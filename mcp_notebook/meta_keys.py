@@ -1,8 +1,11 @@
-"""The keys of ``_meta`` that are ours, all under one prefix, and what each holds.
+"""The keys of ``_meta``: ours, all under one prefix, and which ones are an author's to use.
 
-The kernel writes them into a tool's or a result's ``_meta``, the bridge reads some and passes all
-on to clients. Only names; who fills and reads them is said at each.
+The kernel writes ours into a tool's or a result's ``_meta``, the bridge reads some and passes all
+on to clients; who fills and reads them is said at each. Pure.
 """
+
+import re
+from typing import Any
 
 PREFIX = "io.github.mcp-notebook/"
 """Of all keys of ours, as MCP wants it: a reverse-DNS name. Authors may not use it."""
@@ -17,3 +20,27 @@ CACHE = f"{PREFIX}cache"
 """Of a tool: whether and how long its results are given again."""
 CACHED = f"{PREFIX}cached"
 """Of a result: that it is an earlier call's."""
+
+_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_KEY = re.compile(rf"({_LABEL}(?:\.{_LABEL})+)/(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+_RESERVED = frozenset({"mcp", "modelcontextprotocol"})
+
+
+def key_problem(key: Any) -> str | None:
+    """Say why a key is not an author's to use, by MCP's rules ("_meta" in its specification).
+
+    Returns:
+        The end of a sentence that names the key; None if it is one to use.
+    """
+    match = _KEY.fullmatch(key) if isinstance(key, str) else None
+    if match is None:
+        return (
+            "but MCP wants a domain of yours, reversed, and a name of letters, digits, `-`, `_` "
+            "and `.`: 'com.example/team', say"
+        )
+    labels = match[1].lower().split(".")
+    if labels[1] in _RESERVED:
+        return f"but MCP keeps keys with {labels[1]!r} there for itself: use a domain of yours"
+    if key.lower().startswith(PREFIX):
+        return "but that prefix is mcp-notebook's own: use a domain of yours"
+    return None

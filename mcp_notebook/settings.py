@@ -63,6 +63,10 @@ class Settings:
         default=25_000, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_CHARS", least=1)
     )
     """Characters of text in one result; what is longer is cut in the middle, and says so."""
+    max_structured_chars: int = field(
+        default=100_000, metadata=_env("MCP_NOTEBOOK_MAX_STRUCTURED_CHARS", least=1)
+    )
+    """Characters of JSON in one result's structured content; more is an error, never cut."""
     max_table_rows: int = field(default=50, metadata=_env("MCP_NOTEBOOK_MAX_TABLE_ROWS", least=1))
     """Rows of a table in a result; longer ones show their head and tail."""
 

@@ -162,6 +162,7 @@ def test_each_client_configuration_starts_our_command():
     assert {server["command"] for server in _servers()} == set(PROJECT["scripts"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [line for line in _shell_lines() if re.match(r"mcp-notebook (list|call) ", f"{line} ")],

@@ -38,6 +38,7 @@ from mcp_notebook.kernel.capture import Capture, OutputRouter, current_capture
 from mcp_notebook.kernel.context import LEVELS, Context, LogMessage, Update
 from mcp_notebook.kernel.interrupts import InterruptGate, InterruptWatch, ThreadGate
 from mcp_notebook.kernel.logs import Logs
+from mcp_notebook.kernel.outputs import OutputSchema
 from mcp_notebook.kernel.pyplot import Figures, close_figures, holds, open_figures
 from mcp_notebook.kernel.results import Converter
 from mcp_notebook.kernel.tools import Tool, ToolRegistry
@@ -73,6 +74,8 @@ class ActiveCall(Call):
     """What it printed and showed."""
     context: Context = field(kw_only=True, default_factory=Context, repr=False)
     """What the tool gets, if it wants it."""
+    output: OutputSchema | None = field(default=None, init=False, repr=False)
+    """What its result is for a program, as the tool that runs says it."""
     started: bool = field(default=False, init=False)
     """It was handed to where it will run."""
     stop: Callable[[], object] | None = field(default=None, init=False, repr=False)
@@ -319,6 +322,7 @@ class Invoker:
             if tool is None:
                 raise UnknownTool(call.tool, tuple(tool.name for tool in self._registry.tools))
             arguments = tool.schema.validate(call.arguments)
+            call.output = tool.output
             for name in tool.schema.injected:
                 arguments[name] = call.context
             if tool.options.executor is not None:
@@ -491,7 +495,7 @@ class Invoker:
                 call.capture.show(data, metadata, None)
         try:
             # The outputs are read at last: an object's own display method may print or show.
-            return self._converter.result(value, lambda: call.capture.outputs)
+            return self._converter.result(value, lambda: call.capture.outputs, call.output)
         finally:
             close_figures(figures)
 

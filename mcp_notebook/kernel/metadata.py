@@ -8,7 +8,6 @@ pictures are `kernel.icons`', how a tool is made and where all this goes is `ker
 import json
 import math
 import numbers
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -190,12 +189,6 @@ def _short(text: str) -> str:
 
 # -- _meta -----------------------------------------------------------------------------------------
 
-_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_META_KEY = re.compile(
-    rf"({_LABEL}(?:\.{_LABEL})+)/(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
-)
-_RESERVED = frozenset({"mcp", "modelcontextprotocol"})
-
 
 def _own_meta(meta: Any, name: str) -> dict[str, Any]:
     """Return the author's ``_meta`` as plain JSON, its keys checked by MCP's rules."""
@@ -205,7 +198,7 @@ def _own_meta(meta: Any, name: str) -> dict[str, Any]:
             f"{shown(meta)}."
         )
     for key in meta:
-        if problem := _key_problem(key):
+        if problem := meta_keys.key_problem(key):
             raise DefinitionError(f"`{name}`: `meta` has the key {shown(key)}, {problem}.")
     text = _as_json(dict(meta), f"`{name}`: its `meta`")
     if len(text) > MAX_META:
@@ -223,21 +216,6 @@ def _own_meta(meta: Any, name: str) -> dict[str, Any]:
         ) from None
     plain: dict[str, Any] = json.loads(text)
     return plain
-
-
-def _key_problem(key: Any) -> str | None:
-    match = _META_KEY.fullmatch(key) if isinstance(key, str) else None
-    if match is None:
-        return (
-            "but MCP wants a domain of yours, reversed, and a name of letters, digits, `-`, `_` "
-            "and `.`: 'com.example/team', say"
-        )
-    labels = match[1].lower().split(".")
-    if labels[1] in _RESERVED:
-        return f"but MCP keeps keys with {labels[1]!r} there for itself: use a domain of yours"
-    if key.lower().startswith(meta_keys.PREFIX):
-        return "but that prefix is mcp-notebook's own: use a domain of yours"
-    return None
 
 
 def _is_ours(key: str) -> bool:

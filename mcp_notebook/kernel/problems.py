@@ -53,6 +53,37 @@ def explain(error: ValidationError, arguments: Mapping[str, Any], schema: _Schem
     return "\n".join(shown)
 
 
+def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str) -> list[str]:
+    """Return a line for each problem of a value that is no call's arguments, without an end.
+
+    Args:
+        error: What the validator raised.
+        value: What it was given.
+        schema: The value's schema, with its ``$defs``.
+        name: What the value is called.
+    """
+    lines: dict[str, None] = {}
+    for problem in error.errors(include_url=False, include_context=False):
+        path = tuple(_path(problem["loc"], value, absent=problem["type"] in _ABSENT))
+        part = _part(path, schema)
+        allowed = allowed_values(part, schema) if part else ""
+        if problem["type"] in _ABSENT:
+            said = "missing" if problem["type"] == "missing" else "not allowed"
+        else:
+            came = f"got {shown(problem['input'])} ({_type(problem['input'])})"
+            known = allowed and problem["type"] in _KNOWN and "[key]" not in problem["loc"]
+            said = f"{came}; {f'allowed: {allowed}' if known else bounded(problem['msg'])}"
+        lines[f"{place(name, path)}: {said}"] = None
+    return list(lines)
+
+
+def place(name: str, path: Sequence[int | str]) -> str:
+    """Return where in a value something is: ``result.items[3].price``."""
+    return name + "".join(
+        f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in path
+    )
+
+
 def shown(value: Any) -> str:
     """Return a value's repr, bounded, whatever its class does."""
     short = reprlib.Repr()
@@ -117,9 +148,7 @@ def _line(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) ->
     return f"{name}: {came}; {bounded(message)}."
 
 
-def _path(
-    location: Sequence[int | str], arguments: Mapping[str, Any], *, absent: bool
-) -> Iterator[int | str]:
+def _path(location: Sequence[int | str], arguments: Any, *, absent: bool) -> Iterator[int | str]:
     """Yield the parts of pydantic's location that the arguments have.
 
     The others name branches of a union or steps of a validator.
@@ -160,6 +189,12 @@ def json_type(value: Any) -> str:
     """Return JSON's word for the type of a value."""
     names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
     return "null" if value is None else names.get(type(value), "object")
+
+
+def _type(value: Any) -> str:
+    """Return JSON's word for the type of a value, Python's for what JSON has none for."""
+    plain = value is None or type(value) in (bool, int, float, str, list, dict)
+    return json_type(value) if plain else type(value).__name__
 
 
 # -- parts of a schema -----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import ValidationError
@@ -21,6 +21,7 @@ from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.annotations import resolved
 from mcp_notebook.kernel.arguments import MISSING, Parameter, build, parameter
 from mcp_notebook.kernel.docstrings import function_doc
+from mcp_notebook.kernel.flat import Flat, check_known, flattened, is_model
 from mcp_notebook.kernel.markers import header_problem, is_hidden
 from mcp_notebook.kernel.problems import bounded, explain, shown
 
@@ -41,6 +42,8 @@ class FunctionSchema:
     """Parameters that clients do not see, and that keep their defaults."""
     _validator: SchemaValidator = field(repr=False, compare=False)
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
+    _flat: str | None = None
+    """The one parameter, if what clients pass are its fields."""
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function's arguments by name, defaults included.
@@ -49,6 +52,8 @@ class FunctionSchema:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
         try:
+            if self._flat is not None:
+                check_known(arguments, self.input_schema)
             given = self._validator.validate_python(arguments)
         except ValidationError as error:
             raise InvalidArguments(explain(error, arguments, self.input_schema)) from None
@@ -58,8 +63,29 @@ class FunctionSchema:
             raise InvalidArguments(
                 f"{name or 'arguments'}: refused by a validator: {_told(error)}."
             ) from error
+        if self._flat is not None:
+            return {self._flat: given}
         # A default is passed as the author wrote it, the very object, as Python does.
         return {**self._defaults, **given}
+
+
+NO_ANNOTATION: Any = inspect.Signature.empty
+"""Stands for no return annotation."""
+
+
+def return_annotation(function: Callable[..., Any]) -> Any:
+    """Return what a function's signature says that it returns, or `NO_ANNOTATION`.
+
+    Raises:
+        Exception: Whatever the author's expression raises; ``NameError`` for an unknown name.
+    """
+    plain = _plain(function)
+    if inspect.isclass(plain):
+        return NO_ANNOTATION
+    annotation = inspect.signature(function).return_annotation
+    if annotation is NO_ANNOTATION:
+        return annotation
+    return resolved(annotation, getattr(plain, "__globals__", {}))
 
 
 def function_schema(
@@ -67,6 +93,8 @@ def function_schema(
     *,
     name: str | None = None,
     hidden_types: tuple[type, ...] = (),
+    flatten: bool = False,
+    described: bool = False,
 ) -> FunctionSchema:
     """Read a function's signature and docstring.
 
@@ -74,6 +102,8 @@ def function_schema(
         function: Any callable with a signature.
         name: What messages call it; the function's own name if None.
         hidden_types: Parameters annotated with one of these are not for clients.
+        flatten: The fields of its one parameter, a model, are what clients pass.
+        described: Its author says elsewhere what it is for.
 
     Raises:
         DefinitionError: The signature cannot be offered to clients; says which parameter and what
@@ -83,7 +113,7 @@ def function_schema(
     name = name or getattr(plain, "__name__", None) or type(function).__name__
     signature = _signature(function, name)
     doc = function_doc(_docstring(function, plain))
-    notes = [] if doc.description else [f"`{name}` has no docstring: say what it is for."]
+    notes = []
     parameters = []
     injected = []
     hidden = []
@@ -106,13 +136,24 @@ def function_schema(
             continue
         default = MISSING if item.default is item.empty else item.default
         parameters.append(parameter(item.name, hint, default, doc.parameters.get(item.name)))
-    known = {item.name for item in signature}
+    flat = _flat(parameters, doc.parameters, name) if flatten else None
+    description = doc.description or (flat.description if flat is not None else "")
+    if not description and not described:
+        notes.insert(0, f"`{name}` has no docstring: say what it is for.")
+    known = {item.name for item in signature} | (flat.names if flat is not None else set())
     notes += [
         f"The docstring describes `{item}`, which is no parameter."
         for item in doc.parameters
         if item not in known
     ]
-    schema, validator = _built(parameters, name)
+    schema, validator = _built(parameters, name) if flat is None else (flat.schema, flat.validator)
+    if problem := header_problem(schema):
+        raise DefinitionError(f"`{name}`: {problem}.")
+    known_to_clients = FunctionSchema(
+        description, schema, tuple(notes), tuple(injected), tuple(hidden), validator, {}
+    )
+    if flat is not None:
+        return replace(known_to_clients, _flat=flat.name)
     defaults = {item.name: item.default for item in parameters if item.default is not MISSING}
     # A `Field(alias=...)` is what clients say.
     told = zip(parameters, schema["properties"], strict=True)
@@ -121,11 +162,7 @@ def function_schema(
         validator,
         name,
     )
-    if problem := header_problem(schema):
-        raise DefinitionError(f"`{name}`: {problem}.")
-    return FunctionSchema(
-        doc.description, schema, tuple(notes), tuple(injected), tuple(hidden), validator, defaults
-    )
+    return replace(known_to_clients, _defaults=defaults)
 
 
 # -- the signature ---------------------------------------------------------------------------------
@@ -216,6 +253,31 @@ def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:
         inner = [item for item in get_args(hint) if item is not type(None)]
         return len(inner) == 1 and _is_injected(inner[0], hidden_types)
     return inspect.isclass(hint) and issubclass(hint, hidden_types)
+
+
+def _flat(parameters: Sequence[Parameter], documented: Mapping[str, str], name: str) -> Flat:
+    if len(parameters) != 1:
+        listed = ", ".join(f"`{item.name}`" for item in parameters) or "none"
+        raise DefinitionError(
+            f"`{name}`: `flatten` (`--flatten`) is for a function with one parameter for clients, "
+            f"a model; here are {len(parameters)}: {listed}."
+        )
+    [item] = parameters
+    if not is_model(item.annotation):
+        raise DefinitionError(
+            f"`{name}`: `flatten` (`--flatten`) needs a pydantic model, a dataclass or a TypedDict "
+            f"as the type hint of `{item.name}`, not {_hint(item.annotation)}."
+        )
+    if item.optional:
+        raise DefinitionError(
+            f"`{name}`: with `flatten` (`--flatten`) `{item.name}` cannot have a default: give "
+            "the fields of its model theirs."
+        )
+    try:
+        return flattened(item, documented)
+    except Exception as error:
+        # A model's own code may take part in its schema, and raise anything.
+        raise _no_schema(parameters, name, error) from error
 
 
 # -- what cannot be offered ------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from mcp_notebook.kernel.context import Context
 from mcp_notebook.kernel.icons import icon_again
 from mcp_notebook.kernel.metadata import described
 from mcp_notebook.kernel.options import ToolOptions, check_name, check_options
+from mcp_notebook.kernel.outputs import OutputSchema, output_schema
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
 from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.wire import ToolInfo
@@ -53,6 +54,10 @@ class Tool:
     """Name in the notebook's namespace that the tool follows; None: it follows none."""
     origin: Origin | None = None
     """What it follows in place of one variable."""
+    output: OutputSchema | None = None
+    """What its results are for a program."""
+    notes: tuple[str, ...] = ()
+    """What its author should know, besides what `schema` says."""
 
     @property
     def name(self) -> str:
@@ -62,7 +67,7 @@ class Tool:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What its author should know, for the card."""
-        return self.schema.warnings
+        return (*self.schema.warnings, *self.notes)
 
 
 def make_tool(
@@ -90,21 +95,37 @@ def make_tool(
     own_name = getattr(function, "__name__", None)  # of any type, if a proxy answers
     name = options.name or variable or (own_name if isinstance(own_name, str) else None) or ""
     check_name(name)
-    schema = function_schema(function, name=name, hidden_types=(Context,))
+    schema = function_schema(
+        function,
+        name=name,
+        hidden_types=(Context,),
+        flatten=options.flatten,
+        described=bool(options.description),
+    )
     check_options(options, name, takes_context=bool(schema.injected))
+    output, notes = output_schema(function, options, name)
     said = described(options, name, schema)
     info = ToolInfo(
         name=name,
         title=said.title,
         description=said.description,
         input_schema=schema.input_schema,
+        output_schema=None if output is None else output.schema,
         annotations=said.annotations,
         icons=said.icons,
         meta=said.meta,
     )
     # A tool that follows its name is made again: from the pictures as they were, not the files.
     options = replace(options, icons=tuple(map(icon_again, said.icons or ())))
-    return Tool(info=info, function=function, schema=schema, options=options, variable=variable)
+    return Tool(
+        info=info,
+        function=function,
+        schema=schema,
+        options=options,
+        variable=variable,
+        output=output,
+        notes=notes,
+    )
 
 
 class ToolRegistry:

@@ -1,0 +1,257 @@
+"""A return annotation becomes a JSON Schema, and what is returned JSON that matches it: pydantic.
+
+Runs in the user's kernel: schemas at definition on the main thread, conversions wherever the call
+ran. A `ReturnType` is never changed, so that calls on several threads share it.
+
+What pydantic would refuse although it means the same is taken: numpy's and pandas' scalars, arrays
+for lists, a Series for a list or a dict, a DataFrame for a list of rows, keys that are no text.
+NaN and infinity become null, and schemas say so of each number: a mean of nothing is a result.
+Where the annotation says nothing (``Any``), the table in `kernel.jsonable` holds.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, cast
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from pydantic_core import SchemaSerializer, SchemaValidator, core_schema
+
+from mcp_notebook.kernel.arguments import NO_SCHEMAS, SchemaGenerator, built_alone, finite
+from mcp_notebook.kernel.jsonable import bytes_data, is_missing, records, to_structured, whole_text
+from mcp_notebook.kernel.texts import is_instance
+
+MAX_ITEMS = 1_000_000
+"""Elements of one part that is not annotated; `kernel.outputs` bounds the whole far below."""
+_SCALARS = frozenset(
+    {"int", "bool", "date", "datetime", "time", "timedelta", "decimal", "uuid", "literal", "enum"}
+)
+_MOMENTS = frozenset({"date", "datetime", "time", "timedelta"})
+_LISTS = frozenset({"list", "tuple", "set", "frozenset", "generator"})
+_TRUSTED = frozenset({"model", "dataclass"})
+"""pydantic takes an instance of these as it is, whatever its fields hold by now."""
+
+
+@dataclass(frozen=True)
+class ReturnType:
+    """What a function returns, by its annotation."""
+
+    schema: dict[str, Any]
+    """JSON Schema 2020-12, as clients are told it; the root may be of any kind."""
+    proven: bool
+    """What `converted` returns matches `schema`: nothing is taken on trust."""
+    _validator: SchemaValidator = field(repr=False, compare=False)
+    _serializer: SchemaSerializer = field(repr=False, compare=False)
+
+    def converted(self, value: Any) -> Any:
+        """Return the JSON value.
+
+        Raises:
+            ValidationError: The value is of another type.
+            Exception: Whatever a validator or serializer of the author's raises.
+        """
+        return self.dumped(_validated(self._validator, value))
+
+    def dumped(self, value: Any) -> Any:
+        """Return the JSON value of what has the right type, or about it.
+
+        Raises:
+            Exception: Whatever a serializer of the author's raises; it contains itself.
+        """
+        made = self._serializer.to_python(
+            value, mode="json", by_alias=True, warnings=False, fallback=_structured
+        )
+        return _plain_json(made)
+
+
+def return_type(annotation: Any) -> ReturnType:
+    """Read a resolved return annotation.
+
+    Raises:
+        Exception: pydantic has no schema for it, or whatever code of the author's raises.
+    """
+    core: Any = TypeAdapter(annotation).core_schema
+    schema = _ReturnSchema(by_alias=True).generate(core, mode="serialization")
+    schema.pop("title", None)
+    looser = _looser(core)
+    validator = built_alone(SchemaValidator, looser)
+    serializer = built_alone(SchemaSerializer, looser)
+    # Through JSON and back: an author's `json_schema_extra` may hold anything.
+    plain = json.loads(json.dumps(finite(schema), allow_nan=False))
+    return ReturnType(plain, not _is_trusted(core), validator, serializer)
+
+
+class _ReturnSchema(SchemaGenerator):
+    def float_schema(self, schema: core_schema.FloatSchema) -> dict[str, Any]:
+        made = super().float_schema(schema)
+        return (
+            made if schema.get("allow_inf_nan") is False else {**made, "type": ["number", "null"]}
+        )
+
+
+def _validated(validator: SchemaValidator, value: Any) -> Any:
+    try:
+        return validator.validate_python(value, by_alias=True, by_name=True)
+    except TypeError as error:
+        if "by_name" not in str(error):
+            raise
+        return validator.validate_python(value)  # pydantic before 2.11
+
+
+# -- what is taken besides pydantic's own ----------------------------------------------------------
+
+
+def _looser(schema: Any) -> Any:
+    """Return a core schema that takes what this module promises, at any depth."""
+    if isinstance(schema, (list, tuple)):
+        return type(schema)(_looser(item) for item in schema)
+    if not isinstance(schema, dict):
+        return schema
+    changed: dict[str, Any] = {
+        key: value
+        if key in NO_SCHEMAS
+        else {name: _looser(item) for name, item in value.items()}
+        if key in ("fields", "choices") and isinstance(value, dict)
+        else _looser(value)
+        for key, value in schema.items()
+    }
+    kind = schema.get("type")
+    if not isinstance(kind, str):
+        return changed
+    own = _own_serializer(kind, schema)
+    if own is not None:
+        changed.setdefault("serialization", own)
+    if (
+        kind == "dict"
+        and not _is_bare(schema)
+        and schema.get("keys_schema", {}).get("type") in ("str", "any")
+    ):
+        changed["keys_schema"] = _before(_key, changed["keys_schema"])
+    check = _check(kind)
+    return changed if check is None else _before(check, changed)
+
+
+def _before(function: Callable[[Any], Any], schema: dict[str, Any]) -> Any:
+    schema = dict(schema)
+    reference = schema.pop("ref", None)
+    inner = cast("core_schema.CoreSchema", schema)
+    return core_schema.no_info_before_validator_function(function, inner, ref=reference)
+
+
+def _own_serializer(kind: str, schema: Mapping[str, Any]) -> Any:
+    if kind == "any" or (kind == "dict" and _is_bare(schema)):
+        return core_schema.plain_serializer_function_ser_schema(_structured)
+    if kind == "bytes":
+        return core_schema.plain_serializer_function_ser_schema(_bytes)
+    if kind in _MOMENTS:
+        return core_schema.wrap_serializer_function_ser_schema(_moment)
+    return None
+
+
+def _is_bare(schema: Mapping[str, Any]) -> bool:
+    parts = (schema.get("keys_schema", {}), schema.get("values_schema", {}))
+    return all(part.get("type", "any") == "any" for part in parts)
+
+
+def _check(kind: str) -> Callable[[Any], Any] | None:
+    """Return what must look at a value before the schema of this type does."""
+    if kind in _SCALARS:
+        return _scalar
+    if kind == "float":
+        return _float
+    if kind == "str":
+        return _text
+    if kind in _LISTS:
+        return _list
+    if kind == "dict":
+        # The keys of a bare one are made text when it is written: none may be lost.
+        return _mapping
+    return None
+
+
+def _structured(value: Any) -> Any:
+    return to_structured(value, MAX_ITEMS)
+
+
+def _bytes(value: Any) -> Any:
+    return bytes_data(bytes(value)) if isinstance(value, (bytes, bytearray)) else _structured(value)
+
+
+def _moment(value: Any, write: Callable[[Any], Any]) -> Any:
+    return None if is_missing(value) else write(value)
+
+
+def _scalar(value: Any) -> Any:
+    if is_missing(value):
+        return None
+    if not is_instance(value, "numpy.generic"):
+        return value
+    if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
+        return value.astype(f"{'M' if is_instance(value, 'numpy.datetime64') else 'm'}8[us]").item()
+    return value.item()
+
+
+def _float(value: Any) -> Any:
+    return math.nan if is_missing(value) else _scalar(value)
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, (PurePath, UUID)) else value
+
+
+def _key(key: Any) -> Any:
+    if isinstance(key, str):
+        return str.__str__(key)
+    [name] = _structured({key: None})
+    return name
+
+
+def _list(value: Any) -> Any:
+    if is_instance(value, "pandas.DataFrame"):
+        return records(value)
+    if is_instance(value, "numpy.ndarray") or is_instance(value, "pandas.Series"):
+        return value.tolist()
+    return value.tolist() if is_instance(value, "pandas.Index") else value
+
+
+def _mapping(value: Any) -> Any:
+    return value.to_dict() if is_instance(value, "pandas.Series") else value
+
+
+# -- proofs and JSON -------------------------------------------------------------------------------
+
+
+def _is_trusted(schema: Any) -> bool:
+    """Tell whether pydantic would take some part as it is, or write it in a way of its author's."""
+    if isinstance(schema, (list, tuple)):
+        return any(map(_is_trusted, schema))
+    if not isinstance(schema, dict):
+        return False
+    if schema.get("type") in _TRUSTED:
+        return True
+    # How a pydantic type is written, or what is said of it, may be code of its author's.
+    if str(schema.get("serialization", {}).get("type", "")).startswith("function"):
+        return True
+    metadata = schema.get("metadata") or {}
+    if isinstance(metadata, dict) and any(
+        metadata.get(key)
+        for key in ("pydantic_js_annotation_functions", "pydantic_js_extra", "pydantic_js_updates")
+    ):
+        return True
+    return any(_is_trusted(value) for key, value in schema.items() if key not in NO_SCHEMAS)
+
+
+def _plain_json(value: Any) -> Any:
+    """Return what pydantic wrote without what JSON has no word for."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, str):
+        return whole_text(value)
+    if isinstance(value, dict):
+        return {whole_text(key): _plain_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain_json(item) for item in value]
+    return value
