@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mcp_notebook.kernel.context import Context
     from mcp_notebook.kernel.decorator import mcp_tool
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
+    from mcp_notebook.kernel.registry import Tool, registry
 
 __all__ = [
     "Audio",
@@ -25,10 +26,12 @@ __all__ = [
     "ResourceLink",
     "Result",
     "Text",
+    "Tool",
     "ToolError",
     "__version__",
     "load_ipython_extension",
     "mcp_tool",
+    "registry",
     "unload_ipython_extension",
 ]
 
@@ -38,6 +41,7 @@ _HOMES = {
     "kernel.context": ("Context",),
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
     "kernel.decorator": ("mcp_tool",),
+    "kernel.registry": ("Tool", "registry"),
 }
 
 

@@ -13,10 +13,12 @@ PUBLIC = {
     "ResourceLink",
     "Result",
     "Text",
+    "Tool",
     "ToolError",
     "__version__",
     "load_ipython_extension",
     "mcp_tool",
+    "registry",
     "unload_ipython_extension",
 }
 

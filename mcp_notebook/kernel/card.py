@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from html import escape
 from typing import Annotated, Any, get_args, get_origin
 
-from mcp_notebook.kernel.problems import allowed_values
-from mcp_notebook.kernel.tools import Tool
+from mcp_notebook.kernel.problems import allowed_values, shown
+from mcp_notebook.kernel.schema import FunctionSchema
+from mcp_notebook.kernel.tools import DeclaredTool
 
 _STYLE = (
     "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.5em 1em;"
@@ -18,7 +19,7 @@ _STYLE = (
 )
 
 
-def card(tools: Sequence[Tool]) -> dict[str, str]:
+def card(tools: Sequence[DeclaredTool]) -> dict[str, str]:
     """Return the MIME bundle that presents tools to their author."""
     return {
         "text/html": "".join(_html(tool) for tool in tools),
@@ -26,7 +27,7 @@ def card(tools: Sequence[Tool]) -> dict[str, str]:
     }
 
 
-def table(tools: Sequence[Tool]) -> dict[str, str]:
+def table(tools: Sequence[DeclaredTool]) -> dict[str, str]:
     """Return the MIME bundle that lists tools, one a line."""
     rows = [(tool.name, signature(tool), _first_line(tool)) for tool in tools]
     width = max((len(shown) for _, shown, _ in rows), default=0)
@@ -41,12 +42,14 @@ def table(tools: Sequence[Tool]) -> dict[str, str]:
     }
 
 
-def signature(tool: Tool) -> str:
+def signature(tool: DeclaredTool) -> str:
     """Return the tool's signature as its author wrote it, under the tool's name."""
+    if not isinstance(tool.schema, FunctionSchema):
+        return _by_schema(tool)
     try:
         signature = inspect.signature(tool.function)
     except (TypeError, ValueError):
-        return f"{tool.name}({', '.join(tool.info.input_schema.get('properties', {}))})"
+        return _by_schema(tool)
     parameters = [
         parameter.replace(annotation=_bare(parameter.annotation))
         for parameter in signature.parameters.values()
@@ -56,30 +59,47 @@ def signature(tool: Tool) -> str:
     return f"{tool.name}{shown}"
 
 
+def _by_schema(tool: DeclaredTool) -> str:
+    """Return a signature that says what the tool's schema says."""
+    schema = tool.info.input_schema
+    parameters = [
+        name if name in schema.get("required", ()) else f"{name}={_default(item)}"
+        for name, item in schema.get("properties", {}).items()
+        if item is not False
+    ]
+    return f"{tool.name}({', '.join(parameters)})"
+
+
+def _default(schema: Any) -> str:
+    has_one = isinstance(schema, dict) and "default" in schema
+    return shown(schema["default"]) if has_one else "..."
+
+
 def _bare(annotation: Any) -> Any:
     """Return a type hint without what `Annotated` adds: the card's table says that better."""
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
-def _first_line(tool: Tool) -> str:
+def _first_line(tool: DeclaredTool) -> str:
     return tool.info.description.strip().partition("\n")[0]
 
 
-def _parameters(tool: Tool) -> list[tuple[str, str, str]]:
+def _parameters(tool: DeclaredTool) -> list[tuple[str, str, str]]:
     """Return name, allowed values and description of each parameter."""
     schema = tool.info.input_schema
     required = schema.get("required", ())
     rows = []
     for name, item in schema.get("properties", {}).items():
         allowed = allowed_values(item, schema)
+        said = item if isinstance(item, dict) else {}
         if name not in required:
-            default = f" = {item['default']!r}" if "default" in item else ""
+            default = f" = {shown(said['default'])}" if "default" in said else ""
             allowed = f"{allowed}{default or ', optional'}"
-        rows.append((name, allowed, item.get("description", "")))
+        rows.append((name, allowed, said.get("description", "")))
     return rows
 
 
-def _html(tool: Tool) -> str:
+def _html(tool: DeclaredTool) -> str:
     rows = "".join(
         f"<tr><td style='text-align:left'><code>{escape(name)}</code></td>"
         f"<td style='text-align:left'>{escape(allowed)}</td>"
@@ -103,7 +123,7 @@ def _with_code(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def _text(tool: Tool) -> str:
+def _text(tool: DeclaredTool) -> str:
     lines = [f"MCP tool {signature(tool)}"]
     lines += [f"    {line}".rstrip() for line in tool.info.description.splitlines()]
     lines += [

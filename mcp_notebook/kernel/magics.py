@@ -24,11 +24,11 @@ from mcp_notebook.kernel.card import card, table
 from mcp_notebook.kernel.invoke import Invoker
 from mcp_notebook.kernel.line_options import line_options, option_arguments
 from mcp_notebook.kernel.options import ToolOptions
-from mcp_notebook.kernel.tools import Tool, ToolRegistry, make_tool
+from mcp_notebook.kernel.tools import DeclaredTool, ToolRegistry, make_tool
 from mcp_notebook.settings import Settings
 
-VERBS = ("status", "list", "call", "remove", "serve", "stop")
-_ALONE = ("status", "list", "serve", "stop")
+VERBS = ("status", "list", "call", "remove", "clear-cache", "serve", "stop")
+_ALONE = ("status", "list", "clear-cache", "serve", "stop")
 """Verbs that nothing follows."""
 _NO_TOOLS = "No tools yet: put `%%mcp_tool` above a cell with a function."
 
@@ -91,12 +91,13 @@ class McpMagics(Magics):
             %mcp list               the tools
             %mcp call TOOL k=v ...  call a tool as a client would (or: %mcp call TOOL {"k": "v"})
             %mcp remove TOOL ...    take tools away from clients; the functions stay
+            %mcp clear-cache        forget results that are kept to be given again (`cache=`)
             %mcp serve              serve all open notebooks over HTTP, in the background
             %mcp stop               stop that
         """
         verb, _, rest = line.strip().partition(" ")
         verbs: dict[str, Callable[[str], None]] = {
-            name: getattr(self, f"_{name}") for name in VERBS
+            name: getattr(self, f"_{name.replace('-', '_')}") for name in VERBS
         }
         if not verb:
             raise UsageError(f"What shall %mcp do? {', '.join(VERBS)}. Type `%mcp?` for help.")
@@ -151,7 +152,7 @@ class McpMagics(Magics):
             _execute(shell, ast.Module([last], []), filename, "exec")
         return tuple(names)
 
-    def _declare(self, names: Sequence[str], options: ToolOptions) -> list[Tool]:
+    def _declare(self, names: Sequence[str], options: ToolOptions) -> list[DeclaredTool]:
         if len(names) != 1 and (options.name or options.title or options.description):
             raise DefinitionError(
                 f"`--name`, `--title` and `--description` are for one tool; here are {len(names)}: "
@@ -201,6 +202,10 @@ class McpMagics(Magics):
         self._registry.remove(*names)
         left = _count(len(self._registry.tools), "tool")
         print(f"Removed {', '.join(names)}. {left} left.")  # noqa: T201
+
+    def _clear_cache(self, _rest: str) -> None:
+        number = self._invoker.cache.clear()
+        print(f"Forgot {_count(number, 'result')}.")  # noqa: T201
 
     def _serve(self, _rest: str) -> None:
         bridge = launcher.start(self._settings)

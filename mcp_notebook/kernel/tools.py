@@ -1,20 +1,28 @@
 """A tool, the registry of all tools of a notebook, and the ``@mcp_tool`` mark.
 
-Runs in the user's kernel. The registry is written on the main thread (cells declare tools) and read
-from the endpoint's thread, which only ever sees whole snapshots. Who tells bridges about a change
-is the subscriber's business (`kernel.extension` connects the two).
+Runs in the user's kernel. The registry may be written on any thread (cells declare tools, and so do
+tools that run in threads) and read from any: readers only ever see whole snapshots. Who tells
+bridges about a change is the subscriber's business (`kernel.extension` connects the two).
+
+What an author declares at run time is `kernel.registry.Tool`; what becomes of that, and of a
+decorated function, is a `DeclaredTool`.
 """
 
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.context import Context
 from mcp_notebook.kernel.options import ToolOptions, check_name, check_options
+from mcp_notebook.kernel.result_cache import cache_meta
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
 from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.wire import ToolInfo
+
+if TYPE_CHECKING:
+    from mcp_notebook.kernel.raw_schema import RawSchema
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -23,13 +31,14 @@ MARK = "__mcp_tool__"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Tool:
+class DeclaredTool:
     """One function that clients can call."""
 
     info: ToolInfo
     """What clients are told; its `name` identifies the tool in this kernel."""
     function: Callable[..., Any]
-    schema: FunctionSchema
+    schema: "FunctionSchema | RawSchema"
+    """By its signature, or by the author's own."""
     options: ToolOptions
     variable: str | None
     """Name in the notebook's namespace that the tool follows; None: it follows nothing."""
@@ -50,13 +59,15 @@ def make_tool(
     options: ToolOptions | None = None,
     *,
     variable: str | None = None,
-) -> Tool:
+    input_schema: Mapping[str, Any] | None = None,
+) -> DeclaredTool:
     """Build a tool from a function.
 
     Args:
         function: Any callable with a signature.
         options: What the author says about it.
         variable: Name in the notebook's namespace that the tool will follow.
+        input_schema: JSON Schema of the arguments, in place of the signature's.
 
     Raises:
         DefinitionError: The name or the signature cannot be offered to clients.
@@ -70,47 +81,70 @@ def make_tool(
     own_name = getattr(function, "__name__", None)  # of any type, if a proxy answers
     name = options.name or (own_name if isinstance(own_name, str) else None) or variable or ""
     check_name(name)
-    schema = function_schema(function, hidden_types=(Context,))
+    schema = _schema(function, name, input_schema)
     check_options(options, name, takes_context=bool(schema.injected))
     info = ToolInfo(
         name=name,
         title=options.title,
         description=schema.description if options.description is None else options.description,
         input_schema=schema.input_schema,
+        meta=cache_meta(options) or None,
     )
-    return Tool(info=info, function=function, schema=schema, options=options, variable=variable)
+    return DeclaredTool(
+        info=info, function=function, schema=schema, options=options, variable=variable
+    )
+
+
+def _schema(
+    function: Callable[..., Any], name: str, input_schema: Mapping[str, Any] | None
+) -> "FunctionSchema | RawSchema":
+    if input_schema is None:
+        return function_schema(function, hidden_types=(Context,))
+    # Late: it loads jsonschema, which most notebooks do not need.
+    from mcp_notebook.kernel.raw_schema import raw_schema  # noqa: PLC0415
+
+    return raw_schema(function, input_schema, name, hidden_types=(Context,))
 
 
 class ToolRegistry:
-    """The tools of one notebook, in the order of their definition.
-
-    Written on the kernel's main thread only; `tools` may be read from any thread.
+    """The tools of one notebook, in the order of their definition; for any thread.
 
     Args:
-        on_change: Called on the main thread after each change that clients can see.
+        on_change: Called after each change that clients can see, on the thread that made it.
     """
 
     def __init__(self, on_change: Callable[[], None]) -> None:
-        self._tools: dict[str, Tool] = {}
+        self._tools: dict[str, DeclaredTool] = {}
         self._on_change = on_change
+        self._lock = threading.Lock()
 
     @property
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[DeclaredTool, ...]:
         """A snapshot of all tools, in order."""
         return tuple(self._tools.values())
 
-    def get(self, name: str) -> Tool | None:
+    def get(self, name: str) -> DeclaredTool | None:
         """Return the tool of that name, if there is one."""
         return self._tools.get(name)
 
-    def add(self, *tools: Tool) -> None:
+    def add(self, *tools: DeclaredTool) -> None:
         """Add tools; one whose name exists takes the place of the old one in the order."""
-        # A new dict each time: a reader on another thread keeps iterating over the old one.
-        self._replace({**self._tools, **{tool.name: tool for tool in tools}})
+        self._change(lambda now: {**now, **{tool.name: tool for tool in tools}})
+
+    def replace(self, old: DeclaredTool, new: DeclaredTool) -> None:
+        """Put a tool in the place of another; nothing happens if that has gone meanwhile."""
+
+        def replaced(now: dict[str, DeclaredTool]) -> dict[str, DeclaredTool]:
+            if now.get(old.name) is not old:
+                return now
+            swapped = [new if tool is old else tool for tool in now.values()]
+            return {tool.name: tool for tool in swapped}
+
+        self._change(replaced)
 
     def remove(self, *names: str) -> None:
         """Remove tools; names that are no tool's are ignored."""
-        self._replace({name: tool for name, tool in self._tools.items() if name not in names})
+        self._change(lambda now: {name: now[name] for name in now if name not in names})
 
     def follow(self, namespace: dict[str, Any]) -> tuple[str, ...]:
         """Let tools follow their names after a cell ran.
@@ -124,31 +158,40 @@ class ToolRegistry:
         Returns:
             A sentence for each tool that went although its name still exists.
         """
-        tools: dict[str, Tool] = {}
+        changed: dict[DeclaredTool, DeclaredTool | None] = {}
         lost = []
         for tool in self.tools:
             try:
-                followed = _followed(tool, namespace)
+                followed = changed[tool] = _followed(tool, namespace)
             except DefinitionError as error:
+                changed[tool] = None
                 lost.append(f"The tool {tool.name!r} is gone: {error}")
-                continue
             except Exception as error:  # noqa: BLE001 - a proxy may raise whatever it is asked
+                changed[tool] = None
                 lost.append(f"The tool {tool.name!r} is gone: {safe_message(error)}")
-                continue
-            if followed is not None:
-                tools[followed.name] = followed
-        if list(tools.values()) != list(self.tools):
-            self._replace(tools)
+            else:
+                if followed is tool:
+                    del changed[tool]
+
+        def followed_up(now: dict[str, DeclaredTool]) -> dict[str, DeclaredTool]:
+            tools = [changed.get(tool, tool) for tool in now.values()]
+            return {tool.name: tool for tool in tools if tool is not None}
+
+        if changed:  # the user's code was looked at; without the lock, which others wait for
+            self._change(followed_up)
         return tuple(lost)
 
-    def _replace(self, tools: dict[str, Tool]) -> None:
-        changed = [tool.info for tool in tools.values()] != [tool.info for tool in self.tools]
-        self._tools = tools
-        if changed:
+    def _change(self, make: Callable[[dict[str, DeclaredTool]], dict[str, DeclaredTool]]) -> None:
+        with self._lock:
+            before = self.tools
+            # A new dict each time: a reader on another thread keeps iterating over the old one.
+            self._tools = make(self._tools)
+            after = self.tools
+        if [tool.info for tool in after] != [tool.info for tool in before]:
             self._on_change()
 
 
-def _followed(tool: Tool, namespace: dict[str, Any]) -> Tool | None:
+def _followed(tool: DeclaredTool, namespace: dict[str, Any]) -> DeclaredTool | None:
     """Return the tool as its name has it now: None if the name is gone."""
     if tool.variable is None:
         return tool
