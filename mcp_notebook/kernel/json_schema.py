@@ -87,7 +87,8 @@ def checked(schema: Any, tool: str, option: str) -> dict[str, Any]:
 def validator(schema: dict[str, Any]) -> Any:
     """Return what validates by a schema that is `checked`: a `jsonschema` validator."""
     return _Validator(
-        schema,
+        # jsonschema would take its own validator for a schema that names its dialect.
+        {key: item for key, item in schema.items() if key != "$schema"},
         registry=Registry(),  # the default one would fetch what it does not know
         format_checker=_format_checker(),
     )
@@ -125,6 +126,8 @@ def _check(schema: dict[str, Any]) -> None:
         here = around.in_subresource(resource)
         targets = [_target(contents[key], here) for key in _REFERENCES if key in contents]
         seen[id(contents)] = [*_in_place(contents), *(target.contents for target in targets)]
+        if "$schema" in contents and contents is not schema:
+            raise _NotUsableError('names a `"$schema"` below its top: leave that one out.')
         _check_patterns(contents)
         left += [(inner, here) for inner in resource.subresources()]
         for target in targets:
@@ -175,10 +178,14 @@ def _check_patterns(schema: Mapping[str, Any]) -> None:
             _regex(pattern)
         except Exception as error:
             reason = bounded(str(error).rpartition("error: ")[2] or str(error))
+            step = (
+                "compare with it in the handler, since a client's text could take for ever"
+                if "support" in reason
+                else "correct it"
+            )
             raise _NotUsableError(
                 f"holds the regular expression {shown(pattern)}, which cannot be used ({reason}): "
-                "it may have no look-around and no back-reference, for which a client's text could "
-                "take for ever; check that in the handler."
+                f"{step}."
             ) from error
 
 
@@ -230,7 +237,7 @@ def _pattern(checker: Any, pattern: str, value: Any, _schema: Any) -> Iterator[V
 
 
 def _below(checker: Any, item: Any, schema: Any, key: str) -> Iterator[ValidationError]:
-    """Yield what is wrong with an object's member, with its path, which jsonschema forgets at False."""
+    """Yield what is wrong with a member, with its path, which jsonschema forgets at ``False``."""
     for error in checker.descend(item, schema):
         error.path.appendleft(key)
         yield error

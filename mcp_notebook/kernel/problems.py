@@ -174,17 +174,16 @@ def _target(schema: _Part, root: _Schema) -> _Schema:
         return {}
     if "$ref" not in schema:
         return schema
-    found = root.get("$defs", {}).get(schema["$ref"].rpartition("/")[2], {})
+    kept, _, name = schema["$ref"].rpartition("/")
+    found = root.get("$defs", {}).get(name) if kept == "#/$defs" else None
     return found if isinstance(found, dict) else {}
 
 
 def _options(schema: _Part, root: _Schema) -> list[_Schema]:
-    """Return the schema, or those that it offers a choice of."""
+    """Return the schema, and those that it offers a choice of."""
     target = _target(schema, root)
-    choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf")
-    if not choices:
-        return [target]
-    return [option for choice in choices for option in _options(choice, root)]
+    choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf") or ()
+    return [target, *(option for choice in choices for option in _options(choice, root))]
 
 
 def _part(path: Sequence[int | str], root: _Schema) -> _Schema:

@@ -154,18 +154,12 @@ def _told(error: Any, root: Mapping[str, Any]) -> Iterator[str]:
     if "propertyNames" in error.absolute_schema_path:
         came = f"{dotted(path)}: got a member named {shown(value)}"
     if schema is False:
-        where = list(error.absolute_schema_path)
-        if where and where[-1] in _EXTRA:
-            yield _no_such(path, root)
-        else:
-            yield f"{came}; not allowed here."
+        extra = set(list(error.absolute_schema_path)[-1:]) & _EXTRA
+        yield _no_such(path, root) if extra else f"{came}; not allowed here."
     elif keyword == "required":
         yield from (_missing((*path, name), root) for name in schema[keyword] if name not in value)
     elif keyword == "dependentRequired":
-        for given, needed in schema[keyword].items():
-            for name in needed if given in value else ():
-                if name not in value:
-                    yield f"{dotted((*path, name))}: missing; {shown(given)} needs it."
+        yield from _missing_with(path, schema[keyword], value)
     elif keyword in ("anyOf", "oneOf"):
         yield (
             f"{came}; {_branches(error, root)}."
@@ -181,6 +175,15 @@ def _told(error: Any, root: Mapping[str, Any]) -> Iterator[str]:
 def _missing(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
     allowed = allowed_values(_described(path, root), root)
     return f"{dotted(path)}: missing; allowed: {allowed}."
+
+
+def _missing_with(
+    path: tuple[int | str, ...], needs: Mapping[str, Any], value: Mapping[str, Any]
+) -> Iterator[str]:
+    for given, needed in needs.items():
+        for name in needed if given in value else ():
+            if name not in value:
+                yield f"{dotted((*path, name))}: missing; {shown(given)} needs it."
 
 
 def _described(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:

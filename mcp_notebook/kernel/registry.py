@@ -8,6 +8,7 @@ unloaded.
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -81,7 +82,7 @@ class Registry(Mapping[str, Tool]):
             _find(registry, name)
         registry.remove(*names)
 
-    def update(self, name: str, **changes: Any) -> None:
+    def update(self, name: str, /, **changes: Any) -> None:
         """Change what is given, and nothing else, of a tool; it keeps its place.
 
         A tool that was made of a function of the notebook follows its name no more once its
@@ -111,6 +112,13 @@ class Registry(Mapping[str, Tool]):
                 "first."
             )
         registry.replace(old, new)
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Tell clients once of all changes in a ``with`` block, however long it takes.
+
+        Without it, changes that follow each other within 0.05 s are told together.
+        """
+        return _tools().batch()
 
     def __getitem__(self, name: str) -> Tool:
         return _described(_find(_tools(), name))

@@ -9,7 +9,8 @@ decorated function, is a `DeclaredTool`.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -117,6 +118,8 @@ class ToolRegistry:
         self._tools: dict[str, DeclaredTool] = {}
         self._on_change = on_change
         self._lock = threading.Lock()
+        self._batches = 0
+        self._told: tuple[DeclaredTool, ...] = ()
 
     @property
     def tools(self) -> tuple[DeclaredTool, ...]:
@@ -146,6 +149,18 @@ class ToolRegistry:
         """Remove tools; names that are no tool's are ignored."""
         self._change(lambda now: {name: now[name] for name in now if name not in names})
 
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Tell of all changes in the block, of all threads, when it ends."""
+        with self._lock:
+            self._batches += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._batches -= 1
+            self._tell()
+
     def follow(self, namespace: dict[str, Any]) -> tuple[str, ...]:
         """Let tools follow their names after a cell ran.
 
@@ -162,7 +177,7 @@ class ToolRegistry:
         lost = []
         for tool in self.tools:
             try:
-                followed = changed[tool] = _followed(tool, namespace)
+                followed = _followed(tool, namespace)
             except DefinitionError as error:
                 changed[tool] = None
                 lost.append(f"The tool {tool.name!r} is gone: {error}")
@@ -170,8 +185,8 @@ class ToolRegistry:
                 changed[tool] = None
                 lost.append(f"The tool {tool.name!r} is gone: {safe_message(error)}")
             else:
-                if followed is tool:
-                    del changed[tool]
+                if followed is not tool:
+                    changed[tool] = followed
 
         def followed_up(now: dict[str, DeclaredTool]) -> dict[str, DeclaredTool]:
             tools = [changed.get(tool, tool) for tool in now.values()]
@@ -183,11 +198,17 @@ class ToolRegistry:
 
     def _change(self, make: Callable[[dict[str, DeclaredTool]], dict[str, DeclaredTool]]) -> None:
         with self._lock:
-            before = self.tools
             # A new dict each time: a reader on another thread keeps iterating over the old one.
             self._tools = make(self._tools)
-            after = self.tools
-        if [tool.info for tool in after] != [tool.info for tool in before]:
+        self._tell()
+
+    def _tell(self) -> None:
+        with self._lock:
+            if self._batches:
+                return
+            before, self._told = self._told, self.tools
+            changed = [tool.info for tool in self._told] != [tool.info for tool in before]
+        if changed:
             self._on_change()
 
 
