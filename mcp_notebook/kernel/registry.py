@@ -9,6 +9,7 @@ unloaded.
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -163,13 +164,18 @@ def _declared(tool: Tool, *, follows: str | None = None) -> DeclaredTool:
             f"`registry.add` takes `Tool(name=..., handler=...)`, not a {type(tool).__name__}; of "
             "a function `@mcp_tool` makes a tool."
         )
-    return make_tool(tool.handler, tool, variable=follows, input_schema=tool.input_schema)
+    made = make_tool(tool.handler, tool, variable=follows, input_schema=tool.input_schema)
+    if tool.input_schema is None:
+        return made
+    # The author's own dict may change; what was checked does not.
+    kept = deepcopy(made.info.input_schema)
+    return replace(made, options=replace(tool, input_schema=kept))
 
 
 def _described(tool: DeclaredTool) -> Tool:
     """Return a tool as its author declared it, or would have."""
     if isinstance(tool.options, Tool):
-        return tool.options
+        return replace(tool.options, input_schema=deepcopy(tool.options.input_schema))
     said = {item.name: getattr(tool.options, item.name) for item in fields(ToolOptions)}
     return Tool(**{**said, "name": tool.name}, handler=tool.function)
 

@@ -6,6 +6,11 @@ from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.context import Context
 from mcp_notebook.kernel.raw_schema import raw_schema
 
+EITHER = (
+    "arguments: one of these has to be put right: a: missing; allowed: any value; or "
+    "b: missing; allowed: any value."
+)
+
 
 def anything(**arguments):
     """Do."""
@@ -71,8 +76,7 @@ def test_arguments_come_as_they_were_sent_and_defaults_are_the_handlers():
         (
             {**of(), "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
             {},
-            "arguments: one of these has to be put right: a: missing; allowed: any value; "
-            + "or b: missing; allowed: any value.",
+            EITHER,
         ),
         (
             of(a={"anyOf": [{"type": "integer"}, {"type": "null"}]}),

@@ -8,6 +8,7 @@ from mcp_notebook.errors import DefinitionError, NoSuchTool
 SETUP = """
 import threading
 from mcp_notebook import Tool, registry
+def work(): 'Work.'
 def fails(act):
     try:
         act()
@@ -44,10 +45,10 @@ def test_each_wrong_use_is_one_sentence_and_changes_nothing(shared_kernel):
         "registry.update('lookup', titel='X')": "has no `titel`; did you mean `title`?",
         "registry.update('lookup', handler=3)": "not a function",
         "registry.add(print)": "`registry.add` takes `Tool(",
-        "registry.add(Tool(name='a', handler=id), Tool(name='a', handler=id))": "added twice",
-        "registry.add(Tool(name='ok', handler=lambda: 1), Tool(name='no no', handler=id))": "no no",
+        "registry.add(Tool(name='a', handler=work), Tool(name='a', handler=work))": "added twice",
+        "registry.add(Tool(name='ok', handler=lambda: 1), Tool(name='no no', handler=print))": "no no",
         "registry.add(Tool(name='kw', handler=lambda **k: 1))": "input_schema={...}",
-        "registry.add(Tool(name='c', handler=id, cache=60, input_schema={'type': 'object'}))": (
+        "registry.add(Tool(name='c', handler=print, cache=60, input_schema={'type': 'object'}))": (
             "read_only=True"
         ),
     }.items():
