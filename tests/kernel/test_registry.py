@@ -46,7 +46,7 @@ def test_each_wrong_use_is_one_sentence_and_changes_nothing(shared_kernel):
         "registry.update('lookup', handler=3)": "not a function",
         "registry.add(print)": "`registry.add` takes `Tool(",
         "registry.add(Tool(name='a', handler=work), Tool(name='a', handler=work))": "added twice",
-        "registry.add(Tool(name='ok', handler=lambda: 1), Tool(name='no no', handler=print))": "no no",
+        "registry.add(Tool(name='ok', handler=lambda: 1), Tool(name='n n', handler=print))": "n n",
         "registry.add(Tool(name='kw', handler=lambda **k: 1))": "input_schema={...}",
         "registry.add(Tool(name='c', handler=print, cache=60, input_schema={'type': 'object'}))": (
             "read_only=True"
