@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
     from mcp_notebook.kernel.icons import Icon
     from mcp_notebook.kernel.markers import Header, Hidden
+    from mcp_notebook.kernel.registry import Tool, registry
 
 __all__ = [
     "Audio",
@@ -30,11 +31,13 @@ __all__ = [
     "ResourceLink",
     "Result",
     "Text",
+    "Tool",
     "ToolError",
     "__version__",
     "load_ipython_extension",
     "mcp_tool",
     "mcp_tools",
+    "registry",
     "unload_ipython_extension",
 ]
 
@@ -46,6 +49,7 @@ _HOMES = {
     "kernel.decorator": ("mcp_tool", "mcp_tools"),
     "kernel.icons": ("Icon",),
     "kernel.markers": ("Header", "Hidden"),
+    "kernel.registry": ("Tool", "registry"),
 }
 
 

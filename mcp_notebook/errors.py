@@ -4,6 +4,7 @@
 
     McpNotebookError
     ├── DefinitionError        the author's tool cannot be declared (shown in the notebook)
+    │   └── NoSuchTool         the author named a tool that the notebook does not have
     ├── CallError              a call failed: the client gets it as a result with isError
     │   ├── ToolError          raised by an author on purpose: its text is for the model
     │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
@@ -20,8 +21,10 @@
     ├── BridgeError            the background bridge cannot be started or stopped
     └── SettingsError          an option or environment variable has a wrong value
 
-Each message names the thing, the cause and the next step. Runs in every process; imports nothing.
+Each message names the thing, the cause and the next step. Runs in every process.
 """
+
+import difflib
 
 
 class McpNotebookError(Exception):
@@ -34,6 +37,23 @@ class DefinitionError(McpNotebookError):
     def _render_traceback_(self) -> list[str]:
         # IPython asks for this: the sentence says all, and our frames nothing.
         return [f"{type(self).__name__}: {self}"]
+
+
+class NoSuchTool(DefinitionError, KeyError):
+    """The notebook has no tool of the name that its author gave.
+
+    Args:
+        name: The name.
+        known: The names that exist, for a suggestion.
+    """
+
+    def __init__(self, name: object, known: tuple[str, ...] = ()) -> None:
+        close = difflib.get_close_matches(str(name), known, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"tools: {', '.join(known) or 'none'}."
+        super().__init__(f"This notebook has no tool {name!r}; {hint}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show it in quotes
 
 
 class CallError(McpNotebookError):

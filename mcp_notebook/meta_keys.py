@@ -17,9 +17,9 @@ PRIORITY = f"{PREFIX}priority"
 RELATED = f"{PREFIX}related"
 """Of a tool: names of tools that belong to it, a list of strings (`kernel.metadata`)."""
 CACHE = f"{PREFIX}cache"
-"""Of a tool: whether and how long its results are given again."""
+"""Of a tool: for how many seconds a result is given again, or "ephemeral"."""
 CACHED = f"{PREFIX}cached"
-"""Of a result: that it is an earlier call's."""
+"""Of a result that was given before: its age and its tool's time, in seconds."""
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _KEY = re.compile(rf"({_LABEL}(?:\.{_LABEL})+)/(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")

@@ -16,11 +16,13 @@ PUBLIC = {
     "ResourceLink",
     "Result",
     "Text",
+    "Tool",
     "ToolError",
     "__version__",
     "load_ipython_extension",
     "mcp_tool",
     "mcp_tools",
+    "registry",
     "unload_ipython_extension",
 }
 

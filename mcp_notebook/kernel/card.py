@@ -11,8 +11,9 @@ from html import escape
 from typing import Annotated, Any, get_args, get_origin
 
 from mcp_notebook import meta_keys
-from mcp_notebook.kernel.problems import allowed_values
-from mcp_notebook.kernel.tools import Tool
+from mcp_notebook.kernel.problems import allowed_values, shown
+from mcp_notebook.kernel.schema import FunctionSchema
+from mcp_notebook.kernel.tools import DeclaredTool
 
 _STYLE = (
     "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.5em 1em;"
@@ -20,7 +21,7 @@ _STYLE = (
 )
 
 
-def card(tools: Sequence[Tool], names: Collection[str]) -> dict[str, str]:
+def card(tools: Sequence[DeclaredTool], names: Collection[str]) -> dict[str, str]:
     """Return the MIME bundle that presents tools to their author.
 
     Args:
@@ -33,7 +34,7 @@ def card(tools: Sequence[Tool], names: Collection[str]) -> dict[str, str]:
     }
 
 
-def table(tools: Sequence[Tool]) -> dict[str, str]:
+def table(tools: Sequence[DeclaredTool]) -> dict[str, str]:
     """Return the MIME bundle that lists tools, one a line."""
     rows = [(tool.name, signature(tool), _first_line(tool)) for tool in tools]
     width = max((len(shown) for _, shown, _ in rows), default=0)
@@ -48,12 +49,14 @@ def table(tools: Sequence[Tool]) -> dict[str, str]:
     }
 
 
-def signature(tool: Tool) -> str:
+def signature(tool: DeclaredTool) -> str:
     """Return the tool's signature as its author wrote it, under the tool's name."""
+    if not isinstance(tool.schema, FunctionSchema):
+        return _by_schema(tool)
     try:
         signature = inspect.signature(tool.function)
     except (TypeError, ValueError):
-        return f"{tool.name}({', '.join(tool.info.input_schema.get('properties', {}))})"
+        return _by_schema(tool)
     fixed = tool.function.keywords if isinstance(tool.function, functools.partial) else ()
     parameters = [
         parameter.replace(annotation=_bare(parameter.annotation))
@@ -64,26 +67,43 @@ def signature(tool: Tool) -> str:
     return f"{tool.name}{shown}"
 
 
+def _by_schema(tool: DeclaredTool) -> str:
+    """Return a signature that says what the tool's schema says."""
+    schema = tool.info.input_schema
+    parameters = [
+        name if name in schema.get("required", ()) else f"{name}={_default(item)}"
+        for name, item in schema.get("properties", {}).items()
+        if item is not False
+    ]
+    return f"{tool.name}({', '.join(parameters)})"
+
+
+def _default(schema: Any) -> str:
+    has_one = isinstance(schema, dict) and "default" in schema
+    return shown(schema["default"]) if has_one else "..."
+
+
 def _bare(annotation: Any) -> Any:
     """Return a type hint without what `Annotated` adds: the card's table says that better."""
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
-def _first_line(tool: Tool) -> str:
+def _first_line(tool: DeclaredTool) -> str:
     return tool.info.description.strip().partition("\n")[0]
 
 
-def _parameters(tool: Tool) -> list[tuple[str, str, str]]:
+def _parameters(tool: DeclaredTool) -> list[tuple[str, str, str]]:
     """Return name, allowed values and description of each parameter."""
     schema = tool.info.input_schema
     required = schema.get("required", ())
     rows = []
     for name, item in schema.get("properties", {}).items():
         allowed = allowed_values(item, schema)
+        said = item if isinstance(item, dict) else {}
         if name not in required:
-            default = f" = {item['default']!r}" if "default" in item else ""
+            default = f" = {shown(said['default'])}" if "default" in said else ""
             allowed = f"{allowed}{default or ', optional'}"
-        rows.append((name, allowed, item.get("description", "")))
+        rows.append((name, allowed, said.get("description", "")))
     return rows
 
 
@@ -99,7 +119,7 @@ _HINTS = {
 }
 
 
-def _facts(tool: Tool) -> str:
+def _facts(tool: DeclaredTool) -> str:
     """Return on one line what the author said besides title, description and pictures."""
     meta = tool.info.meta or {}
     hints = [_HINTS[hint] for hint in (tool.info.annotations or {}).items() if hint in _HINTS]
@@ -111,7 +131,7 @@ def _facts(tool: Tool) -> str:
     return " \N{MIDDLE DOT} ".join(fact for fact in facts if fact)
 
 
-def _warnings(tool: Tool, names: Collection[str]) -> tuple[str, ...]:
+def _warnings(tool: DeclaredTool, names: Collection[str]) -> tuple[str, ...]:
     unknown = [
         f"`related` names `{other}`, but this notebook has no such tool (yet)."
         for other in (tool.info.meta or {}).get(meta_keys.RELATED, ())
@@ -120,7 +140,7 @@ def _warnings(tool: Tool, names: Collection[str]) -> tuple[str, ...]:
     return (*tool.warnings, *unknown)
 
 
-def _pictures(tool: Tool) -> str:
+def _pictures(tool: DeclaredTool) -> str:
     return "".join(
         f"<img src='{escape(icon['src'])}' alt='' "
         "style='height:1.2em;display:inline-block;vertical-align:text-bottom;margin:0 .3em 0 0'>"
@@ -128,7 +148,7 @@ def _pictures(tool: Tool) -> str:
     )
 
 
-def _html(tool: Tool, warned: Sequence[str]) -> str:
+def _html(tool: DeclaredTool, warned: Sequence[str]) -> str:
     rows = "".join(
         f"<tr><td style='text-align:left'><code>{escape(name)}</code></td>"
         f"<td style='text-align:left'>{escape(allowed)}</td>"
@@ -156,7 +176,7 @@ def _with_code(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def _text(tool: Tool, warned: Sequence[str]) -> str:
+def _text(tool: DeclaredTool, warned: Sequence[str]) -> str:
     title = f" - {tool.info.title}" if tool.info.title else ""
     lines = [f"MCP tool {signature(tool)}{title}"]
     if facts := _facts(tool):

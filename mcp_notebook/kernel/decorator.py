@@ -52,6 +52,7 @@ def mcp_tool(
     tags: Sequence[str] = (),
     meta: Mapping[str, Any] | None = None,
     cache: float | str | None = None,
+    input_schema: Mapping[str, Any] | None = None,
     output_schema: bool | Mapping[str, Any] | None = None,
     validate_output: bool = True,
     flatten: bool = False,
@@ -79,6 +80,7 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
     tags: Sequence[str] = (),
     meta: Mapping[str, Any] | None = None,
     cache: float | str | None = None,
+    input_schema: Mapping[str, Any] | None = None,
     output_schema: bool | Mapping[str, Any] | None = None,
     validate_output: bool = True,
     flatten: bool = False,
@@ -109,6 +111,8 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
         meta: ``_meta`` of your own for the tool, under reverse-DNS keys.
         cache: How long (``60``, ``"5min"``) a result is given again for the same arguments, of
             read-only tools; ``"ephemeral"``: never, and clients are told so.
+        input_schema: A JSON Schema 2020-12 of the arguments, in place of the one that the signature
+            gives; the function gets them by keyword, and may take ``**arguments``.
         output_schema: A JSON Schema of structured results; True: made from the return annotation,
             whatever it is; False: none; None: made from it where it says what a program could use.
         validate_output: Refuse a result that does not match the output schema.
@@ -140,6 +144,7 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
         tags=tags,
         meta=meta or {},
         cache=cache,
+        input_schema=input_schema,
         output_schema=output_schema,
         validate_output=validate_output,
         flatten=flatten,

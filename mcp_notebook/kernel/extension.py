@@ -183,6 +183,7 @@ class Extension:
         self.invoker.abandon_in_child()
 
     def _tools_changed(self) -> None:
+        self.invoker.cache.keep(self.registry.tools)
         self._endpoint.announce_tools()
 
     def _before_cell(self, _info: object) -> None:

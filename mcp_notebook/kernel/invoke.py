@@ -40,8 +40,9 @@ from mcp_notebook.kernel.interrupts import InterruptGate, InterruptWatch, Thread
 from mcp_notebook.kernel.logs import Logs
 from mcp_notebook.kernel.outputs import OutputSchema
 from mcp_notebook.kernel.pyplot import Figures, close_figures, holds, open_figures
+from mcp_notebook.kernel.result_cache import ResultCache, Ticket
 from mcp_notebook.kernel.results import Converter
-from mcp_notebook.kernel.tools import Tool, ToolRegistry
+from mcp_notebook.kernel.tools import DeclaredTool, ToolRegistry
 from mcp_notebook.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ class ActiveCall(Call):
 
     reply: Callable[[Result], None] = field(kw_only=True, repr=False)
     """Takes the result; called once, on whichever thread has it."""
-    declared: Tool | None = field(kw_only=True, default=None, repr=False)
+    declared: DeclaredTool | None = field(kw_only=True, default=None, repr=False)
     """The tool as it was when the call came; it runs as it is when its turn comes."""
     capture: Capture = field(kw_only=True, default_factory=Capture, repr=False)
     """What it printed and showed."""
@@ -76,6 +77,8 @@ class ActiveCall(Call):
     """What the tool gets, if it wants it."""
     output: OutputSchema | None = field(default=None, init=False, repr=False)
     """What its result is for a program, as the tool that runs says it."""
+    ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
+    """Where its result goes to be given again, if it may."""
     started: bool = field(default=False, init=False)
     """It was handed to where it will run."""
     stop: Callable[[], object] | None = field(default=None, init=False, repr=False)
@@ -116,6 +119,8 @@ class Invoker:
         self._converter = converter
         self._max_calls = settings.max_waiting_calls
         self._time_limit = settings.call_timeout
+        self.cache = ResultCache()
+        """Results of read-only tools that are given again."""
         self._router = OutputRouter(shell, loop)
         self._figures = Figures()
         self._bars = Bars(_current_bars)
@@ -174,6 +179,8 @@ class Invoker:
             send_log: Takes its log messages, if the client wants them.
         """
         call = self._make_call(tool, arguments, reply, report, send_log)
+        if self._answer_again(call):
+            return call
         with self._lock:
             busy = len(self._calls) >= self._max_calls
             if not busy:
@@ -211,11 +218,23 @@ class Invoker:
         """
         results: list[Result] = []
         call = self._make_call(tool, arguments, results.append, None, None)
+        if self._answer_again(call):
+            return results[0]
         call.started = True
         with self._lock:
             self._calls.append(call)
         contextvars.copy_context().run(self._run, call, InterruptGate(), self._await_in_thread)
         return results[0]
+
+    def _answer_again(self, call: ActiveCall) -> bool:
+        """Answer with the result of an earlier call, if that may be: nothing of the tool runs."""
+        result = self.cache.find(call.ticket) if call.ticket is not None else None
+        if result is None:
+            return False
+        call.move(CallState.RUNNING)
+        call.move(CallState.DONE)
+        _reply(call, result)
+        return True
 
     def _make_call(
         self,
@@ -229,6 +248,7 @@ class Invoker:
         call = ActiveCall(tool, arguments, reply=reply, declared=declared)
         if declared is not None:
             call.run = declared.options.run_mode
+            call.ticket = self.cache.ticket(declared, declared.options, arguments)
         least = None if declared is None else declared.options.logs
 
         def log(message: LogMessage, printed: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -321,6 +341,8 @@ class Invoker:
             tool = self._registry.get(call.tool)
             if tool is None:
                 raise UnknownTool(call.tool, tuple(tool.name for tool in self._registry.tools))
+            if tool is not call.declared:  # it was changed while the call waited
+                call.ticket = self.cache.ticket(tool, tool.options, call.arguments)
             arguments = tool.schema.validate(call.arguments)
             call.output = tool.output
             for name in tool.schema.injected:
@@ -336,7 +358,7 @@ class Invoker:
         return wait(call, value)
 
     def _run_in_executor(
-        self, call: ActiveCall, executor: Executor, tool: Tool, arguments: dict[str, Any]
+        self, call: ActiveCall, executor: Executor, tool: DeclaredTool, arguments: dict[str, Any]
     ) -> Any:
         stopped: Future[None] = Future()
         with self._lock:
@@ -524,6 +546,8 @@ class Invoker:
         to = CallState.FAILED if result.is_error else CallState.DONE
         if result.is_error and call.asked is not None:
             to = call.asked[0]
+        if call.ticket is not None and call.asked is None and not result.is_error:
+            self.cache.store(call.ticket, result)
         self._answer(call, to, result)
         with self._lock:
             if call in self._calls:

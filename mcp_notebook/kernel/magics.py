@@ -31,11 +31,11 @@ from mcp_notebook.kernel.line_options import (
 )
 from mcp_notebook.kernel.objects import marked_methods, named_tools
 from mcp_notebook.kernel.options import ToolOptions
-from mcp_notebook.kernel.tools import Tool, ToolRegistry, make_tool
+from mcp_notebook.kernel.tools import DeclaredTool, ToolRegistry, make_tool
 from mcp_notebook.settings import Settings
 
-VERBS = ("status", "list", "call", "remove", "serve", "stop")
-_ALONE = ("status", "list", "serve", "stop")
+VERBS = ("status", "list", "call", "remove", "clear-cache", "serve", "stop")
+_ALONE = ("status", "list", "clear-cache", "serve", "stop")
 """Verbs that nothing follows."""
 _NO_TOOLS = "No tools yet: put `%%mcp_tool` above a cell with a function."
 
@@ -106,12 +106,13 @@ class McpMagics(Magics):
             %mcp list               the tools
             %mcp call TOOL k=v ...  call a tool as a client would (or: %mcp call TOOL {"k": "v"})
             %mcp remove TOOL ...    take tools away from clients; the functions stay
+            %mcp clear-cache        forget results that are kept to be given again (`cache=`)
             %mcp serve              serve all open notebooks over HTTP, in the background
             %mcp stop               stop that
         """
         verb, _, rest = line.strip().partition(" ")
         verbs: dict[str, Callable[[str], None]] = {
-            name: getattr(self, f"_{name}") for name in VERBS
+            name: getattr(self, f"_{name.replace('-', '_')}") for name in VERBS
         }
         if not verb:
             raise UsageError(f"What shall %mcp do? {', '.join(VERBS)}. Type `%mcp?` for help.")
@@ -132,7 +133,7 @@ class McpMagics(Magics):
 
     # -- %%mcp_tool --------------------------------------------------------------------------------
 
-    def _of_cell(self, line: Line, options: ToolOptions) -> Sequence[Tool]:
+    def _of_cell(self, line: Line, options: ToolOptions) -> Sequence[DeclaredTool]:
         __tracebackhide__ = True
         _check_words(line)
         namespace = self.shell.user_ns
@@ -147,7 +148,7 @@ class McpMagics(Magics):
         given = _or_mark(options)
         return [make_tool(namespace[name], given, variable=name) for name in names]
 
-    def _of_names(self, line: Line, options: ToolOptions) -> Sequence[Tool]:
+    def _of_names(self, line: Line, options: ToolOptions) -> Sequence[DeclaredTool]:
         names = " ".join(line.names).replace(",", " ").split()
         if not names:
             raise DefinitionError(
@@ -156,7 +157,7 @@ class McpMagics(Magics):
             )
         _check_names(names, options)
         given, prefix = _or_mark(options), line.options.prefix
-        tools: dict[str, Tool] = {}
+        tools: dict[str, DeclaredTool] = {}
         for name in names:
             for tool in named_tools(name, self.shell.user_ns, given, prefix=prefix):
                 if tool.name in tools:
@@ -205,6 +206,10 @@ class McpMagics(Magics):
         self._registry.remove(*names)
         left = _count(len(self._registry.tools), "tool")
         print(f"Removed {', '.join(names)}. {left} left.")  # noqa: T201
+
+    def _clear_cache(self, _rest: str) -> None:
+        number = self._invoker.cache.clear()
+        print(f"Forgot {_count(number, 'result')}.")  # noqa: T201
 
     def _serve(self, _rest: str) -> None:
         bridge = launcher.start(self._settings)

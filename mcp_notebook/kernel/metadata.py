@@ -10,7 +10,7 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic_core import from_json, to_jsonable_python
 
@@ -19,7 +19,6 @@ from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.icons import icon_infos
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.problems import bounded, shown
-from mcp_notebook.kernel.schema import FunctionSchema
 from mcp_notebook.kernel.texts import clean, safe_message
 
 MAX_EXAMPLES = 4_000
@@ -28,6 +27,17 @@ MAX_META = 64 * 2**10
 """Characters of JSON of the author's own ``_meta``."""
 _DEPTH_OF_META = 20
 """Lists and dicts around it on the way to a client, with some to spare: readers take about 200."""
+
+
+class Arguments(Protocol):
+    """What is needed of `kernel.schema.FunctionSchema`, or of `kernel.raw_schema.RawSchema`."""
+
+    @property
+    def description(self) -> str:
+        """What the docstring says."""
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Check arguments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +51,7 @@ class Metadata:
     meta: dict[str, Any] | None
 
 
-def described(options: ToolOptions, name: str, schema: FunctionSchema) -> Metadata:
+def described(options: ToolOptions, name: str, schema: Arguments) -> Metadata:
     """Return what clients are told about a tool besides its schemas.
 
     Args:
@@ -64,6 +74,7 @@ def described(options: ToolOptions, name: str, schema: FunctionSchema) -> Metada
         meta_keys.TAGS: list(_words(options.tags, "tags", name)),
         meta_keys.PRIORITY: _priority(options.priority, name),
         meta_keys.RELATED: list(related),
+        meta_keys.CACHE: options.cache_time or options.cache,
     }
     meta = {key: value for key, value in meta.items() if value or not _is_ours(key)}
     return Metadata(
@@ -127,7 +138,7 @@ def _annotations(options: ToolOptions, name: str) -> dict[str, bool]:
 # -- examples --------------------------------------------------------------------------------------
 
 
-def _examples(examples: Any, schema: FunctionSchema, name: str) -> str:
+def _examples(examples: Any, schema: Arguments, name: str) -> str:
     """Return the section on examples: calls that the tool's own validator takes."""
     given = [examples] if isinstance(examples, Mapping) else examples
     if isinstance(given, str) or not isinstance(given, Sequence):
@@ -146,7 +157,7 @@ def _examples(examples: Any, schema: FunctionSchema, name: str) -> str:
     return "\n".join(["Examples of arguments:", *(f"- {text}" for text in told)]) if told else ""
 
 
-def _example(example: Any, number: int, schema: FunctionSchema, name: str) -> str:
+def _example(example: Any, number: int, schema: Arguments, name: str) -> str:
     what = f"`{name}`: its example {number}"
     if not isinstance(example, Mapping) or not all(isinstance(key, str) for key in example):
         raise DefinitionError(

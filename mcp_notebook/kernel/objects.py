@@ -17,7 +17,7 @@ from typing import Any
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.texts import safe_message
-from mcp_notebook.kernel.tools import Tool, make_tool, mark_of, own_mark
+from mcp_notebook.kernel.tools import DeclaredTool, make_tool, mark_of, own_mark
 
 CLASS_MARK = "__mcp_tools__"
 """Attribute of a class under ``@mcp_tools``: its `ClassOfTools`."""
@@ -55,7 +55,7 @@ class Origin:
         """Tell whether the variable holds what it held; its attributes are not looked at."""
         return not self.follows or namespace.get(_variable(self.word), _GONE) is self.held
 
-    def remade(self, namespace: Mapping[str, Any]) -> list[Tool]:
+    def remade(self, namespace: Mapping[str, Any]) -> list[DeclaredTool]:
         """Make the tools anew from what the variable holds now; none if it is gone.
 
         Raises:
@@ -79,7 +79,7 @@ def named_tools(
     options: ToolOptions | None = None,
     *,
     prefix: str | None = None,
-) -> list[Tool]:
+) -> list[DeclaredTool]:
     """Make the tools of what a word on a magic's line names.
 
     Args:
@@ -119,7 +119,7 @@ def named_tools(
     return [replace(make_tool(value, named), origin=origin)]
 
 
-def object_tools(owner: Any, prefix: str, origin: Origin) -> list[Tool]:
+def object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredTool]:
     """Make the tools of an object with marked methods.
 
     Args:

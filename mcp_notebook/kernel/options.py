@@ -5,6 +5,7 @@ Runs in the user's kernel, at definition. The same options are keywords of ``@mc
 them. What becomes of each is the business of the module that its comment names.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -17,6 +18,8 @@ from mcp_notebook.kernel.context import LEVELS, LogLevel
 
 MAX_NAME = 64
 """Characters: the strictest limit among clients and MCP's own conformance suite."""
+EPHEMERAL = "ephemeral"
+"""The value of `cache` of a tool whose results are never to be given again, by nobody."""
 _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
 
 
@@ -53,6 +56,9 @@ class ToolOptions:
     cache: float | str | None = None
     """Seconds that a result is given again for the same arguments (of read-only tools); or
     ``"ephemeral"``: a result is never given again, and clients are told so."""
+    input_schema: Mapping[str, Any] | None = None
+    """JSON Schema 2020-12 of the arguments, an object's, in place of the one that the signature
+    gives. Published as it is; a ``default`` in it is only told to clients."""
     output_schema: bool | Mapping[str, Any] | None = None
     """JSON Schema of structured results; True: made from the return annotation, whatever it is;
     False: none; None: made from the return annotation where it says what a program could use."""
@@ -81,6 +87,11 @@ class ToolOptions:
         """`timeout` in seconds."""
         return None if self.timeout is None else seconds(self.timeout)
 
+    @property
+    def cache_time(self) -> float | None:
+        """Seconds for which results are given again; None: they are not."""
+        return None if self.cache in (None, EPHEMERAL) else seconds(self.cache or 0)
+
 
 def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> None:
     """Refuse options that mean nothing.
@@ -97,6 +108,7 @@ def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> No
         modes = " or ".join(map(repr, get_args(RunMode)))
         raise DefinitionError(f"`{name}`: `run` is {modes}, not {options.run!r}.")
     _check_duration(options.timeout, "timeout", name)
+    _check_cache(options, name)
     if options.max_concurrency is not None and options.max_concurrency < 1:
         raise DefinitionError(
             f"`{name}`: `max_concurrency` is at least 1, not {options.max_concurrency}."
@@ -112,6 +124,25 @@ def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> No
         raise DefinitionError(
             f"`{name}`: what an executor runs cannot have a `Context`: remove that parameter, or "
             'use `run="thread"`.'
+        )
+
+
+def _check_cache(options: ToolOptions, name: str) -> None:
+    if options.cache is None or options.cache == EPHEMERAL:
+        return
+    try:
+        time = 0.0 if isinstance(options.cache, bool) else seconds(options.cache)
+    except (TypeError, ValueError):
+        time = 0.0
+    if not 0 < time < math.inf:
+        raise DefinitionError(
+            f"`{name}`: `cache` is a time, more than 0 (seconds, or a text like '60s' or '5min'), "
+            f"or {EPHEMERAL!r}, not {options.cache!r}."
+        )
+    if options.read_only is not True:
+        raise DefinitionError(
+            f"`{name}`: `cache` is for tools that change nothing, whose calls may be left out: say "
+            "so with `read_only=True` (`--read-only`), or leave `cache` out."
         )
 
 

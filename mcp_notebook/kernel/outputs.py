@@ -11,8 +11,8 @@ schema though nobody asked for one:
 
 A root that is no object is told as the property ``result`` of one, to clients of every era. A
 result that does not match is an error, never sent; so is one that is too large, which is never cut.
-How annotations are read is `kernel.returns`' business, how schemas are checked
-`kernel.json_schemas`'; what text says of the same value `kernel.results`'.
+How annotations are read is `kernel.returns`' business, how schemas by hand
+are checked `kernel.json_schema`'s; what text says of the same value `kernel.results`'.
 """
 
 import collections.abc
@@ -29,10 +29,10 @@ from pydantic import BaseModel, ValidationError
 
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import DefinitionError, InvalidResult
-from mcp_notebook.kernel.json_schemas import WRAP, checked_schema, mismatches, rooted
 from mcp_notebook.kernel.jsonable import Endless, TooLarge, to_structured
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.problems import explain_value, shown
+from mcp_notebook.kernel.result_schema import WRAP, mismatches, names_itself, rooted
 from mcp_notebook.kernel.returns import ReturnType, return_type
 from mcp_notebook.kernel.schema import NO_ANNOTATION, return_annotation
 from mcp_notebook.kernel.texts import is_instance, safe_message
@@ -215,13 +215,17 @@ def check_size(made: Any, max_chars: int, to_do: str = _LESS_BY_HAND) -> None:
 
 
 def _by_hand(given: Mapping[str, Any], options: ToolOptions, name: str) -> OutputSchema:
-    try:
-        schema, wrapped = rooted(checked_schema(given))
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+    from mcp_notebook.kernel import json_schema  # noqa: PLC0415 - slow to load
+
+    plain = json_schema.checked(given, name, "output_schema", of_arguments=False)
+    for word in ("$id", "$schema"):  # all references are local, and below a root of ours
+        plain.pop(word, None)
+    if names_itself(plain):
         raise DefinitionError(
-            f"`{name}`: its `output_schema` cannot be told to clients, because {why}."
-        ) from None
+            f"`{name}`: `output_schema` has an `$id` within: leave it out, and refer to "
+            '`"$defs"` by "#/$defs/...".'
+        )
+    schema, wrapped = rooted(plain)
     return OutputSchema(schema, wrapped, options.validate_output)
 
 

@@ -22,6 +22,8 @@ MAX_VALUES = 30
 """Values of an enumeration that a message repeats."""
 
 _Schema = Mapping[str, Any]
+_Part = _Schema | bool
+"""Part of a schema: True says nothing."""
 _AUTHORS = frozenset({"value_error", "assertion_error"})
 _KNOWN = frozenset(get_args(core_schema.ErrorType)) - _AUTHORS
 """Types of error that the schema's own words explain."""
@@ -102,7 +104,7 @@ def bounded(text: str) -> str:
     return line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}..."
 
 
-def allowed_values(schema: _Schema, root: _Schema) -> str:
+def allowed_values(schema: _Part, root: _Schema) -> str:
     """Say in a few words what a JSON Schema allows.
 
     Args:
@@ -133,10 +135,10 @@ def allowed_values(schema: _Schema, root: _Schema) -> str:
 def _line(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) -> str:
     kind = problem["type"]
     path = tuple(_path(problem["loc"], arguments, absent=kind in _ABSENT))
-    name = ".".join(map(_key, path)) or "arguments"
+    name = dotted(path)
     part = _part(path, root)
     if kind in _ABSENT and kind != "missing":
-        return f"{name}: no such parameter; {_known(path, root)}"
+        return f"{name}: no such parameter; {known(path, root)}"
     allowed = allowed_values(part, root) if part else ""
     if kind == "missing":
         return f"{name}: missing" + (f"; allowed: {allowed}." if allowed else ".")
@@ -163,6 +165,11 @@ def _path(location: Sequence[int | str], arguments: Any, *, absent: bool) -> Ite
         yield part
 
 
+def dotted(path: Sequence[int | str]) -> str:
+    """Return the name of what is at a path of the arguments."""
+    return ".".join(map(_key, path)) or "arguments"
+
+
 def _key(part: int | str) -> str:
     """Return a part of a path as a message names it: short and on one line, whatever was sent."""
     text = str(part)
@@ -173,7 +180,7 @@ def _by_index(value: Any) -> Mapping[Any, Any]:
     return dict(enumerate(value)) if isinstance(value, (list, tuple)) else {}
 
 
-def _known(path: tuple[int | str, ...], root: _Schema) -> str:
+def known(path: tuple[int | str, ...], root: _Schema) -> str:
     """Say which parameters there are where one that there is not was given."""
     parent = _part(path[:-1], root)
     names = [name for option in _options(parent, root) for name in option.get("properties", {})]
@@ -200,21 +207,22 @@ def _type(value: Any) -> str:
 # -- parts of a schema -----------------------------------------------------------------------------
 
 
-def _target(schema: _Schema, root: _Schema) -> _Schema:
+def _target(schema: _Part, root: _Schema) -> _Schema:
     """Follow a reference."""
+    if isinstance(schema, bool):
+        return {}
     if "$ref" not in schema:
         return schema
-    found: _Schema = root.get("$defs", {}).get(schema["$ref"].rpartition("/")[2], {})
-    return found
+    kept, _, name = schema["$ref"].rpartition("/")
+    found = root.get("$defs", {}).get(name) if kept == "#/$defs" else None
+    return found if isinstance(found, dict) else {}
 
 
-def _options(schema: _Schema, root: _Schema) -> list[_Schema]:
-    """Return the schema, or those that it offers a choice of."""
+def _options(schema: _Part, root: _Schema) -> list[_Schema]:
+    """Return the schema, and those that it offers a choice of."""
     target = _target(schema, root)
-    choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf")
-    if not choices:
-        return [target]
-    return [option for choice in choices for option in _options(choice, root)]
+    choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf") or ()
+    return [target, *(option for choice in choices for option in _options(choice, root))]
 
 
 def _part(path: Sequence[int | str], root: _Schema) -> _Schema:
@@ -241,9 +249,9 @@ def _child(schema: _Schema, part: int | str) -> _Schema:
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _option(schema: _Schema, root: _Schema) -> str:
+def _option(schema: _Part, root: _Schema) -> str:
     target = _target(schema, root)
-    if "$ref" in schema and "enum" not in target:
+    if isinstance(schema, Mapping) and "$ref" in schema and "enum" not in target:
         return str(target.get("title") or schema["$ref"].rpartition("/")[2])
     return allowed_values(target, root)
 

@@ -168,6 +168,69 @@ def function_schema(
 # -- the signature ---------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Handler:
+    """What a function takes whose arguments an author describes by hand."""
+
+    description: str
+    """As `FunctionSchema.description`."""
+    injected: tuple[str, ...]
+    """Parameters that get the `Context`."""
+    hidden: tuple[str, ...]
+    """Parameters that clients cannot set."""
+    required: tuple[str, ...]
+    """Parameters that have no default."""
+    accepted: frozenset[str] | None
+    """All names that it can be given; None: any."""
+
+
+def handler_of(function: Callable[..., Any], *, hidden_types: tuple[type, ...] = ()) -> Handler:
+    """Read what a function takes by name; one that does not tell is taken to take anything.
+
+    Args:
+        function: Any callable.
+        hidden_types: Parameters annotated with one of these are not for clients.
+
+    Raises:
+        DefinitionError: A parameter cannot be given by name.
+    """
+    plain = _plain(function)
+    name = getattr(plain, "__name__", None) or type(function).__name__
+    description = function_doc(_docstring(function, plain)).description
+    try:
+        found = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return Handler(description, (), (), (), None)
+    named: list[inspect.Parameter] = []
+    injected: list[inspect.Parameter] = []
+    hidden: list[inspect.Parameter] = []
+    for item in found:
+        if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
+            continue
+        if item.kind is item.POSITIONAL_ONLY and item.default is item.empty:
+            _check_kind(item, name)
+        hint = Any if item.annotation is item.empty else _hint_or_any(item, plain, name)
+        if _is_injected(hint, hidden_types):
+            injected.append(item)
+        else:
+            (hidden if is_hidden(hint) else named).append(item)
+    is_open = any(item.kind is item.VAR_KEYWORD for item in found)
+    return Handler(
+        description,
+        tuple(item.name for item in injected),
+        tuple(item.name for item in hidden),
+        tuple(item.name for item in (*named, *hidden) if item.default is item.empty),
+        None if is_open else frozenset(item.name for item in named),
+    )
+
+
+def _hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
+    try:
+        return _resolved(item, plain, name)
+    except DefinitionError:
+        return Any  # clients are told the author's schema, whatever the hint means
+
+
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function or class behind partials, methods, wrappers and callable objects."""
     while True:
@@ -223,7 +286,8 @@ def _check_kind(item: inspect.Parameter, name: str) -> None:
         stars, kind = ("*", "list") if item.kind is item.VAR_POSITIONAL else ("**", "dict")
         raise DefinitionError(
             f"`{name}`: clients cannot be told what `{stars}{item.name}` takes: give each argument "
-            f"a parameter of its own, or take one `{item.name}: {kind}`."
+            f"a parameter of its own, take one `{item.name}: {kind}`, or say what it takes, "
+            "`registry.add(Tool(..., input_schema={...}))`."
         )
 
 

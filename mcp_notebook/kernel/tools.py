@@ -1,13 +1,19 @@
 """A tool, the registry of all tools of a notebook, and the ``@mcp_tool`` mark.
 
-Runs in the user's kernel. The registry is written on the main thread (cells declare tools) and read
-from the endpoint's thread, which only ever sees whole snapshots. Who tells bridges about a change
-is the subscriber's business (`kernel.extension` connects the two).
+Runs in the user's kernel. The registry may be written on any thread (cells declare tools, and so do
+tools that run in threads) and read from any: readers only ever see whole snapshots. Who tells
+bridges about a change is the subscriber's business (`kernel.extension` connects the two).
+
+What an author declares at run time is `kernel.registry.Tool`; what becomes of that, and of a
+decorated function, is a `DeclaredTool`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.context import Context
@@ -18,6 +24,9 @@ from mcp_notebook.kernel.outputs import OutputSchema, output_schema
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
 from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.wire import ToolInfo
+
+if TYPE_CHECKING:
+    from mcp_notebook.kernel.raw_schema import RawSchema
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -33,7 +42,7 @@ class Origin(Protocol):
     def holds(self, namespace: Mapping[str, Any]) -> bool:
         """Tell whether the notebook still has what the tools were made from."""
 
-    def remade(self, namespace: Mapping[str, Any]) -> "Sequence[Tool]":
+    def remade(self, namespace: Mapping[str, Any]) -> "Sequence[DeclaredTool]":
         """Make the tools anew from what the notebook has now; none if it is gone.
 
         Raises:
@@ -42,13 +51,14 @@ class Origin(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Tool:
+class DeclaredTool:
     """One function that clients can call."""
 
     info: ToolInfo
     """What clients are told; its `name` identifies the tool in this kernel."""
     function: Callable[..., Any]
-    schema: FunctionSchema
+    schema: "FunctionSchema | RawSchema"
+    """By its signature, or by the author's own."""
     options: ToolOptions
     variable: str | None
     """Name in the notebook's namespace that the tool follows; None: it follows none."""
@@ -75,7 +85,7 @@ def make_tool(
     options: ToolOptions | None = None,
     *,
     variable: str | None = None,
-) -> Tool:
+) -> DeclaredTool:
     """Build a tool from a function.
 
     Args:
@@ -95,13 +105,7 @@ def make_tool(
     own_name = getattr(function, "__name__", None)  # of any type, if a proxy answers
     name = options.name or variable or (own_name if isinstance(own_name, str) else None) or ""
     check_name(name)
-    schema = function_schema(
-        function,
-        name=name,
-        hidden_types=(Context,),
-        flatten=options.flatten,
-        described=bool(options.description),
-    )
+    schema = _schema(function, name, options)
     check_options(options, name, takes_context=bool(schema.injected))
     output, notes = output_schema(function, options, name)
     said = described(options, name, schema)
@@ -115,9 +119,14 @@ def make_tool(
         icons=said.icons,
         meta=said.meta,
     )
-    # A tool that follows its name is made again: from the pictures as they were, not the files.
-    options = replace(options, icons=tuple(map(icon_again, said.icons or ())))
-    return Tool(
+    options = replace(
+        options,
+        # A tool that follows its name is made again: from the pictures as they were, not the files.
+        icons=tuple(map(icon_again, said.icons or ())),
+        # The author's own dict may change; what was checked does not.
+        input_schema=None if options.input_schema is None else deepcopy(schema.input_schema),
+    )
+    return DeclaredTool(
         info=info,
         function=function,
         schema=schema,
@@ -128,43 +137,87 @@ def make_tool(
     )
 
 
-class ToolRegistry:
-    """The tools of one notebook, in the order of their definition.
+def _schema(
+    function: Callable[..., Any], name: str, options: ToolOptions
+) -> "FunctionSchema | RawSchema":
+    if options.input_schema is None:
+        return function_schema(
+            function,
+            name=name,
+            hidden_types=(Context,),
+            flatten=options.flatten,
+            described=bool(options.description),
+        )
+    # Late: it loads jsonschema, which most notebooks do not need.
+    from mcp_notebook.kernel.raw_schema import raw_schema  # noqa: PLC0415
 
-    Written on the kernel's main thread only; `tools` may be read from any thread.
+    return raw_schema(function, options.input_schema, name, hidden_types=(Context,))
+
+
+class ToolRegistry:
+    """The tools of one notebook, in the order of their definition; for any thread.
 
     Args:
-        on_change: Called on the main thread after each change that clients can see.
+        on_change: Called after each change that clients can see, on the thread that made it.
     """
 
     def __init__(self, on_change: Callable[[], None]) -> None:
-        self._tools: dict[str, Tool] = {}
+        self._tools: dict[str, DeclaredTool] = {}
         self._on_change = on_change
+        self._lock = threading.Lock()
+        self._batches = 0
+        self._told: tuple[DeclaredTool, ...] = ()
 
     @property
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[DeclaredTool, ...]:
         """A snapshot of all tools, in order."""
         return tuple(self._tools.values())
 
-    def get(self, name: str) -> Tool | None:
+    def get(self, name: str) -> DeclaredTool | None:
         """Return the tool of that name, if there is one."""
         return self._tools.get(name)
 
-    def add(self, *tools: Tool) -> None:
+    def add(self, *tools: DeclaredTool) -> None:
         """Add tools; one whose name exists takes the place of the old one in the order.
 
         Raises:
             DefinitionError: Their icons are too much for one list of tools; none is added.
         """
-        # A new dict each time: a reader on another thread keeps iterating over the old one.
-        together = {**self._tools, **{tool.name: tool for tool in tools}}
-        if any(tool.info.icons for tool in tools):
-            _check_icons(together.values())
-        self._replace(together)
+
+        def added(now: dict[str, DeclaredTool]) -> dict[str, DeclaredTool]:
+            together = {**now, **{tool.name: tool for tool in tools}}
+            if any(tool.info.icons for tool in tools):
+                _check_icons(together.values())
+            return together
+
+        self._change(added)
+
+    def replace(self, old: DeclaredTool, new: DeclaredTool) -> None:
+        """Put a tool in the place of another; nothing happens if that has gone meanwhile."""
+
+        def replaced(now: dict[str, DeclaredTool]) -> dict[str, DeclaredTool]:
+            if now.get(old.name) is not old:
+                return now
+            swapped = [new if tool is old else tool for tool in now.values()]
+            return {tool.name: tool for tool in swapped}
+
+        self._change(replaced)
 
     def remove(self, *names: str) -> None:
         """Remove tools; names that are no tool's are ignored."""
-        self._replace({name: tool for name, tool in self._tools.items() if name not in names})
+        self._change(lambda now: {name: now[name] for name in now if name not in names})
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Tell of all changes in the block, of all threads, when it ends."""
+        with self._lock:
+            self._batches += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._batches -= 1
+            self._tell()
 
     def follow(self, namespace: dict[str, Any]) -> tuple[str, ...]:
         """Let tools follow their names after a cell ran.
@@ -178,12 +231,13 @@ class ToolRegistry:
         Returns:
             A sentence for each tool that went although its name still exists.
         """
-        tools: dict[str, Tool] = {}
+        changed: dict[DeclaredTool, Sequence[DeclaredTool]] = {}
         lost = []
         remade: list[Origin] = []
         for tool in self.tools:
             origin = tool.origin
             if origin is not None and any(origin is done for done in remade):
+                changed[tool] = ()  # the first of them brought all that there are now
                 continue
             try:
                 if origin is None or origin.holds(namespace):
@@ -192,14 +246,21 @@ class ToolRegistry:
                     remade.append(origin)
                     followed = origin.remade(namespace)
             except Exception as error:  # noqa: BLE001 - a proxy may raise whatever it is asked
+                changed[tool] = ()
                 lost.append(self._lost(tool, error))
-                continue
-            tools.update((item.name, item) for item in followed)
-        if list(tools.values()) != list(self.tools):
-            self._replace(tools)
+            else:
+                if list(followed) != [tool]:
+                    changed[tool] = followed
+
+        def followed_up(now: dict[str, DeclaredTool]) -> dict[str, DeclaredTool]:
+            tools = [item for tool in now.values() for item in changed.get(tool, (tool,))]
+            return {tool.name: tool for tool in tools}
+
+        if changed:  # the user's code was looked at; without the lock, which others wait for
+            self._change(followed_up)
         return tuple(lost)
 
-    def _lost(self, tool: Tool, error: Exception) -> str:
+    def _lost(self, tool: DeclaredTool, error: Exception) -> str:
         reason = str(error) if isinstance(error, DefinitionError) else safe_message(error)
         same = tool.origin is not None
         names = [repr(other.name) for other in self.tools if same and other.origin is tool.origin]
@@ -207,14 +268,23 @@ class ToolRegistry:
             return f"The tools {', '.join(names)} are gone: {reason}"
         return f"The tool {tool.name!r} is gone: {reason}"
 
-    def _replace(self, tools: dict[str, Tool]) -> None:
-        changed = [tool.info for tool in tools.values()] != [tool.info for tool in self.tools]
-        self._tools = tools
+    def _change(self, make: Callable[[dict[str, DeclaredTool]], dict[str, DeclaredTool]]) -> None:
+        with self._lock:
+            # A new dict each time: a reader on another thread keeps iterating over the old one.
+            self._tools = make(self._tools)
+        self._tell()
+
+    def _tell(self) -> None:
+        with self._lock:
+            if self._batches:
+                return
+            before, self._told = self._told, self.tools
+            changed = [tool.info for tool in self._told] != [tool.info for tool in before]
         if changed:
             self._on_change()
 
 
-def _check_icons(tools: Iterable[Tool]) -> None:
+def _check_icons(tools: Iterable[DeclaredTool]) -> None:
     # All of them are one message to the bridge and one to each client.
     size = sum(len(icon["src"]) for tool in tools for icon in tool.info.icons or ())
     if size > MAX_ICONS:
@@ -224,7 +294,7 @@ def _check_icons(tools: Iterable[Tool]) -> None:
         )
 
 
-def _followed(tool: Tool, namespace: dict[str, Any]) -> Sequence[Tool]:
+def _followed(tool: DeclaredTool, namespace: dict[str, Any]) -> Sequence[DeclaredTool]:
     """Return the tool as its name has it now: none if the name is gone."""
     if tool.variable is None:
         return [tool]

@@ -1,23 +1,20 @@
-"""JSON Schemas as data: checked at definition, made roots that every client takes, values compared.
+"""An output schema's root, as every client takes it, and where a result does not match.
 
 Runs in the user's kernel: at definition on the main thread, comparisons wherever the call runs.
-Pure. The one door to jsonschema, which is slow to load, so it is loaded at the first schema that
-needs it. What a schema is for (results), and pydantic's part in it, is `kernel.outputs`' business.
+Pure. What a schema is for (results), and pydantic's part in it, is `kernel.outputs`' business;
+which schemas an author may write by hand `kernel.json_schema`'s.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mcp_notebook.kernel.problems import (
     MAX_LINES,
     allowed_values,
-    bounded,
     json_type,
     place,
     shown,
 )
-from mcp_notebook.kernel.texts import safe_message
 
 WRAP = "result"
 """The property that holds what is no object."""
@@ -29,28 +26,6 @@ _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", *_DEF
 """Keywords that hold schemas by names of the author's, which may be any keyword."""
 
 Schema = dict[str, Any]
-
-
-def checked_schema(given: Mapping[str, Any]) -> Schema:
-    """Return a schema of the author's as plain JSON, if every client will be able to use it.
-
-    Raises:
-        ValueError: It will not; says why, in words that follow "because".
-    """
-    try:
-        schema = json.loads(json.dumps(dict(given), allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"it is no JSON ({safe_message(error)})") from None
-    schema.pop("$id", None)  # all references are local
-    if (dialect := schema.pop("$schema", None)) is not None and "2020-12" not in str(dialect):
-        raise ValueError(f"its `$schema` is {shown(dialect)}, and clients expect draft 2020-12")
-    _check_metaschema(schema)
-    for keyword, value in _keywords(schema):
-        if keyword in _REFERENCES:
-            _check_reference(value, schema)
-        elif keyword == "$id":
-            raise ValueError("it has an `$id` within: use `$defs` and local references")
-    return schema  # type: ignore[no-any-return]
 
 
 def rooted(schema: Schema) -> tuple[Schema, bool]:
@@ -74,6 +49,21 @@ def rooted(schema: Schema) -> tuple[Schema, bool]:
     return root, True
 
 
+def names_itself(schema: Any) -> bool:
+    """Tell whether a schema, or one within it, has an ``$id``: what is below moves with the root."""
+    if isinstance(schema, list):
+        return any(map(names_itself, schema))
+    if not isinstance(schema, dict):
+        return False
+    if "$id" in schema:
+        return True
+    for keyword, value in schema.items():
+        within = value.values() if keyword in _NAMED and isinstance(value, dict) else [value]
+        if keyword not in _VALUES and any(map(names_itself, within)):
+            return True
+    return False
+
+
 def mismatches(value: Any, schema: Schema, wrapped: bool) -> list[str]:  # noqa: FBT001
     """Return a line for each place where a JSON value does not match; none if it does.
 
@@ -85,68 +75,16 @@ def mismatches(value: Any, schema: Schema, wrapped: bool) -> list[str]:  # noqa:
     Raises:
         Exception: The schema cannot be followed (a reference to itself, a pattern of no end).
     """
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - slow to load
+    from mcp_notebook.kernel import json_schema  # noqa: PLC0415 - slow to load
 
     lines: dict[str, None] = {}
-    for error in Draft202012Validator(schema).iter_errors(value):
+    for error in json_schema.errors(json_schema.validator(schema), value):
         for deepest in _deepest(error):
             path = list(deepest.absolute_path)
             lines[_line(deepest, path[1:] if wrapped else path, schema)] = None
         if len(lines) > MAX_LINES:
             break
     return list(lines)
-
-
-# -- at definition ---------------------------------------------------------------------------------
-
-
-def _check_metaschema(schema: Schema) -> None:
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - slow to load
-    from jsonschema.exceptions import SchemaError, best_match  # noqa: PLC0415
-
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        found = best_match(error.context or ()) or error
-        at = ".".join(map(str, found.absolute_path))
-        raise ValueError(
-            f"{bounded(str(found.message))}{f' (at {at})' if at else ''}, by JSON Schema 2020-12"
-        ) from None
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
-
-
-def _check_reference(reference: str, schema: Schema) -> None:
-    from referencing import Registry  # noqa: PLC0415 - comes with jsonschema
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415
-    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415
-
-    if not reference.startswith("#"):
-        raise ValueError(
-            f"it refers to {shown(reference)}, and clients fetch nothing: put that under `$defs` "
-            "and refer to '#/$defs/...'"
-        )
-    registry: Any = Registry().with_resource("", DRAFT202012.create_resource(schema))
-    try:
-        registry.resolver("").lookup(reference)
-    except Unresolvable:
-        raise ValueError(f"it refers to {shown(reference)}, which is not in it") from None
-
-
-def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every keyword of a schema and of those within it, with its value."""
-    if isinstance(schema, list):
-        for item in schema:
-            yield from _keywords(item)
-    if not isinstance(schema, dict):
-        return
-    for keyword, value in schema.items():
-        yield keyword, value
-        if keyword in _NAMED and isinstance(value, dict):
-            for item in value.values():
-                yield from _keywords(item)
-        elif keyword not in _VALUES:
-            yield from _keywords(value)
 
 
 # -- roots -----------------------------------------------------------------------------------------
