@@ -50,7 +50,7 @@ def rooted(schema: Schema) -> tuple[Schema, bool]:
 
 
 def names_itself(schema: Any) -> bool:
-    """Tell whether a schema, or one within it, has an ``$id``: what is below moves with the root."""
+    """Tell whether a schema, or one in it, has an ``$id``: what is below moves with the root."""
     if isinstance(schema, list):
         return any(map(names_itself, schema))
     if not isinstance(schema, dict):
