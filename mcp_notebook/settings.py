@@ -81,6 +81,11 @@ class Settings:
         return self.home / "kernels"
 
     @property
+    def schemas_folder(self) -> Path:
+        """Where the schemas of tools are kept between starts."""
+        return self.home / "schemas"
+
+    @property
     def bridge_file(self) -> Path:
         """Where the user's background bridge publishes its record."""
         return self.home / "bridge.json"

@@ -143,7 +143,9 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
     def decorate(function: _F) -> _F:
         extension: _Extension | None = getattr(get_ipython(), EXTENSION, None)
         if extension is not None:
-            extension.registry.add(make_tool(function, options, variable=_variable(function)))
+            registry = extension.registry
+            variable = _variable(function)
+            registry.add(make_tool(function, options, variable=variable, schemas=registry.schemas))
         return mark(function, options)
 
     return decorate if function is None else decorate(function)

@@ -34,6 +34,7 @@ from mcp_notebook.kernel.endpoint import Address, Endpoint
 from mcp_notebook.kernel.invoke import Invoker
 from mcp_notebook.kernel.magics import McpMagics, complete_mcp
 from mcp_notebook.kernel.results import Converter
+from mcp_notebook.kernel.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools import ToolRegistry, make_tool, marked
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import PROTOCOL_VERSION
@@ -55,7 +56,8 @@ class Extension:
     def __init__(self, shell: InteractiveShell, settings: Settings) -> None:
         self.shell = shell
         self.settings = settings
-        self.registry = ToolRegistry(self._tools_changed)
+        schemas = SchemaCache(settings.schemas_folder) if settings.schema_cache else None
+        self.registry = ToolRegistry(self._tools_changed, schemas)
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
             shell,
@@ -166,7 +168,8 @@ class Extension:
         """Take up functions that were decorated before the extension was loaded."""
         for name, function in marked(tuple(self.shell.user_ns.items())):
             try:
-                self.registry.add(make_tool(function, variable=name))
+                schemas = self.registry.schemas
+                self.registry.add(make_tool(function, variable=name, schemas=schemas))
             except DefinitionError as error:
                 print(f"{name} is not offered as a tool: {error}", file=sys.stderr)  # noqa: T201
 

@@ -159,7 +159,10 @@ class McpMagics(Magics):
             )
         namespace = self.shell.user_ns
         given = None if options == ToolOptions() else options
-        tools = [make_tool(namespace[name], given, variable=name) for name in names]
+        schemas = self._registry.schemas
+        tools = [
+            make_tool(namespace[name], given, variable=name, schemas=schemas) for name in names
+        ]
         self._registry.add(*tools)
         return tools
 

@@ -11,17 +11,20 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache as once
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.annotations import resolved
 from mcp_notebook.kernel.arguments import MISSING, Parameter, build, parameter
-from mcp_notebook.kernel.docstrings import function_doc
+from mcp_notebook.kernel.docstrings import FunctionDoc, function_doc
 from mcp_notebook.kernel.problems import bounded, explain, shown
+from mcp_notebook.kernel.schema_cache import SchemaCache
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class FunctionSchema:
     """What the author should know."""
     injected: tuple[str, ...]
     """Parameters that clients do not see."""
-    _validator: SchemaValidator = field(repr=False, compare=False)
+    _validator: Callable[[], SchemaValidator] = field(repr=False, compare=False)
+    """Builds it at the first call, if the schema came from the disk."""
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,13 +49,14 @@ class FunctionSchema:
         Raises:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
+        validator = self._validator()
         try:
-            given = self._validator.validate_python(arguments)
+            given = validator.validate_python(arguments)
         except ValidationError as error:
             raise InvalidArguments(explain(error, arguments, self.input_schema)) from None
         except Exception as error:
             # A validator of the author's may raise anything.
-            name = _culprit(self._validator, arguments)
+            name = _culprit(validator, arguments)
             raise InvalidArguments(
                 f"{name or 'arguments'}: refused by a validator: {_told(error)}."
             ) from error
@@ -60,13 +65,17 @@ class FunctionSchema:
 
 
 def function_schema(
-    function: Callable[..., Any], *, hidden_types: tuple[type, ...] = ()
+    function: Callable[..., Any],
+    *,
+    hidden_types: tuple[type, ...] = (),
+    cache: SchemaCache | None = None,
 ) -> FunctionSchema:
     """Read a function's signature and docstring.
 
     Args:
         function: Any callable with a signature.
         hidden_types: Parameters annotated with one of these are not for clients.
+        cache: Schemas of earlier starts; they are those that would be built.
 
     Raises:
         DefinitionError: The signature cannot be offered to clients; says which parameter and what
@@ -74,30 +83,63 @@ def function_schema(
     """
     plain = _plain(function)
     name = getattr(plain, "__name__", None) or type(function).__name__
-    signature = _signature(function, name)
-    doc = function_doc(getattr(plain, "__doc__", None))
+    docstring = getattr(plain, "__doc__", None)
+    hinted = [
+        _Hinted(
+            item.name,
+            MISSING if item.annotation is item.empty else _resolved(item, plain, name),
+            MISSING if item.default is item.empty else item.default,
+        )
+        for item in _signature(function, name)
+    ]
+    key = None if cache is None else _key(cache, name, docstring, hinted, hidden_types)
+    if cache is not None and key is not None and (stored := cache.get(key)) is not None:
+        return _restored(stored, name, hinted)
+    schema = _made(name, docstring, hinted, hidden_types)
+    if cache is not None and key is not None:
+        cache.put(
+            key,
+            {
+                "description": schema.description,
+                "input_schema": schema.input_schema,
+                "warnings": schema.warnings,
+                "injected": schema.injected,
+            },
+        )
+    return schema
+
+
+@dataclass(frozen=True)
+class _Hinted:
+    """A parameter as it stands in the signature."""
+
+    name: str
+    hint: Any
+    """Resolved; `MISSING` if there is none."""
+    default: Any
+    """`MISSING` if there is none."""
+
+
+def _made(
+    name: str, docstring: str | None, hinted: Sequence[_Hinted], hidden_types: tuple[type, ...]
+) -> FunctionSchema:
+    doc = function_doc(docstring)
     notes = [] if doc.description else [f"`{name}` has no docstring: say what it is for."]
-    parameters = []
-    injected = []
-    for item in signature:
-        hint = Any
-        if item.annotation is item.empty:
-            notes.append(f"`{item.name}` has no type hint: any value is taken.")
-        else:
-            hint = _resolved(item, plain, name)
-        if _is_hidden(hint, hidden_types):
-            injected.append(item.name)
-            continue
-        default = MISSING if item.default is item.empty else item.default
-        parameters.append(parameter(item.name, hint, default, doc.parameters.get(item.name)))
-    known = {item.name for item in signature}
+    notes += [
+        f"`{item.name}` has no type hint: any value is taken."
+        for item in hinted
+        if item.hint is MISSING
+    ]
+    injected = [item.name for item in hinted if _is_hidden(item.hint, hidden_types)]
+    parameters = _parameters(hinted, injected, doc)
+    known = {item.name for item in hinted}
     notes += [
         f"The docstring describes `{item}`, which is no parameter."
         for item in doc.parameters
         if item not in known
     ]
     schema, validator = _built(parameters, name)
-    defaults = {item.name: item.default for item in parameters if item.default is not MISSING}
+    defaults = _defaults(parameters)
     # A `Field(alias=...)` is what clients say.
     told = zip(parameters, schema["properties"], strict=True)
     _check_defaults(
@@ -106,7 +148,77 @@ def function_schema(
         name,
     )
     return FunctionSchema(
-        doc.description, schema, tuple(notes), tuple(injected), validator, defaults
+        doc.description, schema, tuple(notes), tuple(injected), lambda: validator, defaults
+    )
+
+
+def _parameters(
+    hinted: Sequence[_Hinted], injected: Sequence[str], doc: FunctionDoc
+) -> list[Parameter]:
+    return [
+        parameter(
+            item.name,
+            Any if item.hint is MISSING else item.hint,
+            item.default,
+            doc.parameters.get(item.name),
+        )
+        for item in hinted
+        if item.name not in injected
+    ]
+
+
+def _defaults(parameters: Sequence[Parameter]) -> dict[str, Any]:
+    return {item.name: item.default for item in parameters if item.default is not MISSING}
+
+
+# -- schemas of earlier starts ---------------------------------------------------------------------
+
+
+def _key(
+    cache: SchemaCache,
+    name: str,
+    docstring: str | None,
+    hinted: Sequence[_Hinted],
+    hidden_types: tuple[type, ...],
+) -> str | None:
+    parts = [
+        (
+            item.name,
+            # What a hidden parameter is, is not told to clients.
+            *(("hidden",) if _is_hidden(item.hint, hidden_types) else ("hint", _kept(item.hint))),
+            *_kept(item.default),
+        )
+        for item in hinted
+    ]
+    return cache.key(name, docstring, parts)
+
+
+def _kept(value: Any) -> tuple[Any, ...]:
+    return () if value is MISSING else (value,)
+
+
+def _restored(stored: Mapping[str, Any], name: str, hinted: Sequence[_Hinted]) -> FunctionSchema:
+    injected = tuple(stored["injected"])
+
+    @once
+    def validator() -> SchemaValidator:
+        # Without the docstring: what is said about parameters changes nothing in what they take.
+        return _built(_parameters(hinted, injected, FunctionDoc()), name)[1]
+
+    defaults = {
+        item.name: item.default
+        for item in hinted
+        if item.default is not MISSING
+        and not isinstance(item.default, FieldInfo)
+        and item.name not in injected
+    }
+    return FunctionSchema(
+        stored["description"],
+        stored["input_schema"],
+        tuple(stored["warnings"]),
+        injected,
+        validator,
+        defaults,
     )
 
 

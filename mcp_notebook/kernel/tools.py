@@ -13,6 +13,7 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.context import Context
 from mcp_notebook.kernel.options import ToolOptions, check_name, check_options
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
+from mcp_notebook.kernel.schema_cache import SchemaCache
 from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.wire import ToolInfo
 
@@ -50,6 +51,7 @@ def make_tool(
     options: ToolOptions | None = None,
     *,
     variable: str | None = None,
+    schemas: SchemaCache | None = None,
 ) -> Tool:
     """Build a tool from a function.
 
@@ -57,6 +59,7 @@ def make_tool(
         function: Any callable with a signature.
         options: What the author says about it.
         variable: Name in the notebook's namespace that the tool will follow.
+        schemas: Those of earlier starts.
 
     Raises:
         DefinitionError: The name or the signature cannot be offered to clients.
@@ -70,7 +73,7 @@ def make_tool(
     own_name = getattr(function, "__name__", None)  # of any type, if a proxy answers
     name = options.name or (own_name if isinstance(own_name, str) else None) or variable or ""
     check_name(name)
-    schema = function_schema(function, hidden_types=(Context,))
+    schema = function_schema(function, hidden_types=(Context,), cache=schemas)
     check_options(options, name, takes_context=bool(schema.injected))
     info = ToolInfo(
         name=name,
@@ -88,9 +91,11 @@ class ToolRegistry:
 
     Args:
         on_change: Called on the main thread after each change that clients can see.
+        schemas: Schemas of earlier starts, for who makes tools.
     """
 
-    def __init__(self, on_change: Callable[[], None]) -> None:
+    def __init__(self, on_change: Callable[[], None], schemas: SchemaCache | None = None) -> None:
+        self.schemas = schemas
         self._tools: dict[str, Tool] = {}
         self._on_change = on_change
 
@@ -128,7 +133,7 @@ class ToolRegistry:
         lost = []
         for tool in self.tools:
             try:
-                followed = _followed(tool, namespace)
+                followed = _followed(tool, namespace, self.schemas)
             except DefinitionError as error:
                 lost.append(f"The tool {tool.name!r} is gone: {error}")
                 continue
@@ -148,7 +153,7 @@ class ToolRegistry:
             self._on_change()
 
 
-def _followed(tool: Tool, namespace: dict[str, Any]) -> Tool | None:
+def _followed(tool: Tool, namespace: dict[str, Any], schemas: SchemaCache | None) -> Tool | None:
     """Return the tool as its name has it now: None if the name is gone."""
     if tool.variable is None:
         return tool
@@ -162,7 +167,7 @@ def _followed(tool: Tool, namespace: dict[str, Any]) -> Tool | None:
         raise DefinitionError(f"`{tool.variable}` is a {kind} now, no function.")
     # A decorated redefinition says all its options anew.
     options = None if _mark_of(current) else tool.options
-    return make_tool(current, options, variable=tool.variable)
+    return make_tool(current, options, variable=tool.variable, schemas=schemas)
 
 
 def marked(values: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Callable[..., Any]]]:
