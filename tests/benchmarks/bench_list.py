@@ -25,6 +25,10 @@ from mcp_notebook.bridge.server import NotebookServer
 
 TOOLS, ROUNDS = 1_000, 15
 MODERN, LEGACY = "2026-07-28", HANDSHAKE_PROTOCOL_VERSIONS[-1]
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -69,7 +73,7 @@ async def listed(server: NotebookServer, version: str) -> str:
     """Return the answer to a request for the list."""
     connection = Connection.from_envelope(version, None, None)
     runner = ServerRunner(server.mcp, connection, {})
-    params = None if version == LEGACY else {"_meta": {}}
+    params = None if version == LEGACY else {"_meta": META}
     answer = await runner.on_request(Request(), "tools/list", params)
     if version == LEGACY:
         response = JSONRPCResponse(jsonrpc="2.0", id=1, result=answer)
@@ -84,12 +88,12 @@ async def in_the_bridge(version: str) -> None:
         catalog = Catalog()
         server = NotebookServer(catalog, Links(catalog, on_change=lambda: None))
         catalog.set_kernel("1", notebook="sales", tools=tools())
-        for name in times:
+        for name, of in times.items():
             if name == "one tool changed":
                 catalog.set_kernel("1", notebook="sales", tools=tools(str(number)))
             began = time.perf_counter()
             answer = await listed(server, version)
-            times[name].append((time.perf_counter() - began) * 1e3)
+            of.append((time.perf_counter() - began) * 1e3)
             assert answer.count('"tool_') == TOOLS
     for name, of in times.items():
         show(f"list, {version}, {name}", of)
@@ -104,8 +108,8 @@ def on_the_link() -> None:
     reads, joins = [], []
     for number in range(ROUNDS):
         body = frames[number % 2][4:]
-        reads.append(timed(lambda: wire._parse(body)))  # noqa: B023, SLF001 - run at once
-        parsed = wire._parse(body)[0].tools  # noqa: SLF001
+        reads.append(timed(lambda: wire._parse(body)))  # noqa: B023 - run at once
+        parsed = wire._parse(body)[0].tools
         joins.append(timed(lambda: catalog.set_kernel("1", notebook="a", tools=parsed)))  # noqa: B023
     show("link: bridge reads", reads)
     show("catalogue takes them", joins)
