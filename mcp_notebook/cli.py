@@ -204,7 +204,8 @@ def call(
 cache = typer.Typer(
     help="Keep the schemas of tools on disk, so that a notebook starts sooner.",
     epilog="Kernels do so by themselves; MCP_NOTEBOOK_SCHEMA_CACHE=0 turns it off. A schema is "
-    "used only for the very function it was made of: no need to clear after a change.",
+    "used only for the very function it was made of: no need to clear after a change. "
+    "Example: mcp-notebook cache warm notebooks/weather.ipynb",
     no_args_is_help=True,
 )
 app.add_typer(cache, name="cache")
