@@ -5,34 +5,35 @@ nothing else knows MCP's types. It serves both eras of the protocol (the handsha
 and 2026-07-28) with one low-level ``Server``; which bytes carry it is the transports' business.
 
 What a client gets is always valid: whatever goes wrong with a call is a result with ``isError``,
-and a tool that MCP would not accept is left out of the list instead of breaking it.
+and a tool that MCP would not accept is left out of the list instead of breaking it (`bridge.pages`,
+which keeps the list in the form that this module gives the tools).
 """
 
 import logging
 import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
 import anyio
 import mcp_types as types
 from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
-from mcp_types.methods import validate_server_result
+from mcp_types.methods import serialize_server_result
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, is_version_at_least
-from pydantic import ValidationError
 
 from mcp_notebook import wire
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge import meta_tools
 from mcp_notebook.bridge.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.links import Listener
+from mcp_notebook.bridge.pages import Pages
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, UnknownTool
 
@@ -87,6 +88,7 @@ class NotebookServer:
         calls: Runs the calls.
         ready: Waits until the first tools can be expected, where they take a while to come.
         with_meta_tools: Offer `bridge.meta_tools`, too, under names that are theirs alone.
+        page_size: Tools on a page of the list; None: the list is one page.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class NotebookServer:
         *,
         ready: Callable[[], Awaitable[None]] | None = None,
         with_meta_tools: bool = False,
+        page_size: int | None = None,
     ) -> None:
         if with_meta_tools:
             catalog.reserve(meta_tools.NAMES)
@@ -103,13 +106,13 @@ class NotebookServer:
         self._calls = calls
         self._ready = ready
         self._meta_tools = meta_tools.TOOLS if with_meta_tools else ()
+        self._pages = Pages(_wire_form, self._meta_tools, page_size)
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self._running = 0
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
         self._sessions: set[ServerSession] = set()
         self._changed = anyio.Event()
-        self._refused: set[str] = set()
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self.mcp = _LegacyListChanged(
             "mcp-notebook",
@@ -123,7 +126,7 @@ class NotebookServer:
             on_subscriptions_listen=self._listen,
         )
         # Spans nobody collects cost a tenth of a call.
-        self.mcp.middleware.clear()
+        self.mcp.middleware[:] = [self._fill_in_tools]
         self.mcp.add_notification_handler(
             "notifications/initialized", types.NotificationParams, self._initialized
         )
@@ -173,24 +176,36 @@ class NotebookServer:
             _connection(ctx).exit_stack.callback(self._sessions.discard, session)
 
     async def _list_tools(
-        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+        self, _ctx: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        if params is not None and params.cursor is not None:
-            raise MCPError(
-                types.INVALID_PARAMS, "Unknown cursor: the list of tools is one page. Ask without."
-            )
+        return types.ListToolsResult(tools=[])
+
+    async def _fill_in_tools(
+        self, ctx: ServerRequestContext[Any], call_next: CallNext
+    ) -> HandlerResult:
+        """Answer requests for the list; the rest passes through.
+
+        The SDK checks the request and makes the answer's frame, around no tools. Those are put in
+        here, each already in the form that the SDK gives it: doing that with a thousand at each
+        request would take longer than all the rest.
+        """
+        result = await call_next(ctx)
+        if ctx.method != "tools/list" or not isinstance(result, dict):
+            return result
         if self._ready is not None:
             await self._ready()
-        # First those that are always there: clients that take only so many cut the end.
-        tools = [_tool(info.name, info, ctx.protocol_version) for info in self._meta_tools]
-        for entry in self._catalog.entries():
-            try:
-                tools.append(_tool(entry.name, entry.tool, ctx.protocol_version))
-            except ValidationError as error:
-                if entry.name not in self._refused:
-                    self._refused.add(entry.name)
-                    logger.warning("The tool %r is left out: %s", entry.name, error)
-        return types.ListToolsResult(tools=tools)
+        cursor = (ctx.params or {}).get("cursor")
+        page = self._pages.page(self._catalog.entries(), ctx.protocol_version, cursor)
+        if page is None:
+            raise MCPError(
+                types.INVALID_PARAMS,
+                "Unknown cursor: the list of tools has changed since it was given, or it never "
+                "was. Ask without a cursor for the list as it is now.",
+            )
+        result["tools"] = list(page.tools)
+        if page.next_cursor is not None:
+            result["nextCursor"] = page.next_cursor
+        return result
 
     def _input_schema(self, name: str) -> dict[str, Any] | None:
         if self._is_meta_tool(name):
@@ -294,12 +309,11 @@ class _LegacyListChanged(Server[Any]):
 # -- from our types to MCP's -----------------------------------------------------------------------
 
 
-def _tool(name: str, info: wire.ToolInfo, protocol_version: str) -> types.Tool:
-    """Return a tool as MCP's, under the name that it is served by.
+def _wire_form(name: str, info: wire.ToolInfo, protocol_version: str) -> dict[str, Any]:
+    """Return a tool as clients get it, under the name that it is served by.
 
     Raises:
-        ValidationError: This version of the protocol does not take it; the SDK would refuse the
-            whole list for it.
+        ValueError: This version of the protocol does not take it.
     """
     said = {
         "name": name,
@@ -318,11 +332,11 @@ def _tool(name: str, info: wire.ToolInfo, protocol_version: str) -> types.Tool:
         for field, version in _SINCE.items()
         if not is_version_at_least(protocol_version, version)
     ]
-    tool = types.Tool.model_validate({**said, **dict.fromkeys(unknown)})
-    alone = types.ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="private")
-    wire_form = alone.model_dump(by_alias=True, mode="json", exclude_none=True)
-    validate_server_result("tools/list", protocol_version, wire_form)
-    return tool
+    said |= dict.fromkeys(unknown)
+    alone = {"tools": [said], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    (form,) = serialize_server_result("tools/list", protocol_version, alone)["tools"]
+    types.Tool.model_validate(form)  # as clients made with the SDK do with each tool of a list
+    return cast("dict[str, Any]", form)
 
 
 def _call_result(result: Result, protocol_version: str) -> types.CallToolResult:

@@ -160,7 +160,9 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
         mark(function, options)
         extension = _loaded()
         if extension is not None and not _in_class_body(function):
-            extension.registry.add(make_tool(function, options, variable=_variable(function)))
+            registry = extension.registry
+            variable = _variable(function)
+            registry.add(make_tool(function, options, variable=variable, schemas=registry.schemas))
         return function
 
     return decorate if function is None else decorate(function)
@@ -213,6 +215,7 @@ def _declare(owner: type, made: ClassOfTools) -> None:
         word=variable or f"{owner.__module__}.{owner.__qualname__}",
         held=owner,
         is_object=True,
+        schemas=extension.registry.schemas,
         follows=variable is not None,
     )
     tools = object_tools(made.instance, made.prefix, origin)

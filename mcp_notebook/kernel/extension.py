@@ -35,6 +35,7 @@ from mcp_notebook.kernel.invoke import Invoker
 from mcp_notebook.kernel.magics import McpMagics, complete_mcp, complete_mcp_tool
 from mcp_notebook.kernel.objects import classes_of_tools, named_tools
 from mcp_notebook.kernel.results import Converter
+from mcp_notebook.kernel.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools import ToolRegistry, marked
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import PROTOCOL_VERSION
@@ -56,7 +57,8 @@ class Extension:
     def __init__(self, shell: InteractiveShell, settings: Settings) -> None:
         self.shell = shell
         self.settings = settings
-        self.registry = ToolRegistry(self._tools_changed)
+        schemas = SchemaCache(settings.schemas_folder) if settings.schema_cache else None
+        self.registry = ToolRegistry(self._tools_changed, schemas)
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
             shell,
@@ -171,7 +173,8 @@ class Extension:
         functions = {id(value): name for name, value in reversed(tuple(marked(namespace.items())))}
         for name in (*reversed(functions.values()), *classes_of_tools(namespace.items())):
             try:
-                self.registry.add(*named_tools(name, namespace))
+                tools = named_tools(name, namespace, schemas=self.registry.schemas)
+                self.registry.add(*tools)
             except DefinitionError as error:
                 print(f"{name} is not offered as a tool: {error}", file=sys.stderr)  # noqa: T201
 

@@ -136,17 +136,17 @@ class McpMagics(Magics):
     def _of_cell(self, line: Line, options: ToolOptions) -> Sequence[DeclaredTool]:
         __tracebackhide__ = True
         _check_words(line)
-        namespace = self.shell.user_ns
+        namespace, schemas = self.shell.user_ns, self._registry.schemas
         if line.signature is not None:
             name = line.signature.name
             function = cell_function(self.shell, line.signature, line.head, line.body)
-            tool = make_tool(function, options, variable=name)
+            tool = make_tool(function, options, variable=name, schemas=schemas)
             namespace[name] = function
             return [tool]
         names = run_functions(self.shell, line.head, line.body)
         _check_names(names, options)
         given = _or_mark(options)
-        return [make_tool(namespace[name], given, variable=name) for name in names]
+        return [make_tool(namespace[name], given, variable=name, schemas=schemas) for name in names]
 
     def _of_names(self, line: Line, options: ToolOptions) -> Sequence[DeclaredTool]:
         names = " ".join(line.names).replace(",", " ").split()
@@ -159,7 +159,10 @@ class McpMagics(Magics):
         given, prefix = _or_mark(options), line.options.prefix
         tools: dict[str, DeclaredTool] = {}
         for name in names:
-            for tool in named_tools(name, self.shell.user_ns, given, prefix=prefix):
+            named = named_tools(
+                name, self.shell.user_ns, given, prefix=prefix, schemas=self._registry.schemas
+            )
+            for tool in named:
                 if tool.name in tools:
                     raise DefinitionError(
                         f"Two tools would be called `{tool.name}`: declare them one by one, one of "

@@ -16,6 +16,7 @@ from typing import Any
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.options import ToolOptions
+from mcp_notebook.kernel.schema_cache import SchemaCache
 from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.kernel.tools import DeclaredTool, make_tool, mark_of, own_mark
 
@@ -48,6 +49,8 @@ class Origin:
     prefix: str | None = None
     is_object: bool = False
     """Whether the tools are methods of an object."""
+    schemas: SchemaCache | None = None
+    """Those of earlier starts."""
     follows: bool = True
     """False for a class in a module: it is no variable of the notebook."""
 
@@ -70,7 +73,9 @@ class Origin:
                     f"`{self.word}` is of type {type(value).__name__} now, which has no methods "
                     "marked `@mcp_tool`."
                 )
-        return named_tools(self.word, namespace, self.options, prefix=self.prefix)
+        return named_tools(
+            self.word, namespace, self.options, prefix=self.prefix, schemas=self.schemas
+        )
 
 
 def named_tools(
@@ -79,6 +84,7 @@ def named_tools(
     options: ToolOptions | None = None,
     *,
     prefix: str | None = None,
+    schemas: SchemaCache | None = None,
 ) -> list[DeclaredTool]:
     """Make the tools of what a word on a magic's line names.
 
@@ -87,6 +93,7 @@ def named_tools(
         namespace: The notebook's variables.
         options: What the line says.
         prefix: What the names of an object's tools begin with.
+        schemas: Those of earlier starts.
 
     Returns:
         One tool, called as the last part of the word; of an object with marked methods, one for
@@ -96,7 +103,9 @@ def named_tools(
         DefinitionError: There is no such thing, or it cannot be a tool.
     """
     variable, value = _variable(word), _named(word, namespace)
-    origin = Origin(word=word, held=namespace[variable], options=options, prefix=prefix)
+    origin = Origin(
+        word=word, held=namespace[variable], options=options, prefix=prefix, schemas=schemas
+    )
     owner, own_prefix = _owner(value, word)
     if owner is not None:
         if options is not None:
@@ -112,11 +121,11 @@ def named_tools(
             f"{type(value).__name__}: use `--name`."
         )
     if variable == word:
-        return [make_tool(value, options, variable=variable)]
+        return [make_tool(value, options, variable=variable, schemas=schemas)]
     mark = mark_of(value)
     said = mark if mark is not None and options is None else options or ToolOptions()
     named = replace(said, name=said.name or word.rpartition(".")[2])
-    return [replace(make_tool(value, named), origin=origin)]
+    return [replace(make_tool(value, named, schemas=schemas), origin=origin)]
 
 
 def object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredTool]:
@@ -137,7 +146,9 @@ def object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredTool]:
     return [
         replace(
             make_tool(
-                getattr(owner, name), replace(options, name=f"{prefix}{options.name or name}")
+                getattr(owner, name),
+                replace(options, name=f"{prefix}{options.name or name}"),
+                schemas=origin.schemas,
             ),
             origin=origin,
         )

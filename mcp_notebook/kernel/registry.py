@@ -161,7 +161,7 @@ def _declared(tool: Tool, *, follows: str | None = None) -> DeclaredTool:
             f"`registry.add` takes `Tool(name=..., handler=...)`, not a {type(tool).__name__}; of "
             "a function `@mcp_tool` makes a tool."
         )
-    return make_tool(tool.handler, tool, variable=follows)
+    return make_tool(tool.handler, tool, variable=follows, schemas=_tools().schemas)
 
 
 def _described(tool: DeclaredTool) -> Tool:

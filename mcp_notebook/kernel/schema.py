@@ -11,19 +11,22 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Union, get_args, get_origin
+from functools import cache as once
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.annotations import resolved
 from mcp_notebook.kernel.arguments import MISSING, Parameter, build, parameter
-from mcp_notebook.kernel.docstrings import function_doc
+from mcp_notebook.kernel.docstrings import FunctionDoc, function_doc
 from mcp_notebook.kernel.flat import Flat, check_known, flattened, is_model
 from mcp_notebook.kernel.markers import header_problem, is_hidden
 from mcp_notebook.kernel.problems import bounded, explain, shown
+from mcp_notebook.kernel.schema_cache import SchemaCache
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class FunctionSchema:
     """Parameters that clients do not see, and the call gives a value."""
     hidden: tuple[str, ...]
     """Parameters that clients do not see, and that keep their defaults."""
-    _validator: SchemaValidator = field(repr=False, compare=False)
+    _validator: Callable[[], SchemaValidator] = field(repr=False, compare=False)
+    """Builds it at the first call, if the schema came from the disk."""
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
     _flat: str | None = None
     """The one parameter, if what clients pass are its fields."""
@@ -51,15 +55,16 @@ class FunctionSchema:
         Raises:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
+        validator = self._validator()
         try:
             if self._flat is not None:
                 check_known(arguments, self.input_schema)
-            given = self._validator.validate_python(arguments)
+            given = validator.validate_python(arguments)
         except ValidationError as error:
             raise InvalidArguments(explain(error, arguments, self.input_schema)) from None
         except Exception as error:
             # A validator of the author's may raise anything.
-            name = _culprit(self._validator, arguments)
+            name = _culprit(validator, arguments)
             raise InvalidArguments(
                 f"{name or 'arguments'}: refused by a validator: {_told(error)}."
             ) from error
@@ -88,13 +93,14 @@ def return_annotation(function: Callable[..., Any]) -> Any:
     return resolved(annotation, getattr(plain, "__globals__", {}))
 
 
-def function_schema(
+def function_schema(  # noqa: PLR0913 - each says one thing
     function: Callable[..., Any],
     *,
     name: str | None = None,
     hidden_types: tuple[type, ...] = (),
     flatten: bool = False,
     described: bool = False,
+    cache: SchemaCache | None = None,
 ) -> FunctionSchema:
     """Read a function's signature and docstring.
 
@@ -104,6 +110,7 @@ def function_schema(
         hidden_types: Parameters annotated with one of these are not for clients.
         flatten: The fields of its one parameter, a model, are what clients pass.
         described: Its author says elsewhere what it is for.
+        cache: Schemas of earlier starts; they are those that would be built.
 
     Raises:
         DefinitionError: The signature cannot be offered to clients; says which parameter and what
@@ -111,36 +118,76 @@ def function_schema(
     """
     plain = _plain(function)
     name = name or getattr(plain, "__name__", None) or type(function).__name__
-    signature = _signature(function, name)
-    doc = function_doc(_docstring(function, plain))
-    notes = []
-    parameters = []
-    injected = []
-    hidden = []
-    for item in signature:
-        hint = Any
-        if item.annotation is item.empty:
-            notes.append(f"`{item.name}` has no type hint: any value is taken.")
-        else:
-            hint = _resolved(item, plain, name)
-        if _is_injected(hint, hidden_types):
-            injected.append(item.name)
-            continue
-        if is_hidden(hint):
-            if item.default is item.empty:
-                raise DefinitionError(
-                    f"`{name}`: the parameter `{item.name}` is `Hidden`, so no client can give it "
-                    f"a value: give it a default, `{item.name}: Annotated[..., Hidden] = ...`."
-                )
-            hidden.append(item.name)
-            continue
-        default = MISSING if item.default is item.empty else item.default
-        parameters.append(parameter(item.name, hint, default, doc.parameters.get(item.name)))
+    docstring = _docstring(function, plain)
+    hinted = [_hinted(item, plain, name, hidden_types) for item in _signature(function, name)]
+    key = None
+    if cache is not None and not flatten:
+        key = _key(cache, name, docstring, hinted, described=described)
+        if key is not None and (stored := cache.get(key)) is not None:
+            return _restored(stored, name, hinted)
+    schema = _made(name, docstring, hinted, flatten=flatten, described=described)
+    if cache is not None and key is not None:
+        cache.put(
+            key,
+            {
+                "description": schema.description,
+                "input_schema": schema.input_schema,
+                "warnings": schema.warnings,
+            },
+        )
+    return schema
+
+
+@dataclass(frozen=True)
+class _Hinted:
+    """A parameter as it stands in the signature."""
+
+    name: str
+    hint: Any
+    """Resolved; `MISSING` if there is none."""
+    default: Any
+    """`MISSING` if there is none."""
+    seen_as: Literal["argument", "injected", "hidden"]
+    """Whether clients see it, or why not."""
+
+
+def _hinted(
+    item: inspect.Parameter, plain: Callable[..., Any], name: str, hidden_types: tuple[type, ...]
+) -> _Hinted:
+    hint = MISSING if item.annotation is item.empty else _resolved(item, plain, name)
+    default = MISSING if item.default is item.empty else item.default
+    if _is_injected(hint, hidden_types):
+        return _Hinted(item.name, hint, default, "injected")
+    if not is_hidden(hint):
+        return _Hinted(item.name, hint, default, "argument")
+    if default is MISSING:
+        raise DefinitionError(
+            f"`{name}`: the parameter `{item.name}` is `Hidden`, so no client can give it a value: "
+            f"give it a default, `{item.name}: Annotated[..., Hidden] = ...`."
+        )
+    return _Hinted(item.name, hint, default, "hidden")
+
+
+def _names(hinted: Sequence[_Hinted], seen_as: str) -> tuple[str, ...]:
+    return tuple(item.name for item in hinted if item.seen_as == seen_as)
+
+
+def _made(
+    name: str, docstring: str | None, hinted: Sequence[_Hinted], *, flatten: bool, described: bool
+) -> FunctionSchema:
+    doc = function_doc(docstring)
+    parameters = _parameters(hinted, doc)
     flat = _flat(parameters, doc.parameters, name) if flatten else None
     description = doc.description or (flat.description if flat is not None else "")
+    notes = []
     if not description and not described:
-        notes.insert(0, f"`{name}` has no docstring: say what it is for.")
-    known = {item.name for item in signature} | (flat.names if flat is not None else set())
+        notes.append(f"`{name}` has no docstring: say what it is for.")
+    notes += [
+        f"`{item.name}` has no type hint: any value is taken."
+        for item in hinted
+        if item.hint is MISSING
+    ]
+    known = {item.name for item in hinted} | (flat.names if flat is not None else set())
     notes += [
         f"The docstring describes `{item}`, which is no parameter."
         for item in doc.parameters
@@ -150,11 +197,17 @@ def function_schema(
     if problem := header_problem(schema):
         raise DefinitionError(f"`{name}`: {problem}.")
     known_to_clients = FunctionSchema(
-        description, schema, tuple(notes), tuple(injected), tuple(hidden), validator, {}
+        description,
+        schema,
+        tuple(notes),
+        _names(hinted, "injected"),
+        _names(hinted, "hidden"),
+        lambda: validator,
+        {},
     )
     if flat is not None:
         return replace(known_to_clients, _flat=flat.name)
-    defaults = {item.name: item.default for item in parameters if item.default is not MISSING}
+    defaults = _defaults(parameters)
     # A `Field(alias=...)` is what clients say.
     told = zip(parameters, schema["properties"], strict=True)
     _check_defaults(
@@ -163,6 +216,71 @@ def function_schema(
         name,
     )
     return replace(known_to_clients, _defaults=defaults)
+
+
+def _parameters(hinted: Sequence[_Hinted], doc: FunctionDoc) -> list[Parameter]:
+    return [
+        parameter(
+            item.name,
+            Any if item.hint is MISSING else item.hint,
+            item.default,
+            doc.parameters.get(item.name),
+        )
+        for item in hinted
+        if item.seen_as == "argument"
+    ]
+
+
+def _defaults(parameters: Sequence[Parameter]) -> dict[str, Any]:
+    return {item.name: item.default for item in parameters if item.default is not MISSING}
+
+
+# -- schemas of earlier starts ---------------------------------------------------------------------
+
+
+def _key(
+    cache: SchemaCache,
+    name: str,
+    docstring: str | None,
+    hinted: Sequence[_Hinted],
+    *,
+    described: bool,
+) -> str | None:
+    parts = [
+        (item.name, item.seen_as, *_kept(item.hint), *_kept(item.default))
+        if item.seen_as == "argument"
+        else (item.name, item.seen_as)  # nothing else of it is told to clients
+        for item in hinted
+    ]
+    return cache.key(name, docstring, described, parts)
+
+
+def _kept(value: Any) -> tuple[Any, ...]:
+    return ("none",) if value is MISSING else ("given", value)
+
+
+def _restored(stored: Mapping[str, Any], name: str, hinted: Sequence[_Hinted]) -> FunctionSchema:
+    @once
+    def validator() -> SchemaValidator:
+        # Without the docstring: what is said about parameters changes nothing in what they take.
+        return _built(_parameters(hinted, FunctionDoc()), name)[1]
+
+    defaults = {
+        item.name: item.default
+        for item in hinted
+        if item.seen_as == "argument"
+        and item.default is not MISSING
+        and not isinstance(item.default, FieldInfo)
+    }
+    return FunctionSchema(
+        stored["description"],
+        stored["input_schema"],
+        tuple(stored["warnings"]),
+        _names(hinted, "injected"),
+        _names(hinted, "hidden"),
+        validator,
+        defaults,
+    )
 
 
 # -- the signature ---------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from mcp_notebook.kernel.metadata import described
 from mcp_notebook.kernel.options import ToolOptions, check_name, check_options
 from mcp_notebook.kernel.outputs import OutputSchema, output_schema
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
+from mcp_notebook.kernel.schema_cache import SchemaCache
 from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.wire import ToolInfo
 
@@ -85,6 +86,7 @@ def make_tool(
     options: ToolOptions | None = None,
     *,
     variable: str | None = None,
+    schemas: SchemaCache | None = None,
 ) -> DeclaredTool:
     """Build a tool from a function.
 
@@ -92,6 +94,7 @@ def make_tool(
         function: Any callable with a signature.
         options: What the author says about it.
         variable: Name in the notebook's namespace that the tool will follow, and be called by.
+        schemas: Those of earlier starts.
 
     Raises:
         DefinitionError: The name or the signature cannot be offered to clients.
@@ -105,7 +108,7 @@ def make_tool(
     own_name = getattr(function, "__name__", None)  # of any type, if a proxy answers
     name = options.name or variable or (own_name if isinstance(own_name, str) else None) or ""
     check_name(name)
-    schema = _schema(function, name, options)
+    schema = _schema(function, name, options, schemas)
     check_options(options, name, takes_context=bool(schema.injected))
     output, notes = output_schema(function, options, name)
     said = described(options, name, schema)
@@ -138,7 +141,7 @@ def make_tool(
 
 
 def _schema(
-    function: Callable[..., Any], name: str, options: ToolOptions
+    function: Callable[..., Any], name: str, options: ToolOptions, schemas: SchemaCache | None
 ) -> "FunctionSchema | RawSchema":
     if options.input_schema is None:
         return function_schema(
@@ -147,6 +150,7 @@ def _schema(
             hidden_types=(Context,),
             flatten=options.flatten,
             described=bool(options.description),
+            cache=schemas,
         )
     # Late: it loads jsonschema, which most notebooks do not need.
     from mcp_notebook.kernel.raw_schema import raw_schema  # noqa: PLC0415
@@ -159,9 +163,11 @@ class ToolRegistry:
 
     Args:
         on_change: Called after each change that clients can see, on the thread that made it.
+        schemas: Schemas of earlier starts, for who makes tools.
     """
 
-    def __init__(self, on_change: Callable[[], None]) -> None:
+    def __init__(self, on_change: Callable[[], None], schemas: SchemaCache | None = None) -> None:
+        self.schemas = schemas
         self._tools: dict[str, DeclaredTool] = {}
         self._on_change = on_change
         self._lock = threading.Lock()
@@ -241,7 +247,7 @@ class ToolRegistry:
                 continue
             try:
                 if origin is None or origin.holds(namespace):
-                    followed = _followed(tool, namespace)
+                    followed = _followed(tool, namespace, self.schemas)
                 else:
                     remade.append(origin)
                     followed = origin.remade(namespace)
@@ -294,7 +300,9 @@ def _check_icons(tools: Iterable[DeclaredTool]) -> None:
         )
 
 
-def _followed(tool: DeclaredTool, namespace: dict[str, Any]) -> Sequence[DeclaredTool]:
+def _followed(
+    tool: DeclaredTool, namespace: dict[str, Any], schemas: SchemaCache | None
+) -> Sequence[DeclaredTool]:
     """Return the tool as its name has it now: none if the name is gone."""
     if tool.variable is None:
         return [tool]
@@ -308,7 +316,7 @@ def _followed(tool: DeclaredTool, namespace: dict[str, Any]) -> Sequence[Declare
         raise DefinitionError(f"`{tool.variable}` is a {kind} now, no function.")
     # A decorated redefinition says all its options anew.
     options = None if mark_of(current) else tool.options
-    return [make_tool(current, options, variable=tool.variable)]
+    return [make_tool(current, options, variable=tool.variable, schemas=schemas)]
 
 
 def marked(values: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Callable[..., Any]]]:

@@ -26,7 +26,9 @@ print(json.dumps({
     "magics": [m for kind in ip.magics_manager.magics.values() for m in kind if "mcp" in m],
     "events": sum("mcp_notebook" in str(getattr(c, "__module__", "")) for c in callbacks),
     "sockets": sum("socket" in os.readlink(link) for link in links if os.path.lexists(link)),
-    "files": sorted(f for _, _, files in os.walk(home) for f in files),
+    "files": sorted(
+        f for at, _, files in os.walk(home) for f in files if os.path.basename(at) != "schemas"
+    ),
     "completers": sorted(dispatchers.strs) if dispatchers else [],
     "streams": [type(vars(type(s)).get("write")).__name__ for s in (sys.stdout, sys.stderr)],
     "configurables": sum("mcp" in type(c).__module__ for c in ip.configurables),
