@@ -15,7 +15,7 @@ import pytest
 import typer
 from live import kernel_env, live_kernel
 
-from mcp_notebook import Context, cli, mcp_tool
+from mcp_notebook import Context, cli, mcp_tool, meta_keys
 from mcp_notebook.kernel.magics import VERBS, McpMagics
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.settings import Settings
@@ -105,7 +105,10 @@ def notebook(module_home):
 
 def test_the_readmes_tools_are_offered(notebook):
     status = notebook.ok("%mcp status").stdout
-    assert "7 tools: plot_rain, rain_in, diary_add, lookup, mean_rain, warm_days, report" in status
+    assert (
+        "9 tools: plot_rain, rain_in, diary_add, lookup, mean_rain, warm_days, extremes, report, "
+        "wettest_day"
+    ) in status
 
 
 def test_the_first_tool_answers_with_one_picture(notebook):
@@ -119,11 +122,13 @@ def test_the_first_tool_answers_with_one_picture(notebook):
         ("rain_in year=2014", "1233 mm on 150 days"),
         ("diary_add note=dry", "1"),
         ("lookup weather=rain temp_max=35.6", "precipitation"),
-        ("lookup", "lookup"),
+        ("lookup", "at least 1"),
         ("mean_rain year=2015", "3.12 mm, from 2."),
         ("warm_days kind=sun above=33", "15"),
         ("warm_days above=hot", "above"),
         ("warm_days below=3", "below"),
+        ("extremes year=2012", '"coldest": -3.3'),
+        ("wettest_day year=2012", "19 November 2012"),
         ("report year=1815", "There is no data for 1815: ask for 2012 to 2015."),
     ],
 )
@@ -217,6 +222,12 @@ def test_the_table_of_options_has_every_option_of_the_magic_and_every_keyword_an
         if parameter.kind is parameter.KEYWORD_ONLY
     ]
     assert named == [option.name for option in fields(ToolOptions)]
+
+
+def test_the_table_of_meta_has_every_key_of_ours():
+    rows = re.findall(rf"^\| `({re.escape(meta_keys.PREFIX)}\w+)` \|", README, re.MULTILINE)
+    ours = [key for name, key in vars(meta_keys).items() if name.isupper() and name[0] != "_"]
+    assert sorted([meta_keys.PREFIX, *rows]) == sorted(ours)
 
 
 def test_the_options_of_the_table_are_ones_that_the_magic_takes():

@@ -51,7 +51,7 @@ def table(tools: Sequence[DeclaredTool]) -> dict[str, str]:
 
 def signature(tool: DeclaredTool) -> str:
     """Return the tool's signature as its author wrote it, under the tool's name."""
-    if not isinstance(tool.schema, FunctionSchema):
+    if not isinstance(tool.schema, FunctionSchema) or tool.options.flatten:
         return _by_schema(tool)
     try:
         signature = inspect.signature(tool.function)
@@ -119,6 +119,15 @@ _HINTS = {
 }
 
 
+def _returned(tool: DeclaredTool) -> str:
+    """Return what the tool's results are for a program; "" if they are text only."""
+    if tool.output is None:
+        return ""
+    schema = tool.output.schema
+    inner = tool.output.inner(schema["properties"]) if tool.output.wrapped else schema
+    return allowed_values(inner, schema)
+
+
 def _facts(tool: DeclaredTool) -> str:
     """Return on one line what the author said besides title, description and pictures."""
     meta = tool.info.meta or {}
@@ -128,6 +137,8 @@ def _facts(tool: DeclaredTool) -> str:
         facts.append(f"tags: {', '.join(tags)}")
     if priority := meta.get(meta_keys.PRIORITY):
         facts.append(f"priority {priority:g}")
+    if returned := _returned(tool):
+        facts.append(f"data: {returned}")
     return " \N{MIDDLE DOT} ".join(fact for fact in facts if fact)
 
 

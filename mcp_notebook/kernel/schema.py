@@ -9,7 +9,7 @@ which values they take is `kernel.arguments`' business, what a refusal of values
 import functools
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache as once
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -120,12 +120,13 @@ def function_schema(  # noqa: PLR0913 - each says one thing
     name = name or getattr(plain, "__name__", None) or type(function).__name__
     docstring = _docstring(function, plain)
     hinted = [_hinted(item, plain, name, hidden_types) for item in _signature(function, name)]
+    fixed = frozenset(_fixed(function))
     key = None
     if cache is not None and not flatten:
-        key = _key(cache, name, docstring, hinted, described=described)
+        key = _key(cache, (name, docstring, described, sorted(fixed)), hinted)
         if key is not None and (stored := cache.get(key)) is not None:
             return _restored(stored, name, hinted)
-    schema = _made(name, docstring, hinted, flatten=flatten, described=described)
+    schema = _made(name, docstring, hinted, fixed, flatten=flatten, described=described)
     if cache is not None and key is not None:
         cache.put(
             key,
@@ -172,8 +173,14 @@ def _names(hinted: Sequence[_Hinted], seen_as: str) -> tuple[str, ...]:
     return tuple(item.name for item in hinted if item.seen_as == seen_as)
 
 
-def _made(
-    name: str, docstring: str | None, hinted: Sequence[_Hinted], *, flatten: bool, described: bool
+def _made(  # noqa: PLR0913 - as `function_schema`
+    name: str,
+    docstring: str | None,
+    hinted: Sequence[_Hinted],
+    fixed: Collection[str],
+    *,
+    flatten: bool,
+    described: bool,
 ) -> FunctionSchema:
     doc = function_doc(docstring)
     parameters = _parameters(hinted, doc)
@@ -187,7 +194,7 @@ def _made(
         for item in hinted
         if item.hint is MISSING
     ]
-    known = {item.name for item in hinted} | (flat.names if flat is not None else set())
+    known = {*fixed, *(item.name for item in hinted), *(flat.names if flat is not None else ())}
     notes += [
         f"The docstring describes `{item}`, which is no parameter."
         for item in doc.parameters
@@ -238,21 +245,14 @@ def _defaults(parameters: Sequence[Parameter]) -> dict[str, Any]:
 # -- schemas of earlier starts ---------------------------------------------------------------------
 
 
-def _key(
-    cache: SchemaCache,
-    name: str,
-    docstring: str | None,
-    hinted: Sequence[_Hinted],
-    *,
-    described: bool,
-) -> str | None:
+def _key(cache: SchemaCache, said: tuple[Any, ...], hinted: Sequence[_Hinted]) -> str | None:
     parts = [
         (item.name, item.seen_as, *_kept(item.hint), *_kept(item.default))
         if item.seen_as == "argument"
         else (item.name, item.seen_as)  # nothing else of it is told to clients
         for item in hinted
     ]
-    return cache.key(name, docstring, described, parts)
+    return cache.key(said, parts)
 
 
 def _kept(value: Any) -> tuple[Any, ...]:
@@ -392,6 +392,14 @@ def _signature(function: Callable[..., Any], name: str) -> list[inspect.Paramete
     for item in found:
         _check_kind(item, name)
     return found
+
+
+def _fixed(function: Callable[..., Any]) -> Iterable[str]:
+    """Return the parameters that a partial has given values."""
+    if not isinstance(function, functools.partial):
+        return ()
+    inner = inspect.signature(function.func).parameters
+    return (*function.keywords, *list(inner)[: len(function.args)])
 
 
 def _check_kind(item: inspect.Parameter, name: str) -> None:
