@@ -8,6 +8,7 @@
     │   ├── ToolError          raised by an author on purpose: its text is for the model
     │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
     │   ├── UnknownTool        no tool of that name (a protocol error, -32602, on the wire)
+    │   ├── UnknownState       no call waits for this answer (-32602 on the wire)
     │   ├── AmbiguousTool      two notebooks have a tool of that name
     │   ├── CannotElicit       the client's user cannot be asked
     │   ├── InvalidAnswer      the user's answer does not fit the question
@@ -73,6 +74,16 @@ class AmbiguousTool(CallError):
         super().__init__(
             f"{len(candidates)} live notebooks have a tool {name!r}. "
             f"Call it by its full name: {' or '.join(candidates)}."
+        )
+
+
+class UnknownState(CallError):
+    """The client goes on with a call that does not wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Invalid or expired requestState: no call of this tool with these arguments waits for "
+            "an answer by it. Call the tool again, without the state."
         )
 
 
