@@ -161,6 +161,9 @@ def _reason(call: Call, before: Sequence[Call], cell_since: float | None, now: f
     if cell_since is not None and call.run == "main":
         return f"a cell has been running for {_seconds(now - cell_since)}"
     running = next((other for other in before if other.state is not CallState.QUEUED), None)
+    if running is not None and running.state is CallState.WAITING:
+        waits = f"{running.waits_for} for {_seconds(now - running.since)}"
+        return f"a call of {running.tool!r} has been waiting for {waits}"
     if running is not None:
         return f"a call of {running.tool!r} has been running for {_seconds(now - running.since)}"
     return "the kernel's main thread is busy"
