@@ -2,6 +2,7 @@
 
 import asyncio
 
+import anyio
 import pytest
 
 from mcp_notebook import wire
@@ -21,7 +22,7 @@ def sent():
 
 
 @pytest.fixture
-def call(sent):
+async def call(sent):
     return RunningCall(1, sent.append)
 
 
@@ -49,12 +50,18 @@ async def test_each_state_is_another_one(call):
     assert all(len(state) >= 40 for state in states)
 
 
-async def test_a_call_whose_client_does_not_come_back_is_cancelled(call, sent, monkeypatch):
+async def test_a_call_whose_client_does_not_come_back_is_cancelled(monkeypatch):
     monkeypatch.setattr(parking, "ANSWER_LIMIT", 0)
+    sent, told = [], anyio.Event()
+
+    def send(message):
+        sent.append(message)
+        told.set()
+
     parked = ParkedCalls()
-    state = parked.park(call, "top", {})
-    while not sent:
-        await asyncio.sleep(0)
+    state = parked.park(RunningCall(1, send), "top", {})
+    with anyio.fail_after(5):
+        await told.wait()
     assert sent == [wire.Cancel(id=1, reason=parking.NOBODY_ANSWERED)]
     assert parking.NOBODY_ANSWERED == "Nobody answered the tool's question within 10 minutes."
     with pytest.raises(UnknownState):
@@ -93,12 +100,12 @@ async def test_who_follows_a_call_hears_of_its_questions_and_keeps_what_came_mea
     assert sent == [reply]
     late = wire.Progress(id=1, progress=1)
     follower = asyncio.ensure_future(call.follow(listener))
-    await asyncio.sleep(0)
+    await anyio.wait_all_tasks_blocked()
     call.take(late, [])
     call.take(wire.Log(id=1, level="info", text="goes on"), [])
-    while len(heard) < 3:
-        await asyncio.sleep(0)
+    await anyio.wait_all_tasks_blocked()
     assert late in heard
+    assert len(heard) == 3
     call.take(*wire.pack(1, Result([Text("done")])))
     assert await follower == Result((Text("done"),))
 
