@@ -42,11 +42,6 @@ class Asking:
     def __init__(self) -> None:
         self._parked = ParkedCalls()
 
-    @property
-    def parked(self) -> int:
-        """How many calls wait for their client to come back."""
-        return len(self._parked)
-
     def close(self) -> None:
         """Cancel the calls that wait for their client to come back."""
         self._parked.close()

@@ -16,6 +16,9 @@ from mcp_notebook.errors import CallError, CannotElicit
 
 _T = TypeVar("_T")
 
+MAX_OPEN = 50
+"""Questions of one call that may be open at a time; a client shows a dialog for each."""
+
 
 class _Undecided:
     """What is no condition by itself: `if answer:` would also take a "no" for a yes."""
@@ -147,6 +150,11 @@ class Questions:
             name = f"question-{number}" if key is None else key
             if any(name == other for other, _ in self._open.values()):
                 raise ValueError(f"elicit: a question with the key {name!r} has no answer yet")
+            if len(self._open) >= MAX_OPEN:
+                raise CannotElicit(
+                    f"The tool has asked {MAX_OPEN} questions that have no answer yet: ask more of "
+                    "them when some are answered, or several things in one form."
+                )
             self._count = number
             if not self._open:
                 self._waits(True)

@@ -11,6 +11,7 @@ from live import Link, record_of, text_of
 from mcp_notebook import CannotElicit, Context, wire
 from mcp_notebook.errors import Cancelled, InvalidAnswer
 from mcp_notebook.kernel.questions import (
+    MAX_OPEN,
     Accepted,
     NotAccepted,
     Question,
@@ -148,6 +149,16 @@ def test_two_open_questions_have_two_keys():
         first.cancel()
 
     asyncio.run(ask())
+
+
+def test_a_call_has_only_so_many_open_questions():
+    questions = User().questions
+    for _ in range(MAX_OPEN):
+        questions.ask("Sure?", {}, None)
+    with pytest.raises(CannotElicit, match="50 questions that have no answer yet"):
+        questions.ask("Sure?", {}, None)
+    questions.answer(1, Reply("decline"))
+    questions.ask("Sure?", {}, None)
 
 
 def test_an_end_of_the_call_ends_its_questions_and_allows_no_new_ones():
