@@ -114,8 +114,10 @@ async def _follow_and_ask(
     ctx: ServerRequestContext[Any], call: RunningCall, listener: Listener
 ) -> Result:
     """Follow a call to its result, and ask what it asks meanwhile."""
+    result = await call.follow(listener)
+    if result is not None:
+        return result  # most calls ask nothing: they need no tasks
     asked: dict[int, anyio.CancelScope] = {}
-    result: Result | None = None
     failure: CallError | None = None
 
     async def ask(question: wire.Ask, scope: anyio.CancelScope) -> None:

@@ -242,7 +242,8 @@ class Context:
             InvalidAnswer: The answer is not of the type that was asked for.
             Cancelled: The call shall stop.
             TypeError: There is no form for what is asked for: it is nested, for instance.
-            ValueError: The default is none of it, or the key is that of an open question.
+            ValueError: The default is none of it, the message is too long, or the key is that of an
+                open question.
         """
         self._questions.check_possible(message)
         if _in_coroutine():
@@ -251,7 +252,8 @@ class Context:
                 "`await ctx.elicit_async(...)`"
             )
         form = _form(kind, default)
-        number, reply = self._questions.ask(_text(message), form.schema, key)
+        self.raise_if_cancelled()
+        number, reply = self._questions.ask(message, form.schema, key)
         try:
             while not wait((reply,), timeout=_LOOK).done:
                 self.raise_if_cancelled()
@@ -284,7 +286,8 @@ class Context:
         """Ask the client's user, as `elicit` does, in a coroutine; other calls and cells run on."""
         self._questions.check_possible(message)
         form = _form(kind, default)
-        number, reply = self._questions.ask(_text(message), form.schema, key)
+        self.raise_if_cancelled()
+        number, reply = self._questions.ask(message, form.schema, key)
         try:
             return _answer(form, await asyncio.wrap_future(reply))
         finally:
@@ -303,10 +306,6 @@ def _form(kind: object, default: Any) -> "Form":
     from mcp_notebook.kernel.forms import form  # noqa: PLC0415
 
     return form(kind) if default is _NO_DEFAULT else form(kind, default)
-
-
-def _text(message: object) -> str:
-    return message if isinstance(message, str) else str(message)
 
 
 def _answer(form: "Form", reply: Reply) -> Answer[Any]:

@@ -16,6 +16,8 @@ from mcp_notebook.errors import CallError, CannotElicit
 
 _T = TypeVar("_T")
 
+MAX_MESSAGE = 10_000
+"""Characters of a question: more is nothing that a dialog can show."""
 MAX_OPEN = 50
 """Questions of one call that may be open at a time; a client shows a dialog for each."""
 
@@ -140,8 +142,10 @@ class Questions:
 
         Raises:
             CallError: Nobody can be asked.
-            ValueError: A question of that key is open.
+            TypeError: The message or the key is no text.
+            ValueError: The message is too long, or a question of that key is open.
         """
+        _check_texts(message, key)
         self.check_possible(message)
         assert self._ask is not None
         future: Future[Reply] = Future()
@@ -191,6 +195,18 @@ class Questions:
             if future is not None and not self._open:
                 self._waits(False)
         return future
+
+
+def _check_texts(message: object, key: object) -> None:
+    if not isinstance(message, str):
+        raise TypeError(f"elicit: the message must be a text, not a {type(message).__name__}")
+    if key is not None and not isinstance(key, str):
+        raise TypeError(f"elicit: the key must be a text, not a {type(key).__name__}")
+    if len(message) > MAX_MESSAGE:
+        raise ValueError(
+            f"elicit: a message of {len(message)} characters, but a dialog can show at most "
+            f"{MAX_MESSAGE}: return the long part as a result, and ask about it"
+        )
 
 
 def undeclared(tool: str) -> Callable[[str], CallError]:

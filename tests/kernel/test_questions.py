@@ -102,12 +102,15 @@ def test_a_call_without_a_client_or_whose_client_cannot_ask_is_told_at_once():
 
 def test_a_call_that_shall_stop_waits_no_longer_and_takes_its_question_back():
     user = User()
-    ctx = context(user, stopped=lambda: "No longer wanted.")
+    ctx = context(user, stopped=lambda: "No longer wanted." if user.said else None)
     with pytest.raises(Cancelled, match="No longer wanted"):
         ctx.elicit("Sure?")
     assert user.said == [Question(1, "question-1", "Sure?", user.said[0].schema), Withdrawal(1)]
     assert user.waits == [True, False]
     user.questions.answer(1, Reply("accept"))  # comes too late, and means nothing
+    with pytest.raises(Cancelled):
+        ctx.elicit("And now?")
+    assert len(user.said) == 2  # it is not even asked
 
 
 def test_a_coroutine_that_is_cancelled_takes_its_question_back():
@@ -135,6 +138,16 @@ def test_what_cannot_be_asked_for_is_not_sent():
     with pytest.raises(TypeError, match="elicit: what is asked for is nested"):
         context(user).elicit("What?", dict)
     assert user.said == []
+
+
+def test_a_message_and_a_key_are_texts_that_a_dialog_can_show():
+    ctx = context(User())
+    with pytest.raises(TypeError, match="the message must be a text, not a NoneType"):
+        ctx.elicit(None)
+    with pytest.raises(TypeError, match="the key must be a text, not a int"):
+        ctx.elicit("Sure?", key=5)
+    with pytest.raises(ValueError, match="a message of 10001 characters"):
+        ctx.elicit("x" * 10_001)
 
 
 def test_two_open_questions_have_two_keys():
