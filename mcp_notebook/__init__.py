@@ -12,7 +12,7 @@ from mcp_notebook._version import __version__
 
 if TYPE_CHECKING:
     from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
-    from mcp_notebook.errors import ToolError
+    from mcp_notebook.errors import CannotElicit, ToolError
     from mcp_notebook.kernel.context import Context
     from mcp_notebook.kernel.decorator import mcp_tool, mcp_tools
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audio",
+    "CannotElicit",
     "Context",
     "Header",
     "Hidden",
@@ -43,7 +44,7 @@ __all__ = [
 
 _HOMES = {
     "content": ("Audio", "Image", "Resource", "ResourceLink", "Result", "Text"),
-    "errors": ("ToolError",),
+    "errors": ("CannotElicit", "ToolError"),
     "kernel.context": ("Context",),
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
     "kernel.decorator": ("mcp_tool", "mcp_tools"),

@@ -10,7 +10,10 @@
     │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
     │   ├── InvalidResult      what the tool returned does not fit its output schema
     │   ├── UnknownTool        no tool of that name (a protocol error, -32602, on the wire)
+    │   ├── UnknownState       no call waits for this answer (-32602 on the wire)
     │   ├── AmbiguousTool      two notebooks have a tool of that name
+    │   ├── CannotElicit       the client's user cannot be asked
+    │   ├── InvalidAnswer      the user's answer does not fit the question
     │   ├── Cancelled          the client or the user stopped the call
     │   ├── TimedOut           its time limit stopped the call
     │   └── KernelGone         the kernel died, restarted or unloaded the extension
@@ -101,6 +104,33 @@ class AmbiguousTool(CallError):
             f"{len(candidates)} live notebooks have a tool {name!r}. "
             f"Call it by its full name: {' or '.join(candidates)}."
         )
+
+
+class UnknownState(CallError):
+    """The client goes on with a call that does not wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Invalid or expired requestState: no call of this tool with these arguments waits for "
+            "an answer by it. Call the tool again, without the state."
+        )
+
+
+class CannotElicit(CallError):
+    """A tool's question cannot reach the client's user; the tool may catch this and do without.
+
+    Args:
+        message: Why, and what to do.
+        undeclared: Whether it is the client that has not declared that it can ask.
+    """
+
+    def __init__(self, message: str, *, undeclared: bool = False) -> None:
+        self.undeclared = undeclared
+        super().__init__(message)
+
+
+class InvalidAnswer(CallError):
+    """What the client's user answered does not fit the question."""
 
 
 class Cancelled(CallError):

@@ -7,6 +7,7 @@ import mcp_notebook
 
 PUBLIC = {
     "Audio",
+    "CannotElicit",
     "Context",
     "Header",
     "Hidden",

@@ -1,8 +1,9 @@
 """The MCP server: lists tools from the catalogue, passes calls to the kernels' links.
 
-Runs in the bridge, on its event loop. The one door to the MCP SDK besides `bridge.transports`:
-nothing else knows MCP's types. It serves both eras of the protocol (the handshake up to 2025-11-25,
-and 2026-07-28) with one low-level ``Server``; which bytes carry it is the transports' business.
+Runs in the bridge, on its event loop. The door to the MCP SDK, with `bridge.asking` and
+`bridge.transports`: nothing else knows MCP's types. It serves both eras of the protocol (the
+handshake up to 2025-11-25, and 2026-07-28) with one low-level ``Server``; which bytes carry it is
+the transports' business, how a running tool asks the user is that of `bridge.asking`.
 
 What a client gets is always valid: whatever goes wrong with a call is a result with ``isError``,
 and a tool that MCP would not accept is left out of the list instead of breaking it (`bridge.pages`,
@@ -31,11 +32,12 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, is_version_at_least
 from mcp_notebook import wire
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge import meta_tools
+from mcp_notebook.bridge.asking import Asking, can_elicit
 from mcp_notebook.bridge.catalog import Catalog, CatalogEntry
-from mcp_notebook.bridge.links import Listener
+from mcp_notebook.bridge.links import Listener, RunningCall
 from mcp_notebook.bridge.pages import Pages
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
-from mcp_notebook.errors import CallError, UnknownTool
+from mcp_notebook.errors import CallError, UnknownState, UnknownTool
 
 logger = logging.getLogger(__name__)
 
@@ -71,13 +73,15 @@ NO_TOOLS = (
 class Calls(Protocol):
     """What the server needs of `bridge.links.Links`."""
 
-    async def call(
+    def begin(
         self,
         entry: CatalogEntry,
         arguments: dict[str, Any],
         listener: Listener,
-    ) -> Result:
-        """Run a call in its kernel."""
+        *,
+        can_elicit: bool,
+    ) -> RunningCall:
+        """Begin a call in its kernel."""
 
 
 class NotebookServer:
@@ -109,6 +113,7 @@ class NotebookServer:
         self._pages = Pages(_wire_form, self._meta_tools, page_size)
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self._running = 0
+        self._asking = Asking()
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
         self._sessions: set[ServerSession] = set()
@@ -163,8 +168,9 @@ class NotebookServer:
                     self._sessions.discard(session)
 
     def close(self) -> None:
-        """End the clients' subscriptions gracefully."""
+        """End the clients' subscriptions gracefully, and the calls that wait for a client."""
         self._listen.close()
+        self._asking.close()
 
     # -- handlers ----------------------------------------------------------------------------------
 
@@ -220,10 +226,16 @@ class NotebookServer:
 
     async def _call_tool(
         self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         try:
-            result = await self._answer(ctx, params.name, params.arguments or {})
+            result = await self._answer(ctx, params)
+            if isinstance(result, types.InputRequiredResult):
+                return result
             return _call_result(result, ctx.protocol_version)
+        except MCPError:
+            raise
+        except UnknownState as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except UnknownTool as error:
             if self._is_meta_tool(params.name):  # what is unknown is one of its arguments
                 return _error(str(error))
@@ -238,27 +250,41 @@ class NotebookServer:
             )
 
     async def _answer(
-        self, ctx: ServerRequestContext[Any], name: str, arguments: dict[str, Any]
-    ) -> Result:
-        if not self._is_meta_tool(name):
-            return await self._call(ctx, self._catalog.find(name), arguments)
-        if self._ready is not None:
-            await self._ready()
-        answer = meta_tools.answer(name, arguments, self._catalog, no_tools=NO_TOOLS)
-        if isinstance(answer, Result):
-            return answer
-        return await self._call(ctx, answer.entry, answer.arguments)
-
-    async def _call(
-        self, ctx: ServerRequestContext[Any], entry: CatalogEntry, arguments: dict[str, Any]
-    ) -> Result:
-        if self._running >= MAX_CALLS:
-            raise CallError(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
+        self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> Result | types.InputRequiredResult:
+        listener = self._listener(ctx)
+        call = self._asking.resumed(params)
+        if call is None:
+            begun = await self._begin(ctx, params.name, params.arguments or {}, listener)
+            if isinstance(begun, Result):
+                return begun
+            call = begun
         self._running += 1
         try:
-            return await self._calls.call(entry, arguments, self._listener(ctx))
+            return await self._asking.follow(ctx, params, call, listener)
         finally:
             self._running -= 1
+
+    async def _begin(
+        self,
+        ctx: ServerRequestContext[Any],
+        name: str,
+        arguments: dict[str, Any],
+        listener: Listener,
+    ) -> RunningCall | Result:
+        """Begin a call; what the bridge itself knows is its result at once."""
+        if self._is_meta_tool(name):
+            if self._ready is not None:
+                await self._ready()
+            answer = meta_tools.answer(name, arguments, self._catalog, no_tools=NO_TOOLS)
+            if isinstance(answer, Result):
+                return answer
+            entry, arguments = answer.entry, answer.arguments
+        else:
+            entry = self._catalog.find(name)
+        if self._running >= MAX_CALLS:
+            raise CallError(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
+        return self._calls.begin(entry, arguments, listener, can_elicit=can_elicit(ctx))
 
     def _listener(self, ctx: ServerRequestContext[Any]) -> Listener:
         """Return what the client of this request wants to hear while its call runs."""

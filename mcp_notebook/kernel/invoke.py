@@ -31,15 +31,23 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.content import Result, Text
-from mcp_notebook.errors import CallError, Cancelled, TimedOut, ToolError, UnknownTool
+from mcp_notebook.errors import (
+    CallError,
+    Cancelled,
+    CannotElicit,
+    TimedOut,
+    ToolError,
+    UnknownTool,
+)
 from mcp_notebook.kernel.bars import Bars, CallBars
 from mcp_notebook.kernel.calls import Call, CallState, describe
 from mcp_notebook.kernel.capture import Capture, OutputRouter, current_capture
-from mcp_notebook.kernel.context import LEVELS, Context, LogMessage, Update
+from mcp_notebook.kernel.context import LEVELS, NO_CLIENT, Client, Context, LogMessage, Update
 from mcp_notebook.kernel.interrupts import InterruptGate, InterruptWatch, ThreadGate
 from mcp_notebook.kernel.logs import Logs
 from mcp_notebook.kernel.outputs import OutputSchema
 from mcp_notebook.kernel.pyplot import Figures, close_figures, holds, open_figures
+from mcp_notebook.kernel.questions import Questions
 from mcp_notebook.kernel.result_cache import ResultCache, Ticket
 from mcp_notebook.kernel.results import Converter
 from mcp_notebook.kernel.tools import DeclaredTool, ToolRegistry
@@ -61,6 +69,7 @@ _BROKEN = (
     "function: put it into a module.)"
 )
 _INTERRUPTED = "The user interrupted the call in the notebook."
+_ENDED = "The question cannot be answered any more: the call that asked has ended."
 
 
 @dataclass(eq=False)
@@ -79,6 +88,8 @@ class ActiveCall(Call):
     """What its result is for a program, as the tool that runs says it."""
     ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
     """Where its result goes to be given again, if it may."""
+    questions: Questions = field(kw_only=True, default_factory=Questions, repr=False)
+    """What it asks its client's user."""
     started: bool = field(default=False, init=False)
     """It was handed to where it will run."""
     stop: Callable[[], object] | None = field(default=None, init=False, repr=False)
@@ -165,9 +176,7 @@ class Invoker:
         tool: str,
         arguments: dict[str, Any],
         reply: Callable[[Result], None],
-        *,
-        report: Callable[[Update], None] | None = None,
-        send_log: Callable[[LogMessage], None] | None = None,
+        client: Client = NO_CLIENT,
     ) -> ActiveCall:
         """Take a call; its result goes to `reply`, sooner or later, exactly once.
 
@@ -175,10 +184,9 @@ class Invoker:
             tool: Name of the tool.
             arguments: As the client gave them.
             reply: Takes the result, on any thread.
-            report: Takes the call's progress, if the client wants it.
-            send_log: Takes its log messages, if the client wants them.
+            client: What else the client wants to hear.
         """
-        call = self._make_call(tool, arguments, reply, report, send_log)
+        call = self._make_call(tool, arguments, reply, client)
         if self._answer_again(call):
             return call
         with self._lock:
@@ -217,7 +225,7 @@ class Invoker:
         The cell holds the main thread's event loop, so a coroutine gets a loop in another thread.
         """
         results: list[Result] = []
-        call = self._make_call(tool, arguments, results.append, None, None)
+        call = self._make_call(tool, arguments, results.append, NO_CLIENT)
         if self._answer_again(call):
             return results[0]
         call.started = True
@@ -241,9 +249,9 @@ class Invoker:
         tool: str,
         arguments: dict[str, Any],
         reply: Callable[[Result], None],
-        report: Callable[[Update], None] | None,
-        send_log: Callable[[LogMessage], None] | None,
+        client: Client,
     ) -> ActiveCall:
+        report, send_log = client.report, client.send_log
         declared = self._registry.get(tool)
         call = ActiveCall(tool, arguments, reply=reply, declared=declared)
         if declared is not None:
@@ -259,11 +267,15 @@ class Invoker:
 
         if send_log is not None or least is not None:
             call.capture.log = log
+        if client.questions is not None:
+            call.questions = client.questions
+            call.questions.tell_waiting(lambda waits: self._wait_for_user(call, waits=waits))
         call.context = Context(
             tool,
             report=report,
             send_log=log,
             stopped=lambda: None if call.asked is None else str(call.asked[1]),
+            questions=call.questions,
         )
         if report is not None:
             call.capture.on_line = lambda line: report(Update(message=line))
@@ -533,6 +545,8 @@ class Invoker:
                 error = call.asked[1]
         try:
             close_figures(open_figures())
+            if isinstance(error, CannotElicit) and error.undeclared:
+                call.lacks = "elicitation"
             return self._converter.failure(error, call.capture.outputs)
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
             return _error(f"The tool {call.tool!r} failed with {type(error).__name__}.")
@@ -543,6 +557,7 @@ class Invoker:
             # A child that the tool forked and that came back out of the tool's code. It is no
             # kernel: with its copies of the kernel's sockets it must answer nobody.
             os._exit(0)
+        call.questions.close(Cancelled(_ENDED))
         to = CallState.FAILED if result.is_error else CallState.DONE
         if result.is_error and call.asked is not None:
             to = call.asked[0]
@@ -574,6 +589,14 @@ class Invoker:
         with self._lock:
             if not call.ended:
                 call.move(to)
+
+    def _wait_for_user(self, call: ActiveCall, *, waits: bool) -> None:
+        with self._lock:
+            if waits and call.state is CallState.RUNNING:
+                call.waits_for = "the user's answer"
+                call.move(CallState.WAITING)
+            elif not waits and call.state is CallState.WAITING:
+                call.move(CallState.RUNNING)
 
 
 def _reply(call: ActiveCall, result: Result) -> None:
