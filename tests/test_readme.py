@@ -106,8 +106,8 @@ def notebook(module_home):
 def test_the_readmes_tools_are_offered(notebook):
     status = notebook.ok("%mcp status").stdout
     assert (
-        "9 tools: plot_rain, rain_in, diary_add, lookup, mean_rain, warm_days, extremes, report, "
-        "wettest_day"
+        "10 tools: plot_rain, rain_in, diary_add, lookup, mean_rain, drop_year, warm_days, extremes, "
+        "report, wettest_day"
     ) in status
 
 
@@ -128,6 +128,7 @@ def test_the_first_tool_answers_with_one_picture(notebook):
         ("warm_days above=hot", "above"),
         ("warm_days below=3", "below"),
         ("extremes year=2012", '"coldest": -3.3'),
+        ("drop_year year=2012", "only an MCP client has a user to ask"),
         ("wettest_day year=2012", "19 November 2012"),
         ("report year=1815", "There is no data for 1815: ask for 2012 to 2015."),
     ],
