@@ -106,8 +106,8 @@ def notebook(module_home):
 def test_the_readmes_tools_are_offered(notebook):
     status = notebook.ok("%mcp status").stdout
     assert (
-        "10 tools: plot_rain, rain_in, diary_add, lookup, mean_rain, drop_year, warm_days, extremes, "
-        "report, wettest_day"
+        "10 tools: plot_rain, rain_in, diary_add, lookup, mean_rain, drop_year, warm_days, "
+        "extremes, report, wettest_day"
     ) in status
 
 
