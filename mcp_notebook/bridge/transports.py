@@ -268,7 +268,7 @@ async def serve_http(
         server.mcp, session_idle_timeout=None, max_request_body_size=MAX_MESSAGE
     )
     config = uvicorn.Config(
-        Gate(_only_endpoint(manager), token=token, host=host),
+        _trimmed(Gate(_only_endpoint(manager), token=token, host=host)),
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -309,6 +309,17 @@ class _Uvicorn(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._before_close()
         await super().shutdown(sockets)
+
+
+def _trimmed(behind: ASGIApp) -> ASGIApp:
+    """Take away the space around headers' values, which HTTP does not count as part of them."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        # httptools leaves what comes after a value.
+        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        await behind({**scope, "headers": headers}, receive, send)
+
+    return app
 
 
 def _only_endpoint(manager: StreamableHTTPSessionManager) -> ASGIApp:

@@ -250,6 +250,25 @@ def test_a_request_that_does_not_fit_gets_its_status_and_a_json_rpc_error(
     assert answer.error["code"] == INVALID_REQUEST
 
 
+@pytest.mark.parametrize("padding", [" ", "\t", " \t "])
+def test_space_around_the_value_of_a_header_is_no_part_of_it(served, padding):
+    method, version = "server/discover", "2026-07-28"
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}}
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Host": urlsplit(served.url).netloc,
+        "Origin": "http://localhost",
+        "Mcp-Method": method,
+        "Mcp-Protocol-Version": version,
+    }
+    padded = {name: f"{padding}{value}{padding}" for name, value in headers.items()}
+    assert ask(served.url, body=json.dumps(request), headers=padded).status == 200
+
+
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", None])
 def test_a_body_that_is_said_to_be_no_json_is_refused(served, kind):
     """A web page may send these without asking first: they must do nothing."""

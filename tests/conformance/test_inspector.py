@@ -55,7 +55,7 @@ def inspect(npm_programs, server, module_home, record_property):
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
         record_property("runs of the Inspector", 1)
-        return json.loads(ended.stdout)
+        return json.loads(ended.stdout)["result"]
 
     return run
 
@@ -73,10 +73,10 @@ def test_the_inspector_calls_a_tool(inspect):
 
 
 def test_the_inspector_gets_the_picture_of_a_tool(inspect):
+    arguments = json.dumps({"city": "Seattle", "month": 7})
     answer = inspect(
-        *["--method", "tools/call", "--tool-name", "plot_temperature", "--tool-args-json"],
-        json.dumps({"year": 2012}),
+        *["--method", "tools/call", "--tool-name", "plot_temperature"],
+        *["--tool-args-json", arguments],
     )
-    assert [block["mimeType"] for block in answer["content"] if block["type"] == "image"] == [
-        "image/png"
-    ]
+    pictures = [block for block in answer["content"] if block["type"] == "image"]
+    assert [picture["mimeType"] for picture in pictures] == ["image/png"]
