@@ -77,12 +77,12 @@ async def _pipes() -> AsyncIterator[tuple["_Incoming", "_Outgoing"]]:
     os.close(nothing)
     os.dup2(2, 1)
     lines, outgoing = asyncio.StreamReader(limit=MAX_MESSAGE), _Outgoing()
-    reading, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(wire_in, "rb", 0, closefd=False)
-    )
-    writing, _ = await loop.connect_write_pipe(
-        lambda: outgoing, os.fdopen(wire_out, "wb", 0, closefd=False)
-    )
+    # Descriptors of their own: uvloop's transports close them when the client has gone, whatever
+    # `closefd` says (True would close them twice).
+    pipe_in = os.fdopen(os.dup(wire_in), "rb", 0, closefd=False)
+    pipe_out = os.fdopen(os.dup(wire_out), "wb", 0, closefd=False)
+    reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), pipe_in)
+    writing, _ = await loop.connect_write_pipe(lambda: outgoing, pipe_out)
     try:
         yield _Incoming(lines, outgoing), outgoing
     finally:

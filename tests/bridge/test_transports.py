@@ -145,6 +145,25 @@ def test_a_client_that_leaves_before_its_first_request_is_no_error(home, given):
         assert running.said == ""
 
 
+@pytest.mark.parametrize("first", ["stdin", "stdout"])
+def test_a_client_that_ends_and_takes_both_pipes_with_it_is_no_error(home, first):
+    with subprocess.Popen(
+        [*COMMAND, "stdio"],
+        env=kernel_env(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        pipes = [process.stdin, process.stdout]
+        for pipe in pipes if first == "stdin" else reversed(pipes):
+            pipe.close()
+        assert process.stderr.read() == b""
+        assert process.wait(LIMIT) == 0
+
+
 STRAY = """
 import os, sys, threading
 
