@@ -32,7 +32,7 @@ def era(request):
 @pytest.fixture(params=["stdio", "http"])
 def server(request, era):
     """The Inspector's arguments that name the bridge."""
-    options = ["--protocol-era", era]
+    options = ["--protocol-era", era, "--connect-timeout", "60000"]
     if request.param == "stdio":
         return [*options, sys.executable, "-m", "mcp_notebook", "stdio", str(NOTEBOOK)]
     url = request.getfixturevalue("url")
