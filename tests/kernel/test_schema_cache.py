@@ -1,8 +1,9 @@
 """Schemas on disk: the one that would be built, or none."""
 
 import enum
-import multiprocessing
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -13,6 +14,7 @@ from typing import Annotated, Any, Literal, NewType, Optional, Tuple  # noqa: UP
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from live import TIMEOUT
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 from typing_extensions import TypedDict
 
@@ -318,16 +320,19 @@ def test_old_files_go_and_so_do_the_oldest_of_too_many(tmp_path, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == {"new.json", "young.json"}
 
 
-def _fill(folder):
-    cache = SchemaCache(folder)
-    for _ in range(5):
-        for number in range(20):
-            cache.put(f"{number}", {"a": "x" * 10_000})
-            assert cache.get(f"{number}") == {"a": "x" * 10_000}
+FILL = """
+import sys
+from pathlib import Path
+from mcp_notebook.kernel.schema_cache import SchemaCache
+cache = SchemaCache(Path(sys.argv[1]))
+for number in range(100):
+    cache.put(f"{number % 20}", {"a": "x" * 10_000})
+    assert cache.get(f"{number % 20}") == {"a": "x" * 10_000}
+"""
 
 
 def test_several_processes_may_write_at_once(tmp_path):
-    spawning = multiprocessing.get_context("spawn")
-    with spawning.Pool(2) as pool:
-        pool.map(_fill, [tmp_path] * 2)
+    command = [sys.executable, "-c", FILL, tmp_path]
+    running = [subprocess.Popen(command) for _ in range(2)]
+    assert [process.wait(TIMEOUT) for process in running] == [0, 0]
     assert len(list(tmp_path.iterdir())) == 20
