@@ -52,6 +52,7 @@ _SINCE = {
     "annotations": "2025-03-26",  # with the title among them, until it had a place of its own
     "title": "2025-06-18",
     "_meta": "2025-06-18",
+    "outputSchema": "2025-06-18",
     "icons": "2025-11-25",
 }
 """Versions of MCP that brought fields of a tool: earlier ones are not sent them, icons being large

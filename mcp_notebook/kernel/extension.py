@@ -36,6 +36,7 @@ from mcp_notebook.kernel.magics import McpMagics, complete_mcp, complete_mcp_too
 from mcp_notebook.kernel.objects import classes_of_tools, named_tools
 from mcp_notebook.kernel.results import Converter
 from mcp_notebook.kernel.schema_cache import SchemaCache
+from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.kernel.tools import ToolRegistry, marked
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import PROTOCOL_VERSION
@@ -175,8 +176,9 @@ class Extension:
             try:
                 tools = named_tools(name, namespace, schemas=self.registry.schemas)
                 self.registry.add(*tools)
-            except DefinitionError as error:
-                print(f"{name} is not offered as a tool: {error}", file=sys.stderr)  # noqa: T201
+            except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
+                said = str(error) if isinstance(error, DefinitionError) else safe_message(error)
+                print(f"{name} is not offered as a tool: {said}", file=sys.stderr)  # noqa: T201
 
     # -- what the notebook and the parts tell us ---------------------------------------------------
 
@@ -196,6 +198,7 @@ class Extension:
         self.invoker.cell_ended()
         for sentence in self.registry.follow(self.shell.user_ns):
             print(sentence, file=sys.stderr)  # noqa: T201 - the notebook's own output
+        self.invoker.cache.keep(self.registry.tools)
 
     def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
         if event.command == "%mcp":

@@ -1,6 +1,6 @@
 """A model whose fields are a tool's arguments (``flatten=True``).
 
-Runs in the user's kernel: at definition on the main thread, `check_known` wherever the call runs.
+Runs in the user's kernel: at definition, and `check_known` wherever the call runs.
 Values are taken by the same rules as parameters' (`kernel.arguments`); what a field is called, says
 and allows is the model's. What cannot be flattened `kernel.schema` refuses.
 """

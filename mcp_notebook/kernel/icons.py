@@ -1,6 +1,6 @@
 """Icons of a tool: an address as it is, a file or a PIL image as a ``data:`` address.
 
-Runs in the user's kernel, on the main thread, at definition: what a path names is read then and
+Runs in the user's kernel, at definition: what a path names is read then and
 not again. PIL measures pictures where it is installed; icons work without it.
 """
 

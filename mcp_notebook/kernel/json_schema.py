@@ -1,13 +1,15 @@
 """JSON Schemas that an author wrote by hand: checked at definition, and what validates by them.
 
-Runs in the user's kernel. Loaded only when there is such a schema: `jsonschema` takes its time.
+Runs in the user's kernel. Loaded only when a value has to be compared with a schema by jsonschema,
+which takes its time.
 Nothing is ever fetched, and no text that a client sends can keep a validator busy for ever: regular
 expressions are those of pydantic's engine, whose time grows with the text's length; Python's own
 may take years for forty characters, and holds all threads of the kernel meanwhile.
 
 ``format`` is checked for the names in `FORMATS`, whatever is installed, and says nothing else.
 
-Not here: what is done with problems that are found (`kernel.raw_schema`).
+Not here: what is done with problems that are found (`kernel.raw_schema` for arguments,
+`kernel.result_schema` for results).
 """
 
 import functools
@@ -244,6 +246,23 @@ def _below(checker: Any, item: Any, schema: Any, key: str) -> Iterator[Validatio
         yield error
 
 
+def _unique_items(checker: Any, unique: Any, value: Any, _schema: Any) -> Iterator[ValidationError]:
+    """Compare texts: jsonschema compares each object with each other one, for minutes at worst."""
+    if unique and checker.is_type(value, "array"):
+        texts = [json.dumps(_canonical(item), sort_keys=True) for item in value]
+        if len(set(texts)) < len(texts):
+            yield ValidationError(f"{shown(value)} has an item twice")
+
+
+def _canonical(value: Any) -> Any:
+    """Return a JSON value in the form that all values equal to it by JSON Schema have."""
+    if isinstance(value, list):
+        return [_canonical(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _canonical(item) for key, item in value.items()}
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _properties(
     checker: Any, properties: Mapping[str, Any], value: Any, _schema: Any
 ) -> Iterator[ValidationError]:
@@ -330,6 +349,7 @@ _Validator: Any = cast("Any", extend)(
     Draft202012Validator,
     {
         "pattern": _pattern,
+        "uniqueItems": _unique_items,
         "properties": _properties,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,

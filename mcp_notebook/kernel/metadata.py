@@ -1,6 +1,6 @@
 """What a tool says about itself besides its schemas: checked, and in the form that clients get.
 
-Runs in the user's kernel, on the main thread, at definition. `described` makes the fields of
+Runs in the user's kernel, at definition. `described` makes the fields of
 `wire.ToolInfo` from `ToolOptions`; what the words of the options are is `kernel.options`' business,
 pictures are `kernel.icons`', how a tool is made and where all this goes is `kernel.tools`'.
 """

@@ -58,6 +58,10 @@ class Origin:
         """Tell whether the variable holds what it held; its attributes are not looked at."""
         return not self.follows or namespace.get(_variable(self.word), _GONE) is self.held
 
+    def saying(self, options: ToolOptions) -> "Origin":
+        """Return the same place, with other options; methods of an object say theirs themselves."""
+        return self if self.is_object else replace(self, options=options)
+
     def remade(self, namespace: Mapping[str, Any]) -> list[DeclaredTool]:
         """Make the tools anew from what the variable holds now; none if it is gone.
 

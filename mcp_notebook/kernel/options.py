@@ -1,12 +1,14 @@
 """What an author can say about a tool besides its function: `ToolOptions`, one field for each row.
 
 Runs in the user's kernel, at definition. The same options are keywords of ``@mcp_tool``
-(`kernel.decorator`) and words on the line of ``%%mcp_tool`` (`kernel.magics`); this module checks
-them. What becomes of each is the business of the module that its comment names.
+(`kernel.decorator`) and words on the line of ``%%mcp_tool`` (`kernel.line_options`); this module
+checks them. What becomes of each is other modules' business: `kernel.metadata` (what clients are
+told), `kernel.outputs`, `kernel.result_cache`, `kernel.invoke` (how calls run).
 """
 
 import math
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -104,16 +106,20 @@ def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> No
     Raises:
         DefinitionError: Names the tool, the option, and what it may be.
     """
-    if options.run not in get_args(RunMode):
+    if options.run not in (*get_args(RunMode),):
         modes = " or ".join(map(repr, get_args(RunMode)))
         raise DefinitionError(f"`{name}`: `run` is {modes}, not {options.run!r}.")
     _check_duration(options.timeout, "timeout", name)
     _check_cache(options, name)
-    if options.max_concurrency is not None and options.max_concurrency < 1:
+    most = options.max_concurrency
+    if most is not None and (type(most) is not int or most < 1):
         raise DefinitionError(
-            f"`{name}`: `max_concurrency` is at least 1, not {options.max_concurrency}."
+            f"`{name}`: `max_concurrency` is a whole number, at least 1, not {most!r}."
         )
-    if options.logs is not None and options.logs not in LEVELS:
+    for option in ("validate_output", "flatten"):
+        if not isinstance(said := getattr(options, option), bool):
+            raise DefinitionError(f"`{name}`: `{option}` is True or False, not {said!r}.")
+    if options.logs is not None and options.logs not in (*LEVELS,):
         raise DefinitionError(f"`{name}`: `logs` is {', '.join(LEVELS)}, not {options.logs!r}.")
     if options.executor is not None and not isinstance(options.executor, Executor):
         raise DefinitionError(
@@ -132,7 +138,7 @@ def _check_cache(options: ToolOptions, name: str) -> None:
         return
     try:
         time = 0.0 if isinstance(options.cache, bool) else seconds(options.cache)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         time = 0.0
     if not 0 < time < math.inf:
         raise DefinitionError(
@@ -192,8 +198,8 @@ def seconds(duration: float | str) -> float:
 
 def _check_duration(duration: float | str | None, option: str, name: str) -> None:
     try:
-        usable = duration is None or seconds(duration) > 0
-    except (TypeError, ValueError):
+        usable = duration is None or 0 < seconds(duration) <= threading.TIMEOUT_MAX
+    except (TypeError, ValueError, OverflowError):
         usable = False
     if not usable:
         raise DefinitionError(

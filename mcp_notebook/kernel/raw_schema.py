@@ -107,7 +107,7 @@ def raw_schema(
     plain = json_schema.checked(schema, tool, "input_schema")
     if problem := header_problem(plain):
         raise DefinitionError(f"`{tool}`: {problem}.")
-    handler = handler_of(function, hidden_types=hidden_types)
+    handler = handler_of(function, tool, hidden_types=hidden_types)
     _check_fit(handler, plain, tool)
     return RawSchema(
         handler.description,

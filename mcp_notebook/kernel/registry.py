@@ -103,7 +103,10 @@ class Registry(Mapping[str, Tool]):
         registry = _tools()
         old = _find(registry, name)
         changes = {"name": name, **changes}
-        new = _declared(replace(_described(old), **changes), follows=_follows(old, changes))
+        new = _declared(replace(_described(old), **changes))
+        if not {"handler", "input_schema"} & changes.keys():  # it is still what it follows
+            origin = None if old.origin is None else old.origin.saying(new.options)
+            new = replace(new, variable=old.variable, origin=origin)
         if new.name != name and registry.get(new.name) is not None:
             raise DefinitionError(
                 f"`{name}` cannot be named `{new.name}`: there is a tool of that name; remove it "
@@ -155,22 +158,23 @@ def _find(registry: ToolRegistry, name: str) -> DeclaredTool:
     return tool
 
 
-def _declared(tool: Tool, *, follows: str | None = None) -> DeclaredTool:
+def _declared(tool: Tool) -> DeclaredTool:
     if not isinstance(tool, Tool):
         raise DefinitionError(
             f"`registry.add` takes `Tool(name=..., handler=...)`, not a {type(tool).__name__}; of "
             "a function `@mcp_tool` makes a tool."
         )
-    return make_tool(tool.handler, tool, variable=follows, schemas=_tools().schemas)
+    return make_tool(tool.handler, tool, schemas=_tools().schemas)
 
 
 def _described(tool: DeclaredTool) -> Tool:
     """Return a tool as its author declared it, or would have."""
     if isinstance(tool.options, Tool):
-        return replace(tool.options, input_schema=deepcopy(tool.options.input_schema))
+        return replace(
+            tool.options,
+            name=tool.name,
+            handler=tool.function,
+            input_schema=deepcopy(tool.options.input_schema),
+        )
     said = {item.name: getattr(tool.options, item.name) for item in fields(ToolOptions)}
     return Tool(**{**said, "name": tool.name}, handler=tool.function)
-
-
-def _follows(tool: DeclaredTool, changes: Mapping[str, Any]) -> str | None:
-    return None if {"handler", "input_schema"} & changes.keys() else tool.variable

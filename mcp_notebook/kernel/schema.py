@@ -1,6 +1,6 @@
 """A function's signature and docstring become a JSON Schema and a validator.
 
-Runs in the user's kernel: at definition on the main thread, validation wherever the call runs. This
+Runs in the user's kernel: at definition, and validation wherever the call runs; on any thread. This
 module reads the function and refuses what clients cannot be offered. How types become schemas and
 which values they take is `kernel.arguments`' business, what a refusal of values says
 `kernel.problems`'; what a tool is and who calls it is `kernel.tools`' and `kernel.invoke`'s.
@@ -302,21 +302,23 @@ class Handler:
     """All names that it can be given; None: any."""
 
 
-def handler_of(function: Callable[..., Any], *, hidden_types: tuple[type, ...] = ()) -> Handler:
+def handler_of(
+    function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
+) -> Handler:
     """Read what a function takes by name; one that does not tell is taken to take anything.
 
     Args:
         function: Any callable.
+        name: What messages call it.
         hidden_types: Parameters annotated with one of these are not for clients.
 
     Raises:
         DefinitionError: A parameter cannot be given by name.
     """
     plain = _plain(function)
-    name = getattr(plain, "__name__", None) or type(function).__name__
     description = function_doc(_docstring(function, plain)).description
     try:
-        found = list(inspect.signature(function).parameters.values())
+        found = _parameters_of(function)
     except (TypeError, ValueError):
         return Handler(description, (), (), (), None)
     named: list[inspect.Parameter] = []
@@ -325,8 +327,10 @@ def handler_of(function: Callable[..., Any], *, hidden_types: tuple[type, ...] =
     for item in found:
         if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
             continue
-        if item.kind is item.POSITIONAL_ONLY and item.default is item.empty:
-            _check_kind(item, name)
+        if item.kind is item.POSITIONAL_ONLY:
+            if item.default is item.empty:
+                _check_kind(item, name)
+            continue  # it keeps its default
         hint = Any if item.annotation is item.empty else _hint_or_any(item, plain, name)
         if _is_injected(hint, hidden_types):
             injected.append(item)
@@ -376,13 +380,9 @@ def _docstring(function: Callable[..., Any], plain: Callable[..., Any]) -> str |
 
 
 def _signature(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
-    fixed: Mapping[str, Any] = {}
-    if isinstance(function, functools.partial):
-        fixed = function.keywords
-        # A copy: `update_wrapper` makes `inspect` look through the partial, at what it has fixed.
-        function = functools.partial(function.func, *function.args, **fixed)
+    fixed = function.keywords if isinstance(function, functools.partial) else {}
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = _parameters_of(function)
     except (TypeError, ValueError):
         raise DefinitionError(
             f"`{name}` does not tell its parameters (it is not written in Python): wrap it in a "
@@ -392,6 +392,13 @@ def _signature(function: Callable[..., Any], name: str) -> list[inspect.Paramete
     for item in found:
         _check_kind(item, name)
     return found
+
+
+def _parameters_of(function: Callable[..., Any]) -> Sequence[inspect.Parameter]:
+    if isinstance(function, functools.partial):
+        # A copy: `update_wrapper` makes `inspect` look through the partial, at what it has fixed.
+        function = functools.partial(function.func, *function.args, **function.keywords)
+    return list(inspect.signature(function).parameters.values())
 
 
 def _fixed(function: Callable[..., Any]) -> Iterable[str]:

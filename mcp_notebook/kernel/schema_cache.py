@@ -1,6 +1,6 @@
 """Schemas on disk, so that a notebook that starts again need not build them again.
 
-Runs in the user's kernel, on the main thread, at definition. What a schema is made of is told by
+Runs in the user's kernel, at definition, on any thread. What a schema is made of is told by
 `kernel.fingerprints`; what cannot be told exactly is not cached: a schema is never wrong, at worst
 it is built. Who builds it, and the validator at the first call, is `kernel.schema`'s business.
 
@@ -45,7 +45,7 @@ _MAKERS = (
 
 
 class SchemaCache:
-    """The schemas of one user; belongs to the kernel's main thread.
+    """The schemas of one user; for any thread.
 
     Args:
         folder: Where the files are; made at the first `put`.

@@ -33,15 +33,18 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 MARK = "__mcp_tool__"
 """Attribute of a function that ``@mcp_tool`` marked: its `ToolOptions`."""
-MAX_ICONS = 16 * 2**20
+MAX_ICON_CHARS = 16 * 2**20
 """Characters of all icons of a notebook's tools."""
 
 
-class Origin(Protocol):
+class Followed(Protocol):
     """Where tools come from that follow more than one variable's function (`kernel.objects`)."""
 
     def holds(self, namespace: Mapping[str, Any]) -> bool:
         """Tell whether the notebook still has what the tools were made from."""
+
+    def saying(self, options: ToolOptions) -> "Followed":
+        """Return the same place, with something else to say about the tool that is made there."""
 
     def remade(self, namespace: Mapping[str, Any]) -> "Sequence[DeclaredTool]":
         """Make the tools anew from what the notebook has now; none if it is gone.
@@ -63,7 +66,7 @@ class DeclaredTool:
     options: ToolOptions
     variable: str | None
     """Name in the notebook's namespace that the tool follows; None: it follows none."""
-    origin: Origin | None = None
+    origin: Followed | None = None
     """What it follows in place of one variable."""
     output: OutputSchema | None = None
     """What its results are for a program."""
@@ -143,6 +146,11 @@ def make_tool(
 def _schema(
     function: Callable[..., Any], name: str, options: ToolOptions, schemas: SchemaCache | None
 ) -> "FunctionSchema | RawSchema":
+    if options.flatten and options.input_schema is not None:
+        raise DefinitionError(
+            f"`{name}`: `flatten` makes the schema from a model, and `input_schema` gives one: "
+            "leave one of them out."
+        )
     if options.input_schema is None:
         return function_schema(
             function,
@@ -199,12 +207,17 @@ class ToolRegistry:
         self._change(added)
 
     def replace(self, old: DeclaredTool, new: DeclaredTool) -> None:
-        """Put a tool in the place of another; nothing happens if that has gone meanwhile."""
+        """Put a tool in the place of another; nothing happens if that has gone meanwhile.
+
+        Raises:
+            DefinitionError: All icons together are too much for one list of tools.
+        """
 
         def replaced(now: dict[str, DeclaredTool]) -> dict[str, DeclaredTool]:
             if now.get(old.name) is not old:
                 return now
             swapped = [new if tool is old else tool for tool in now.values()]
+            _check_icons(swapped)
             return {tool.name: tool for tool in swapped}
 
         self._change(replaced)
@@ -239,7 +252,7 @@ class ToolRegistry:
         """
         changed: dict[DeclaredTool, Sequence[DeclaredTool]] = {}
         lost = []
-        remade: list[Origin] = []
+        remade: list[Followed] = []
         for tool in self.tools:
             origin = tool.origin
             if origin is not None and any(origin is done for done in remade):
@@ -293,10 +306,10 @@ class ToolRegistry:
 def _check_icons(tools: Iterable[DeclaredTool]) -> None:
     # All of them are one message to the bridge and one to each client.
     size = sum(len(icon["src"]) for tool in tools for icon in tool.info.icons or ())
-    if size > MAX_ICONS:
+    if size > MAX_ICON_CHARS:
         raise DefinitionError(
             f"The icons of this notebook's tools have {size:,} characters together, more than "
-            f"{MAX_ICONS:,}: use smaller ones, or https addresses."
+            f"{MAX_ICON_CHARS:,}: use smaller ones, or https addresses."
         )
 
 

@@ -282,3 +282,14 @@ def test_a_tool_may_unload_the_extension_and_its_end_hurts_nothing(home):
                 pass
         assert kernel.ok("print(done)").stdout == "[True]\n"
         assert not live_records(kernel.home / ".mcp-notebook" / "kernels")
+
+
+def test_a_decorated_function_that_cannot_be_a_tool_does_not_hinder_loading(home):
+    with live_kernel(home) as kernel:
+        kernel.ok(
+            "from mcp_notebook import mcp_tool\n@mcp_tool(max_concurrency='2')\ndef odd(): 'Odd.'\n"
+            "@mcp_tool\ndef one() -> int:\n    'One.'\n    return 1"
+        )
+        assert "odd is not offered as a tool" in kernel.ok("%load_ext mcp_notebook").stderr
+        with Link(record_of(kernel)) as link:
+            assert [tool.name for tool in link.welcome.tools] == ["one"]

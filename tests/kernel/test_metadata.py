@@ -302,7 +302,7 @@ def test_any_json_is_meta_and_stays_what_it_is(value):
 
 
 def test_icons_of_all_tools_keep_to_what_one_list_can_carry(monkeypatch):
-    monkeypatch.setattr(tools, "MAX_ICONS", 60)
+    monkeypatch.setattr(tools, "MAX_ICON_CHARS", 60)
     registry = ToolRegistry(on_change=lambda: None)
     icon = "https://example.com/icon.png"  # 28 characters
     for name in ("a", "b", "b"):

@@ -1,5 +1,7 @@
 """Arguments by a schema that the author wrote: what fits, and what a refusal says."""
 
+import functools
+
 import pytest
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
@@ -141,3 +143,26 @@ def test_a_handler_that_does_not_take_what_is_offered_is_refused():
     required = {**of(a={}), "required": ["a"]}
     assert raw_schema(lambda a: a, required, "lookup").validate({"a": 1}) == {"a": 1}
     assert raw_schema(print, of(sep={}), "lookup").injected == ()
+
+
+def test_a_partial_and_a_positional_default_are_taken_as_python_calls_them():
+    def kept(a, b):
+        return a, b
+
+    made = functools.update_wrapper(functools.partial(kept, 1), kept)
+    assert validated(of(b={"type": "integer"}) | {"required": ["b"]}, {"b": 2}, made) == {"b": 2}
+
+    def counted(start=1, /, *, end):
+        return start, end
+
+    schema = of(end={"type": "integer"}) | {"required": ["end"]}
+    assert validated(schema, {"end": 2}, counted) == {"end": 2}
+    assert "`start`" in misfit(of(start={}, end={}), counted)
+
+
+def test_unique_items_are_compared_as_json_schema_says_and_quickly():
+    schema = of(a={"uniqueItems": True})
+    assert "once" in refusal(schema, {"a": [{"b": 1, "c": [1]}, {"c": [1.0], "b": 1}]})
+    assert validated(schema, {"a": [1, True, "1", None]})
+    many = [{"number": number} for number in range(20_000)]  # minutes, compared in pairs
+    assert validated(schema, {"a": many})

@@ -96,3 +96,25 @@ def test_they_are_gone_after_a_reload_and_the_facade_finds_the_new_extension(sha
     assert shared_kernel.ok("print(len(registry))").stdout == "0\n"
     shared_kernel.ok("registry.add(Tool(name='b', handler=lambda: 1))")
     assert "b()" in shared_kernel.ok("%mcp list").text
+
+
+def test_an_updated_tool_still_follows_what_it_was_made_of(shared_kernel):
+    shared_kernel.ok(SETUP + "registry.remove(*registry)")
+    counter = (
+        "from mcp_notebook import mcp_tool\nclass Counter:\n    def __init__(self, n): self.n = n\n"
+        "    @mcp_tool\n    def get(self) -> int:\n        'Get.'\n        return self.n\n"
+        "c = Counter(1)"
+    )
+    shared_kernel.ok(counter)
+    shared_kernel.ok("%mcp_tool c")
+    shared_kernel.ok("registry.update('get', priority=2)")
+    shared_kernel.ok("c = Counter(50)")
+    assert "50" in shared_kernel.ok("%mcp call get").stdout
+    shared_kernel.ok("del c")
+    assert shared_kernel.ok("print(list(registry))").stdout == "[]\n"
+    shared_kernel.ok("%%mcp_tool\ndef f():\n    'Old.'\n    return 'old'")
+    shared_kernel.ok("registry.update('f', title='F')")
+    shared_kernel.ok("def f():\n    'New.'\n    return 'new'")
+    shared_kernel.ok("registry.update('f', priority=1)")
+    assert shared_kernel.ok("print(registry['f'].handler())").stdout == "new\n"
+    assert "new" in shared_kernel.ok("%mcp call f").stdout
