@@ -15,6 +15,29 @@ if not os.environ.get("CI"):  # where hypothesis takes a profile of its own that
     settings.load_profile("tests")
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--sequences-minutes",
+        type=float,
+        help="how long tests/e2e/test_sequences.py makes up new sequences; without it: a few",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    minutes = config.getoption("--sequences-minutes")
+    for item in items:
+        if minutes is not None and item.path.name == "test_sequences.py":
+            item.add_marker(pytest.mark.timeout(60 * minutes + 600))
+
+
+def pytest_terminal_summary(terminalreporter):
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            for name, text in getattr(report, "user_properties", ()):
+                if name == "summary" and getattr(report, "when", "") == "call":
+                    terminalreporter.line(f"{report.nodeid}: {text}")
+
+
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
