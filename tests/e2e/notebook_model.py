@@ -144,7 +144,7 @@ class Function:
         prefix, wait = ("async ", "await desk.wait_async") if self.is_coroutine else ("", "desk.wait")
         parameters = ", ".join([*(item.source for item in self.shape.parameters), "ticket: str = ''"])
         shown = " ".join(f"{item.name}={{{item.name}!r}}" for item in self.shape.parameters)
-        text = f'f"{self.number}: {shown}"'
+        text = f'f"{self.number}({shown})"'
         return (
             f"{prefix}def {self.name}({parameters}):\n"
             f"    '{self.description}'\n"
@@ -159,7 +159,7 @@ class Function:
         complaint = self.shape.complaint(arguments)
         if complaint is not None:
             return Outcome(complaint, "error")
-        text = f"{self.number}: {self.shape.shown(arguments)}"
+        text = f"{self.number}({self.shape.shown(arguments)})"
         return Outcome(f"ValueError: {text}", "error") if self.fails else Outcome(text, "value")
 
     def waits(self, arguments: Mapping[str, Any]) -> bool:

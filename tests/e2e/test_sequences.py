@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from clients import text_of
+from clients import TRANSPORTS, text_of
 from desk import LIMIT
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -183,7 +183,7 @@ class Rig:
     def __init__(self) -> None:
         self._stack: ExitStack | None = None
         self._system: System
-        self.sequences = 0
+        self.sequences = self.numbers = 0
         self.steps: Counter[str] = Counter()
 
     def system(self) -> System:
@@ -208,7 +208,6 @@ class Sequences(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.log: list[str] = []
-        self.numbers = 0
         self.ghosts: list[str] = []
         """Tickets of calls that were cancelled before their turn."""
         self.sites: list[Site] = []
@@ -241,7 +240,7 @@ class Sequences(RuleBasedStateMachine):
             raise
         if isinstance(error, Exception):
             if os.environ.get("SEQUENCES_TRACE"):
-                print("FAILED", repr(error)[:3000], file=sys.stderr, flush=True)
+                import traceback; traceback.print_exception(error, limit=-7, file=sys.stderr); print("FAILED", repr(error)[:3000], file=sys.stderr, flush=True)
             error.add_note("\n".join(["The sequence:", *self.log]))
             self._broken()
         elif error is not None:  # hypothesis has no more data for this sequence
@@ -356,10 +355,14 @@ class Sequences(RuleBasedStateMachine):
         self._lost(site, UNLOADED)
         self._go(site)
 
-    @precondition(lambda self: any(not site.notebook.loaded for site in self.sites))
+    @property
+    def unloaded(self) -> list[Site]:
+        return [site for site in self.sites if not site.notebook.loaded and site.main is None]
+
+    @precondition(lambda self: self.unloaded)
     @rule(pick=picks, label=st.sampled_from(LABELS))
     def load(self, pick, label):
-        sites = [site for site in self.sites if not site.notebook.loaded]
+        sites = self.unloaded
         self._load(sites[pick % len(sites)], label)
 
     def _load(self, site: Site, label: str) -> None:
@@ -569,9 +572,20 @@ class Sequences(RuleBasedStateMachine):
 
     # -- what ends ---------------------------------------------------------------------------------
 
-    @rule(pick=picks, kill=st.booleans(), again=st.booleans())
-    def leave(self, pick, kill, again):
-        site = self.sites[pick % len(self.sites)]
+    @rule(
+        what=st.sampled_from([*["http"] * 5, "stdio", "kill", "restart"]),
+        pick=picks,
+        again=st.booleans(),
+    )
+    def go_and_come_back(self, what, pick, again):
+        # One rule, since all of them but the first take seconds.
+        if what in TRANSPORTS:
+            ways = [each for each in self.connections if each.transport == what]
+            self._reconnect(ways[pick % len(ways)])
+        else:
+            self._leave(self.sites[pick % len(self.sites)], kill=what == "kill", again=again)
+
+    def _leave(self, site: Site, *, kill: bool, again: bool) -> None:
         self._say(f"{site.label}: {'killed' if kill else 'restarted'}")
         self.system.leave(site.kernel, kill=kill)
         died = f"The kernel of {site.label!r} died, and the call was lost."
@@ -585,11 +599,7 @@ class Sequences(RuleBasedStateMachine):
         if again:
             self._load(site, site.label)
 
-    @rule(pick=picks, rarely=picks)
-    def reconnect(self, pick, rarely):
-        # A bridge of its own takes its time.
-        ways = [each for each in self.connections if rarely == 11 or each.transport == "http"]
-        connection = ways[pick % len(ways)]
+    def _reconnect(self, connection: Connection) -> None:
         if any(call.connection is connection for site in self.sites for call in site.pending):
             return
         self._say(f"{connection} goes and comes back")
@@ -647,8 +657,9 @@ class Sequences(RuleBasedStateMachine):
         return next(site for site in self.sites if site.notebook is notebook)
 
     def _number(self) -> int:
-        self.numbers += 1
-        return self.numbers
+        # Over all sequences: the desk knows the tickets of those before.
+        self.rig.numbers += 1
+        return self.rig.numbers
 
     def _say(self, step: str) -> None:
         self.log.append(step)
@@ -685,7 +696,8 @@ def test_whatever_is_done_in_whatever_order_is_as_the_model_says(rig, request, r
     Run.rig = rig
     minutes = request.config.getoption("--sequences-minutes")
     checks = list(HealthCheck)
-    usual = settings(
+    from hypothesis import Phase
+    usual = settings(phases=[Phase.explicit, Phase.generate] if os.environ.get("SEQUENCES_TRACE") else list(Phase),
         max_examples=SEQUENCES,
         stateful_step_count=STEPS,
         deadline=None,

@@ -51,12 +51,27 @@ class Viewer:
             await self._changes.seen.wait()
             self._changes.seen = anyio.Event()
 
-    async def until(self, wanted: Callable[[Listing], bool]) -> bool:
-        """Wait until what it knows is what is wanted; False if that takes too long."""
+    async def until(self, wanted: Callable[[Listing], bool]) -> str:
+        """Wait until it knows what is wanted, and is told the same when it asks.
+
+        Where it is told something else, a notice must follow: a notebook that is loaded anew is
+        away for a moment.
+
+        Returns:
+            What is wrong after all, "" for nothing.
+        """
+        problem = ""
         with anyio.move_on_after(LIMIT):
-            while not wanted(self.seen):
-                await self._news.wait()
-        return wanted(self.seen)
+            while True:
+                news = self._news
+                if not wanted(self.seen):
+                    problem = f"was not told, and knows {self.seen}"
+                elif not wanted(listed := await self.list()):
+                    problem = f"is told {listed} when it asks"
+                else:
+                    return ""
+                await news.wait()
+        return problem
 
 
 @asynccontextmanager
@@ -124,19 +139,14 @@ class System:
         ]
 
     def shows(self, checks: dict[Connection, Callable[[Listing], bool]]) -> str:
-        """Wait until clients that list only when told know what they should; "" or what is not so.
-
-        A client that asks must then be told the same.
-        """
+        """Wait until all clients know what they should; return what is wrong after all."""
 
         async def wait() -> str:
             problems: list[str] = []
 
             async def one(connection: Connection, check: Callable[[Listing], bool]) -> None:
-                if not await connection.viewer.until(check):
-                    problems.append(f"{connection} was not told; it knows {connection.viewer.seen}")
-                elif not check(listed := await connection.viewer.list()):
-                    problems.append(f"{connection} lists {listed}")
+                if problem := await connection.viewer.until(check):
+                    problems.append(f"{connection} {problem}")
 
             async with anyio.create_task_group() as tasks:
                 for connection, check in checks.items():
