@@ -139,8 +139,6 @@ class Pending:
     future: "Future[CallToolResult]"
     expected: Outcome | None = None
     """What it will answer; None: its turn has not come."""
-    abandoned: bool = False
-    """Nobody waits for it, and nobody could say so to the kernel."""
 
     @property
     def ticket(self) -> str:
@@ -384,8 +382,7 @@ class Sequences(RuleBasedStateMachine):
     def _lost(self, site: Site, *reasons: str) -> None:
         """All calls of a site are answered with one of these, and their code has stopped."""
         for call in site.pending:
-            if not call.abandoned:
-                self._answered(call.future, *(Outcome(reason, "error") for reason in reasons))
+            self._answered(call.future, *(Outcome(reason, "error") for reason in reasons))
         self._ended(*site.waiting)
         site.main, site.queue, site.waiting = None, [], []
 
@@ -486,9 +483,8 @@ class Sequences(RuleBasedStateMachine):
         self.desk.wait_began(ticket)
 
     @property
-    def stoppable(self) -> list[Pending]:
-        calls = [call for site in self.sites for call in site.pending]
-        return [call for call in calls if not call.abandoned]
+    def unanswered(self) -> list[Pending]:
+        return [call for site in self.sites for call in site.pending]
 
     @precondition(lambda self: any(site.main or site.waiting for site in self.sites))
     @rule(pick=picks)
@@ -509,20 +505,17 @@ class Sequences(RuleBasedStateMachine):
                 what.then.apply(site.notebook, what.function)
             self._main_is_free(site)
             return
-        if not what.abandoned:
-            assert what.expected is not None
-            self._answered(what.future, what.expected)
+        assert what.expected is not None
+        self._answered(what.future, what.expected)
         self._over(what)
 
-    @precondition(lambda self: self.stoppable)
+    @precondition(lambda self: self.unanswered)
     @rule(pick=picks)
     def cancel(self, pick):
-        call = self.stoppable[pick % len(self.stoppable)]
+        call = self.unanswered[pick % len(self.unanswered)]
         self._say(f"{call.connection} cancels {call.tool} {call.ticket}")
         call.future.cancel()
-        if not call.connection.can_cancel:
-            call.abandoned = True
-        elif call in call.site.queue:
+        if call in call.site.queue:
             call.site.queue.remove(call)
             self.ghosts.append(call.ticket)
         else:
@@ -541,8 +534,7 @@ class Sequences(RuleBasedStateMachine):
             self._main_is_free(site)
             return
         for call in [site.main] if site.main else list(site.waiting):
-            if not call.abandoned:
-                self._answered(call.future, Outcome(INTERRUPTED, "error"))
+            self._answered(call.future, Outcome(INTERRUPTED, "error"))
             self._over(call)
 
     def _over(self, call: Pending) -> None:
@@ -567,7 +559,7 @@ class Sequences(RuleBasedStateMachine):
             tool = site.notebook.tools.get(call.tool)
             if tool and tool.function.waits(call.arguments):
                 self._began(call, holds_main=False)
-            elif not call.abandoned:
+            else:
                 self._answered(call.future, self._outcome(call))
 
     # -- what ends ---------------------------------------------------------------------------------
@@ -624,7 +616,7 @@ class Sequences(RuleBasedStateMachine):
             for call in (*site.waiting, *([site.main] if site.main else [])):
                 assert self.desk.waits(call.ticket), f"{call.ticket} does not wait any more"
             for call in site.pending:
-                assert call.abandoned or not call.future.done() or call in site.queue, (
+                assert not call.future.done() or call in site.queue, (
                     f"{call.ticket} was answered too early: {call.future}"
                 )
 

@@ -100,11 +100,6 @@ class Connection:
     def __str__(self) -> str:
         return f"{self.era}/{self.transport}"
 
-    @property
-    def can_cancel(self) -> bool:
-        """Whether the SDK's client tells that it cancels: a lost stream is no cancel in that era."""
-        return (self.era, self.transport) != ("legacy", "http")
-
     def open(self) -> None:
         """Connect, over stdio to a bridge of its own."""
         connect = (
