@@ -20,7 +20,7 @@ from mcp_notebook import wire
 from mcp_notebook.content import Result, Text
 from mcp_notebook.discovery import Record, live_records
 
-TIMEOUT = 15
+TIMEOUT = 60
 SOON = 5
 """Seconds: what takes two on a quiet machine, and for ever when it is broken."""
 
