@@ -24,6 +24,7 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
+    """Give the long run its time."""
     minutes = config.getoption("--sequences-minutes")
     for item in items:
         if minutes is not None and item.path.name == "test_sequences.py":
@@ -31,6 +32,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_terminal_summary(terminalreporter):
+    """Print what tests recorded as their summary."""
     for outcome in ("passed", "failed"):
         for report in terminalreporter.stats.get(outcome, []):
             for name, text in getattr(report, "user_properties", ()):

@@ -6,6 +6,7 @@ begins to wait, and its end, however the code was ended, is the end of the wait.
 """
 
 import asyncio
+import contextlib
 import socket
 import socketserver
 import threading
@@ -75,12 +76,9 @@ class Desk:
                     if ticket.go.is_set():
                         self.connection.sendall(b"g")
                     ticket.began.set()
-                try:
-                    self.rfile.read()
-                except OSError:
-                    pass
-                finally:
-                    ticket.ended.set()
+                with contextlib.suppress(OSError):
+                    self.rfile.read()  # until the code has closed its end
+                ticket.ended.set()
 
         class Server(socketserver.ThreadingUnixStreamServer):
             daemon_threads = True
@@ -105,10 +103,8 @@ class Desk:
             entry = self._tickets[ticket]
             entry.go.set()
             if entry.connection is not None and not entry.ended.is_set():
-                try:
+                with contextlib.suppress(OSError):  # it has just ended
                     entry.connection.sendall(b"g")
-                except OSError:
-                    pass
 
     def wait_began(self, ticket: str) -> None:
         """Wait until code waits with this ticket."""

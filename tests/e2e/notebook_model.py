@@ -141,8 +141,12 @@ class Function:
     @property
     def source(self) -> str:
         """Its code."""
-        prefix, wait = ("async ", "await desk.wait_async") if self.is_coroutine else ("", "desk.wait")
-        parameters = ", ".join([*(item.source for item in self.shape.parameters), "ticket: str = ''"])
+        prefix, wait = (
+            ("async ", "await desk.wait_async") if self.is_coroutine else ("", "desk.wait")
+        )
+        parameters = ", ".join(
+            [*(item.source for item in self.shape.parameters), "ticket: str = ''"]
+        )
         shown = " ".join(f"{item.name}={{{item.name}!r}}" for item in self.shape.parameters)
         text = f'f"{self.number}({shown})"'
         return (
