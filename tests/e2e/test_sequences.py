@@ -134,8 +134,15 @@ class Pending:
     """Its name in its kernel."""
     arguments: Mapping[str, Any]
     future: "Future[CallToolResult]"
+    on_loop: bool = False
+    """It is a coroutine on the main thread's loop."""
     expected: Outcome | None = None
     """What it will answer; None: its turn has not come."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is a coroutine whose loop stands still: a cell or a call has the thread."""
+        return self.on_loop and self.site.main is not None
 
     @property
     def ticket(self) -> str:
@@ -202,8 +209,8 @@ class Sequences(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.log: list[str] = []
-        self.ghosts: list[str] = []
-        """Tickets of calls that were cancelled before their turn."""
+        self.ghosts: list[Pending] = []
+        """Calls that were cancelled before their turn: their code may begin, but must end."""
         self.sites: list[Site] = []
         self.rig.sequences += 1
         self.system = self.rig.system()
@@ -431,7 +438,8 @@ class Sequences(RuleBasedStateMachine):
         if queued:
             site.queue.append(call)
         else:
-            self._began(call, holds_main=tool.holds_main)
+            on_loop = tool.options.run == "main" and not tool.holds_main
+            self._began(call, holds_main=tool.holds_main, on_loop=on_loop)
 
     def _target(self, connection, target, full, arguments):
         """Choose a name, mostly one that is there, and arguments."""
@@ -443,7 +451,8 @@ class Sequences(RuleBasedStateMachine):
         fitting = {} if isinstance(found, Outcome) else found[1].function.shape.fitting
         return name, dict(fitting if arguments is None else arguments)
 
-    def _began(self, call: Pending, *, holds_main: bool) -> None:
+    def _began(self, call: Pending, *, holds_main: bool, on_loop: bool) -> None:
+        call.on_loop = on_loop
         call.expected = self._outcome(call)
         self.desk.wait_began(call.ticket)
         if holds_main:
@@ -483,9 +492,8 @@ class Sequences(RuleBasedStateMachine):
     @precondition(lambda self: any(site.main or site.waiting for site in self.sites))
     @rule(pick=picks)
     def let_go_on(self, pick):
-        all_of_them = [
-            each for site in self.sites for each in (site.main, *site.waiting) if each is not None
-        ]
+        all_of_them = [site.main for site in self.sites if site.main is not None]
+        all_of_them += [call for site in self.sites for call in site.waiting if not call.is_held]
         self._release(all_of_them[pick % len(all_of_them)])
 
     def _release(self, what: Pending | BusyCell) -> None:
@@ -511,7 +519,10 @@ class Sequences(RuleBasedStateMachine):
         call.future.cancel()
         if call in call.site.queue:
             call.site.queue.remove(call)
-            self.ghosts.append(call.ticket)
+            self.ghosts.append(call)
+        elif call.is_held:
+            call.site.waiting.remove(call)
+            self.ghosts.append(call)
         else:
             self._over(call)
 
@@ -546,13 +557,13 @@ class Sequences(RuleBasedStateMachine):
             tool = site.notebook.tools.get(call.tool)
             if tool and tool.function.waits(call.arguments) and not tool.function.is_coroutine:
                 site.queue.remove(call)  # those before and behind it cannot be told apart
-                self._began(call, holds_main=True)
+                self._began(call, holds_main=True, on_loop=False)
                 return
         queue, site.queue = site.queue, []
         for call in queue:
             tool = site.notebook.tools.get(call.tool)
             if tool and tool.function.waits(call.arguments):
-                self._began(call, holds_main=False)
+                self._began(call, holds_main=False, on_loop=True)
             else:
                 self._answered(call.future, self._outcome(call))
 
@@ -608,6 +619,9 @@ class Sequences(RuleBasedStateMachine):
             if site.main is None:
                 output = site.kernel.ok("6 * 7")
                 assert output.text.strip() == "42", output.text
+                for ghost in self.ghosts:
+                    if ghost.site is site and self.desk.waits(ghost.ticket):
+                        self._ended(ghost)
             for call in (*site.waiting, *([site.main] if site.main else [])):
                 assert self.desk.waits(call.ticket), f"{call.ticket} does not wait any more"
             for call in site.pending:
