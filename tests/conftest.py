@@ -16,6 +16,22 @@ if not os.environ.get("CI"):  # where hypothesis takes a profile of its own that
     settings.load_profile("tests")
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--sequences-minutes",
+        type=float,
+        help="how long tests/e2e/test_sequences.py makes up new sequences; without it: a few",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Give the long run its time."""
+    minutes = config.getoption("--sequences-minutes")
+    for item in items:
+        if minutes is not None and item.path.name == "test_sequences.py":
+            item.add_marker(pytest.mark.timeout(60 * minutes + 600))
+
+
 def pytest_terminal_summary(terminalreporter):
     """Print the sums of what tests recorded as properties: how many checks passed, say."""
     sums = Counter()

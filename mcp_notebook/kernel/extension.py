@@ -128,8 +128,9 @@ class Extension:
 
     def _withdraw(self, reason: str) -> None:
         self._forget_record()
-        self.invoker.close(reason)
+        # The goodbye comes before the calls are stopped, so that it is what they are answered with.
         self._endpoint.stop(reason)
+        self.invoker.close(reason)
         self._activity.remove()
 
     def _forget_record(self) -> None:
@@ -138,8 +139,7 @@ class Extension:
             self._record = None
 
     def _before_shutdown(self, restart: bool) -> None:  # noqa: FBT001 - as in Jupyter's protocol
-        # On the control thread. The goodbye comes before the calls are stopped, so that it is what
-        # they are answered with.
+        # On the control thread; in the order of `_withdraw`.
         reason = "The kernel was restarted." if restart else "The kernel was shut down."
         self._forget_record()
         self._endpoint.stop(reason)

@@ -84,6 +84,21 @@ def test_unloading_while_a_bridge_is_connected_shows_nothing_in_the_cell(kernel)
         assert link.receive().type == "goodbye"
 
 
+def test_calls_that_an_unload_stops_are_answered_with_the_goodbye(kernel):
+    kernel.ok(
+        "%%mcp_tool --run thread\nimport threading, time\nbegan = threading.Semaphore(0)\n"
+        "def wait() -> None:\n    'Waits.'\n    began.release()\n"
+        "    while True: time.sleep(0.001)"
+    )
+    with Link(record_of(kernel)) as link:
+        for _ in range(5):
+            link.start("wait")
+        kernel.ok("for _ in range(5): assert began.acquire(timeout=10)")
+        kernel.ok("%unload_ext mcp_notebook")
+        # Not with what each of them says by itself: that would lack the next step.
+        assert link.receive() == Goodbye(reason="The notebook unloaded mcp_notebook.")
+
+
 def test_a_variable_that_fails_whatever_it_is_asked_does_not_hinder_loading(home):
     with live_kernel(home) as kernel:
         kernel.ok(
