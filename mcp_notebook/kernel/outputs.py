@@ -30,6 +30,7 @@ from pydantic import BaseModel, ValidationError
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import DefinitionError, InvalidResult
 from mcp_notebook.kernel.jsonable import Endless, TooLarge, to_structured
+from mcp_notebook.kernel.metaschema import schema_problem
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.problems import explain_value, shown
 from mcp_notebook.kernel.result_schema import WRAP, mismatches, names_itself, rooted
@@ -240,7 +241,7 @@ def _by_annotation(
             made = None
         else:
             made = return_type(told)
-            schema, wrapped = rooted(made.schema)
+            schema, wrapped = rooted(_checked(made.schema))
     except Exception as error:
         # A hint that is a string is code of the author's, and so may be a type's own schema.
         if asked:
@@ -260,6 +261,12 @@ def _by_annotation(
             "returns: write `-> dict[str, float]`, say, or give the schema, `output_schema={...}`."
         )
     return None, ()
+
+
+def _checked(schema: dict[str, Any]) -> dict[str, Any]:
+    if problem := schema_problem(schema):
+        raise ValueError(problem)
+    return schema
 
 
 def _why(error: Exception) -> str:

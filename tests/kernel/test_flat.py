@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from mcp_notebook import Context
+from mcp_notebook import Context, Hidden
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.tools import make_tool
@@ -167,3 +167,11 @@ def test_what_cannot_be_flattened_is_refused_in_one_sentence(function, said):
         make_tool(function, ToolOptions(flatten=True))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_models_field_cannot_be_hidden():
+    with pytest.raises(TypeError, match="`Hidden` is for parameters"):
+
+        class Query(BaseModel):
+            city: str
+            source: Annotated[str, Hidden] = "x"
