@@ -242,13 +242,22 @@ class NotebookServer:
         self, ctx: ServerRequestContext[Any], name: str, arguments: dict[str, Any]
     ) -> Result:
         if not self._is_meta_tool(name):
-            return await self._call(ctx, self._catalog.find(name), arguments)
+            return await self._call(ctx, await self._find(name), arguments)
         if self._ready is not None:
             await self._ready()
         answer = meta_tools.answer(name, arguments, self._catalog, no_tools=NO_TOOLS)
         if isinstance(answer, Result):
             return answer
         return await self._call(ctx, answer.entry, answer.arguments)
+
+    async def _find(self, name: str) -> CatalogEntry:
+        try:
+            return self._catalog.find(name)
+        except UnknownTool:
+            if self._ready is None:
+                raise
+        await self._ready()  # a client may know the tool from the day before
+        return self._catalog.find(name)
 
     async def _call(
         self, ctx: ServerRequestContext[Any], entry: CatalogEntry, arguments: dict[str, Any]
@@ -342,7 +351,9 @@ def _wire_form(name: str, info: wire.ToolInfo, protocol_version: str) -> dict[st
 
 def _call_result(result: Result, protocol_version: str) -> types.CallToolResult:
     structured = result.structured
-    if protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
+    if not is_version_at_least(protocol_version, _SINCE["outputSchema"]):
+        structured = None
+    elif protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
         structured = None  # these eras know objects only
     return types.CallToolResult(
         content=[_block(block) for block in result.content],
