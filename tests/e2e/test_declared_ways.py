@@ -234,10 +234,10 @@ def test_tools_follow_their_class(seen):
 def test_how_calls_run_is_said_where_the_tool_is_declared(notebook, era):
     notebook.ok(
         "%%mcp_tool --run thread --max-concurrency 1 --timeout 30s --logs info\n"
-        "import logging\nat_once = most = 0\n"
+        "import logging\nlogging.getLogger('x').setLevel('INFO')\nat_once = most = 0\n"
         "def counted(n: int) -> str:\n    'Count.'\n    global at_once, most\n"
         "    at_once += 1\n    most = max(most, at_once)\n"
-        "    logging.getLogger('x').warning('call %d', n)\n    sum(range(10**6))\n"
+        "    logging.getLogger('x').info('call %d', n)\n    sum(range(10**6))\n"
         "    at_once -= 1\n    return f'at most {most}'"
     )
 
@@ -255,4 +255,4 @@ def test_how_calls_run_is_said_where_the_tool_is_declared(notebook, era):
 
     said = []
     anyio.run(call)
-    assert sorted(said) == [f"warning: call {n}\nat most 1" for n in range(4)]
+    assert sorted(said) == [f"info: call {n}\nat most 1" for n in range(4)]
