@@ -16,7 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel, Field, RootModel, field_serializer
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    RootModel,
+    WrapValidator,
+    field_serializer,
+)
 from typing_extensions import TypedDict
 
 from mcp_notebook.content import Image, Result, Text
@@ -34,6 +41,11 @@ T = TypeVar("T")
 
 class Colour(enum.Enum):
     RED = "red"
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
 
 
 class Item(BaseModel):
@@ -57,6 +69,11 @@ class Numbers(RootModel[list[int]]):
 class Row(TypedDict):
     a: int
     b: float
+
+
+class Typed(TypedDict):
+    type: str
+    default: Annotated[int, AfterValidator(hex)]
 
 
 @dataclasses.dataclass
@@ -224,6 +241,16 @@ def test_numpy_and_pandas_values_are_converted_to_match():
     ]:
         made = result_of(annotation, value).structured["result"]
         assert made == structured or str(made).startswith(str(structured))
+    moments = np.array(["2024-01-01", "NaT"], "M8[ns]")
+    for annotation, value, made in [
+        (list[dt.timedelta], np.array([10**9, 2], "m8[ns]"), ["PT1S", "PT0S"]),
+        (list[dt.datetime], moments[:1], ["2024-01-01T00:00:00"]),
+        (list[dt.datetime | None], moments, ["2024-01-01T00:00:00", None]),
+        (list, [moments], [["2024-01-01T00:00:00", None]]),
+        (list, [np.array([10**9], "m8[ns]")], [["PT1S"]]),
+    ]:
+        assert result_of(annotation, value).structured["result"] == made
+    assert '"2024-01-01T00:00:00", null' in text_of(result_of(UNSAID, {"a": moments}))
     assert result_of(dict[str, float], pd.Series({"a": np.nan})).structured == {"a": None}
     visit = Visit(np.int64(3), pd.NaT)
     assert result_of(Visit, visit).structured == {"count": 3, "when": None}
@@ -253,6 +280,17 @@ def test_what_is_printed_does_not_disturb():
         (Visit, Visit("x"), "result.count: got 'x' (string); allowed: integer"),
         (Row, {"a": 1}, "result.b: missing"),
         (Lying, Lying(x=1), "result.x: got 'five' (string); allowed: integer"),
+        (Annotated[int, AfterValidator(str)], 5, "result: got '5' (string); allowed: integer"),
+        (
+            list[Annotated[int, WrapValidator(lambda _v, _h: "x")]],
+            [5],
+            "result[0]: got 'x' (string)",
+        ),
+        (Access, Access.READ | Access.WRITE, "result: got 3 (integer); allowed: 1 | 2"),
+        (Typed, {"type": 1, "default": 5}, "result.type: got 1 (integer); allowed: string"),
+        (Typed, {"type": "a", "default": 5}, "result.default: got '0x5' (string)"),
+        (dict[int, str], {1: "a", "1": "b"}, "2 of its keys are the same in JSON"),
+        (dict[int | str, str], {1: "a", "1": "b"}, "2 of its keys are the same in JSON"),
         (Literal["a"], "b", "result: got 'b' (string); allowed: 'a'"),
         (Annotated[int, Field(ge=3)], 2, "allowed: integer at least 3"),
         (dict[str, int], Mock(), "(Mock); allowed: object of integer"),
