@@ -18,7 +18,7 @@ from pathlib import PurePath
 from typing import Any, cast
 from uuid import UUID
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator, core_schema
 
 from mcp_notebook.kernel.arguments import SchemaGenerator, built_alone, finite, inner, rewritten
@@ -40,8 +40,11 @@ _SCALARS = frozenset(
 _MOMENTS = frozenset({"date", "datetime", "time", "timedelta"})
 _LISTS = frozenset({"list", "tuple", "set", "frozenset", "generator"})
 _TOLD = ("pydantic_js_annotation_functions", "pydantic_js_extra", "pydantic_js_updates")
-_TRUSTED = frozenset({"model", "dataclass"})
-"""pydantic takes an instance of these as it is, whatever its fields hold by now."""
+_INSTANCES = frozenset({"model", "dataclass"})
+"""pydantic would take an instance of these as it is, whatever its fields hold by now."""
+_NOT_AGAIN = ("validation_alias", "serialization_exclude", "init_only")
+"""Fields that an instance has by another name, or with any value, or no more."""
+_DEFAULT_TOLD: Any = BaseModel.__get_pydantic_json_schema__
 
 
 @dataclass(frozen=True)
@@ -85,12 +88,13 @@ def return_type(annotation: Any) -> ReturnType:
     core: Any = TypeAdapter(annotation).core_schema
     schema = _ReturnSchema(by_alias=True).generate(core, mode="serialization")
     schema.pop("title", None)
-    looser = _looser(core)
+    proven = not any(map(_is_own, inner(core)))
+    looser = _revalidating(_looser(core)) if proven else _looser(core)
     validator = built_alone(SchemaValidator, looser)
     serializer = built_alone(SchemaSerializer, looser)
     # Through JSON and back: an author's `json_schema_extra` may hold anything.
     plain = json.loads(json.dumps(finite(schema), allow_nan=False))
-    return ReturnType(plain, not _is_trusted(core), validator, serializer)
+    return ReturnType(plain, proven, validator, serializer)
 
 
 class _ReturnSchema(SchemaGenerator):
@@ -134,6 +138,17 @@ def _loosened(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
     return changed if check is None else _before(check, changed)
 
 
+def _revalidating(schema: Any) -> Any:
+    """Return a core schema that looks at what instances hold: they may have been changed."""
+
+    def change(original: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
+        if original["type"] in _INSTANCES:
+            changed["revalidate_instances"] = "always"
+        return changed
+
+    return rewritten(schema, change)
+
+
 def _before(function: Callable[[Any], Any], schema: dict[str, Any]) -> Any:
     schema = dict(schema)
     reference = schema.pop("ref", None)
@@ -160,16 +175,11 @@ def _check(kind: str) -> Callable[[Any], Any] | None:
     """Return what must look at a value before the schema of this type does."""
     if kind in _SCALARS:
         return _scalar
-    if kind == "float":
-        return _float
-    if kind == "str":
-        return _text
     if kind in _LISTS:
         return _list
-    if kind == "dict":
-        # The keys of a bare one are made text when it is written: none may be lost.
-        return _mapping
-    return None
+    # The keys of a bare dict are made text when it is written: none may be lost.
+    known = {"nullable": _nullable, "float": _float, "str": _text, "dict": _mapping}
+    return known.get(kind)
 
 
 def _structured(value: Any) -> Any:
@@ -192,6 +202,10 @@ def _scalar(value: Any) -> Any:
     if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
         return value.astype(f"{'M' if is_instance(value, 'numpy.datetime64') else 'm'}8[us]").item()
     return value.item()
+
+
+def _nullable(value: Any) -> Any:
+    return None if is_missing(value) else value
 
 
 def _float(value: Any) -> Any:
@@ -238,23 +252,41 @@ def _whole_mapping(value: Any, validated: Callable[[Any], Any]) -> Any:
 # -- proofs and JSON -------------------------------------------------------------------------------
 
 
-def _is_trusted(core: Any) -> bool:
-    """Tell whether pydantic would take some part as it is, or write it in a way of its author's."""
-    return any(map(_is_own, inner(core)))
-
-
 def _is_own(schema: Mapping[str, Any]) -> bool:
+    """Tell whether pydantic would write this part unseen, or in a way of its author's."""
     kind = schema["type"]
     # What a function makes of a value, pydantic writes as it comes.
-    if kind in _TRUSTED or kind.startswith("function-"):
+    if kind.startswith("function-") or kind == "computed-field":
         return True
     if kind == "enum" and issubclass(schema["cls"], Flag):  # members together are one, too
         return True
+    if schema.get("init") is False:  # a dataclass makes it itself
+        return True
+    if kind in _INSTANCES and not _may_be_made_again(schema):
+        return True
     # How a pydantic type is written, or what is said of it, may be code of its author's.
-    if "serialization" in schema:
+    if "serialization" in schema or any(schema.get(key) for key in _NOT_AGAIN):
         return True
     metadata = schema.get("metadata") or {}
     return isinstance(metadata, dict) and any(metadata.get(key) for key in _TOLD)
+
+
+def _may_be_made_again(schema: Mapping[str, Any]) -> bool:
+    """Tell whether an instance made of another's fields is the same, and told as it is."""
+    kind = schema["cls"]
+    told = getattr(kind, "__get_pydantic_json_schema__", None)
+    config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
+    return (
+        getattr(told, "__func__", None) is getattr(_DEFAULT_TOLD, "__func__", None)
+        if issubclass(kind, BaseModel)
+        else told is None
+    ) and not (
+        schema.get("post_init")
+        or schema.get("custom_init")
+        # Among a model's values are its cached properties, which would be extra ones.
+        or schema.get("config", {}).get("extra_fields_behavior", "ignore") != "ignore"
+        or config.get("json_schema_extra")
+    )
 
 
 def _plain_json(value: Any) -> Any:
