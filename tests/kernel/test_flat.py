@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NotRequired
 
 import pytest
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from mcp_notebook import Context, Hidden
@@ -111,6 +111,16 @@ def test_a_refusal_names_the_field(arguments, said):
     with pytest.raises(InvalidArguments) as refused:
         flat(Query).schema.validate(arguments)
     assert str(refused.value) == said
+
+
+def test_what_the_type_hint_says_besides_the_model_holds():
+    def refuse(_given):
+        raise ValueError("never on a Sunday")
+
+    tool = flat(Annotated[Tree, AfterValidator(refuse), Field(description="Of all")])
+    assert tool.info.input_schema == flat(Tree).info.input_schema
+    with pytest.raises(InvalidArguments, match="never on a Sunday"):
+        tool.schema.validate({"value": 1})
 
 
 def test_the_models_docstring_speaks_where_the_function_has_none():
