@@ -292,8 +292,9 @@ class _Exact(_Conversion):
         if isinstance(value, BaseModel):
             return self.convert(value.model_dump(by_alias=True))
         if is_instance(value, "numpy.ndarray"):
-            self._share(value.size)
-            return _Exact(value.size + 1).convert(elements(value))
+            if value.size > self._left:
+                raise TooLarge
+            return self.convert(elements(value))
         if is_instance(value, "pandas.DataFrame") or is_instance(value, "pandas.Series"):
             self._share(value.size)
             return [self._object(list(row.items())) for row in records(value)]
