@@ -282,10 +282,19 @@ class NotebookServer:
                 return answer
             entry, arguments = answer.entry, answer.arguments
         else:
-            entry = self._catalog.find(name)
+            entry = await self._find(name)
         if self._running >= MAX_CALLS:
             raise CallError(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
         return self._calls.begin(entry, arguments, listener, can_elicit=can_elicit(ctx))
+
+    async def _find(self, name: str) -> CatalogEntry:
+        try:
+            return self._catalog.find(name)
+        except UnknownTool:
+            if self._ready is None:
+                raise
+        await self._ready()  # a client may know the tool from the day before
+        return self._catalog.find(name)
 
     def _listener(self, ctx: ServerRequestContext[Any]) -> Listener:
         """Return what the client of this request wants to hear while its call runs."""
@@ -368,7 +377,9 @@ def _wire_form(name: str, info: wire.ToolInfo, protocol_version: str) -> dict[st
 
 def _call_result(result: Result, protocol_version: str) -> types.CallToolResult:
     structured = result.structured
-    if protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
+    if not is_version_at_least(protocol_version, _SINCE["outputSchema"]):
+        structured = None
+    elif protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
         structured = None  # these eras know objects only
     return types.CallToolResult(
         content=[_block(block) for block in result.content],

@@ -12,7 +12,7 @@ Signatures and docstrings are `kernel.schema`'s business, what a refusal says `k
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Optional, TypeVar, cast, get_args, get_origin
 
@@ -162,30 +162,60 @@ def built_alone(make: Callable[..., _Made], schema: Any) -> _Made:
         return make(schema)
 
 
-def _strict(schema: Any) -> Any:
-    """Return a core schema with this module's exceptions to pydantic's rules, at any depth."""
+def rewritten(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]], Any]) -> Any:
+    """Return a core schema with each schema in it changed, at any depth.
+
+    Args:
+        schema: The core schema, or several.
+        change: Takes a schema as it was and a copy with changed parts; returns what it becomes.
+    """
     if isinstance(schema, (list, tuple)):
-        return type(schema)(_strict(item) for item in schema)
+        return type(schema)(rewritten(item, change) for item in schema)
     if not isinstance(schema, dict):
         return schema
-    kind = schema.get("type")
-    changed: dict[str, Any] = {
-        key: value
-        if key in NO_SCHEMAS
-        # The keys of these are the author's names, which may be "default".
-        else {name: _strict(item) for name, item in value.items()}
-        if key in ("fields", "choices") and isinstance(value, dict)
-        else _strict(value)
-        for key, value in schema.items()
-    }
-    if kind == "bool":
+    made: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in NO_SCHEMAS:
+            made[key] = value
+        elif _is_named(key, value):
+            made[key] = {name: rewritten(item, change) for name, item in value.items()}
+        else:
+            made[key] = rewritten(value, change)
+    return change(schema, made) if isinstance(schema.get("type"), str) else made
+
+
+def inner(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield each schema in a core schema, at any depth."""
+    if isinstance(schema, (list, tuple)):
+        for item in schema:
+            yield from inner(item)
+    elif isinstance(schema, dict):
+        if isinstance(schema.get("type"), str):
+            yield schema
+        for key, value in schema.items():
+            if key not in NO_SCHEMAS:
+                yield from inner(list(value.values()) if _is_named(key, value) else value)
+
+
+def _is_named(key: str, value: Any) -> bool:
+    # The keys of these are the author's names, which may be "default".
+    return key in ("fields", "choices") and isinstance(value, dict)
+
+
+def _strict(schema: Any) -> Any:
+    """Return a core schema with this module's exceptions to pydantic's rules, at any depth."""
+    return rewritten(schema, _stricter)
+
+
+def _stricter(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+    if schema["type"] == "bool":
         return {**changed, "strict": True}
-    check = _check(schema) if isinstance(kind, str) else None
+    check = _check(schema)
     if check is None:
         return changed
     reference = changed.pop("ref", None)
-    inner = cast("core_schema.CoreSchema", changed)
-    return core_schema.no_info_before_validator_function(check, inner, ref=reference)
+    core = cast("core_schema.CoreSchema", changed)
+    return core_schema.no_info_before_validator_function(check, core, ref=reference)
 
 
 def _check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:

@@ -1,4 +1,4 @@
-"""attrs classes as type hints: the schema of their fields, and an instance for the function.
+"""attrs classes as type hints: the schema of their fields, an instance for the function, and back.
 
 Runs in the user's kernel, at definition; instances are made wherever a call runs. pydantic does not
 know attrs, and attrs is never imported here: a class tells its fields itself. Types and defaults
@@ -42,7 +42,7 @@ class AttrsSchema:
     ) -> CoreSchema:
         """Return the schema of an object with the class's fields, made an instance."""
         hints = dict(self.hints)
-        fields = {}
+        fields, names = {}, {}
         for item in self.kind.__attrs_attrs__:  # type: ignore[attr-defined]
             if not item.init:
                 continue
@@ -53,8 +53,19 @@ class AttrsSchema:
                 schema = core_schema.with_default_schema(schema, default=item.default)
             name = getattr(item, "alias", None) or item.name.lstrip("_")
             fields[name] = core_schema.typed_dict_field(schema, required=required)
+            names[name] = item.name
         inner = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
-        return core_schema.no_info_wrap_validator_function(self._made, inner)
+
+        def written(value: Any, write: Callable[[Any], Any]) -> Any:
+            if isinstance(value, self.kind):
+                value = {alias: getattr(value, name) for alias, name in names.items()}
+            return write(value)
+
+        return core_schema.no_info_wrap_validator_function(
+            self._made,
+            inner,
+            serialization=core_schema.wrap_serializer_function_ser_schema(written, schema=inner),
+        )
 
     def _made(self, value: Any, fields: Callable[[Any], Any]) -> Any:
         if isinstance(value, self.kind):  # a default

@@ -79,7 +79,8 @@ def run_functions(shell: InteractiveShell, head: str, body: str) -> tuple[str, .
         raise DefinitionError(
             "The cell defines no function: `%%mcp_tool` makes tools of the functions in the cell "
             "(names that start with `_` are helpers). Write `def my_tool(): ...`, or make the "
-            "whole cell one tool: `%%mcp_tool my_tool()`."
+            "whole cell one tool: `%%mcp_tool my_tool()`. (A class under `@mcp_tools` needs no "
+            "magic.)"
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

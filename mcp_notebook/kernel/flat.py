@@ -13,6 +13,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typing_extensions
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, SchemaValidator, ValidationError
 
 from mcp_notebook.kernel.arguments import Parameter, model_schema
@@ -61,6 +62,10 @@ def flattened(item: Parameter, documented: Mapping[str, str]) -> Flat:
     """
     model = _bare(item.annotation)
     schema, validator = model_schema(model)
+    # What a ``Field`` says is about a parameter, which clients do not see.
+    extras = [extra for extra in _extras(item.annotation) if not isinstance(extra, FieldInfo)]
+    if extras:
+        validator = model_schema(Annotated[(model, *extras)])[1]
     for name, field in schema["properties"].items():
         if name in documented and isinstance(field, dict):
             field.setdefault("description", documented[name])
@@ -93,6 +98,13 @@ def _bare(annotation: Any) -> Any:
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     return annotation
+
+
+def _extras(annotation: Any) -> list[Any]:
+    if get_origin(annotation) is not Annotated:
+        return []
+    inner, *extras = get_args(annotation)
+    return [*_extras(inner), *extras]
 
 
 def _is_root(model: type[BaseModel]) -> bool:

@@ -23,6 +23,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
+from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
 from time import monotonic
@@ -440,8 +441,14 @@ class Invoker:
 
         with start_blocking_portal() as portal:
             future = portal.start_task_soon(awaited)
+            with self._lock:
+                call.stop = future.cancel
+            if call.asked is not None:
+                future.cancel()
             try:
                 return self._convert(call, future.result())
+            except FutureCancelled:
+                raise asyncio.CancelledError from None
             except BaseException:
                 future.cancel()
                 raise

@@ -97,6 +97,32 @@ def validator(schema: dict[str, Any]) -> Any:
     )
 
 
+def without_unusable_patterns(schema: Any) -> Any:
+    """Return a schema without the regular expressions that this module could not follow."""
+    if isinstance(schema, list):
+        return [without_unusable_patterns(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {}
+    for key, value in schema.items():
+        if key == "pattern" and isinstance(value, str) and not _is_usable(value):
+            continue
+        usable = value
+        if key == "patternProperties" and isinstance(value, dict):
+            usable = {pattern: item for pattern, item in value.items() if _is_usable(pattern)}
+        is_value = key in ("const", "enum", "default", "examples")
+        made[key] = value if is_value else without_unusable_patterns(usable)
+    return made
+
+
+def _is_usable(pattern: str) -> bool:
+    try:
+        _regex(pattern)
+    except Exception:  # noqa: BLE001 - pydantic's SchemaError, or what its engine raises
+        return False
+    return True
+
+
 def errors(checker: Any, value: Any) -> Iterator[ValidationError]:
     """Yield what is wrong with a value, one by one as they are found."""
     yield from checker.iter_errors(value)

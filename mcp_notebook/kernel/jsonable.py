@@ -217,7 +217,7 @@ class _Conversion:
         if isinstance(value, _ARRAYS):
             return self._array(value)
         if is_instance(value, "numpy.ndarray") and value.size <= MAX_ARRAY:
-            return self.convert(value.tolist())
+            return self.convert(elements(value))
         return safe_repr(value)
 
     def _mapping(self, value: Mapping[Any, Any]) -> dict[str, Any]:
@@ -292,8 +292,9 @@ class _Exact(_Conversion):
         if isinstance(value, BaseModel):
             return self.convert(value.model_dump(by_alias=True))
         if is_instance(value, "numpy.ndarray"):
-            self._share(value.size)
-            return _Exact(value.size + 1).convert(value.tolist())
+            if value.size > self._left:
+                raise TooLarge
+            return self.convert(elements(value))
         if is_instance(value, "pandas.DataFrame") or is_instance(value, "pandas.Series"):
             self._share(value.size)
             return [self._object(list(row.items())) for row in records(value)]
@@ -304,6 +305,12 @@ class _Exact(_Conversion):
         if left_out:
             raise TooLarge
         return shown, left_out
+
+
+def elements(array: Any) -> Any:
+    """Return the nested lists of a numpy array; ``tolist`` makes bare ints of nanoseconds."""
+    kind = array.dtype.kind
+    return (array.astype(f"{kind}8[us]") if kind in "mM" else array).tolist()
 
 
 def records(table: Any) -> list[dict[Any, Any]]:

@@ -13,7 +13,7 @@ import shlex
 import tokenize
 from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from IPython.core.error import UsageError
@@ -53,7 +53,7 @@ class _Either(Action):
         option_string: str | None = None,
     ) -> None:
         if getattr(namespace, self.dest) not in (None, self.const):
-            parser.error(f"`{option_string}` and its opposite are both said: leave one out.")
+            parser.error(f"`{option_string}` and its opposite are both said: leave one out")
         setattr(namespace, self.dest, self.const)
 
 
@@ -317,8 +317,11 @@ def _joined(words: Sequence[str]) -> list[str]:
     for word in rest:
         option, equals, _ = word.partition("=")
         if option.startswith("-") and option not in takes_value:
+            keyword = option.lstrip("-").replace("-", "_")
             close = difflib.get_close_matches(option, takes_value, 1)
             hint = f"Did you mean `{close[0]}`?" if close else "`%mcp_tool?` lists them."
+            if keyword in {item.name for item in fields(ToolOptions)}:
+                hint = f"It can only be said in Python: `@mcp_tool({keyword}=...)`."
             raise DefinitionError(f"There is no option `{option}`. {hint}")
         if not equals and takes_value.get(option):
             value = next(rest, None)

@@ -8,6 +8,7 @@ import difflib
 import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -31,7 +32,7 @@ from mcp_notebook.kernel.line_options import (
 )
 from mcp_notebook.kernel.objects import marked_methods, named_tools
 from mcp_notebook.kernel.options import ToolOptions
-from mcp_notebook.kernel.tools import DeclaredTool, ToolRegistry, make_tool
+from mcp_notebook.kernel.tools import DeclaredTool, ToolRegistry, make_tool, mark_of
 from mcp_notebook.settings import Settings
 
 VERBS = ("status", "list", "call", "remove", "clear-cache", "serve", "stop")
@@ -145,8 +146,26 @@ class McpMagics(Magics):
             return [tool]
         names = run_functions(self.shell, line.head, line.body)
         _check_names(names, options)
-        given = _or_mark(options)
-        return [make_tool(namespace[name], given, variable=name, schemas=schemas) for name in names]
+        tools = [
+            make_tool(
+                namespace[name],
+                _with_mark(options, namespace[name]),
+                variable=name,
+                schemas=schemas,
+            )
+            for name in names
+        ]
+        # A decorator in the cell has made a tool already, under a name that the line may change.
+        functions = [tool.function for tool in tools]
+        made = {tool.name for tool in tools}
+        self._registry.remove(
+            *(
+                tool.name
+                for tool in self._registry.tools
+                if tool.name not in made and any(tool.function is each for each in functions)
+            )
+        )
+        return tools
 
     def _of_names(self, line: Line, options: ToolOptions) -> Sequence[DeclaredTool]:
         names = " ".join(line.names).replace(",", " ").split()
@@ -313,6 +332,17 @@ def _check_names(names: Sequence[str], options: ToolOptions) -> None:
             f"`--name`, `--title` and `--description` are for one tool; here are {len(names)}: "
             f"{', '.join(names)}. Declare them one by one."
         )
+
+
+def _with_mark(options: ToolOptions, function: Any) -> ToolOptions:
+    """Return what the line says, and what a decorator in the cell says where the line does not."""
+    mark, unsaid = mark_of(function), ToolOptions()
+    if mark is None:
+        return options
+    names = [item.name for item in fields(ToolOptions)]
+    said = {name: getattr(options, name) for name in names}
+    changed = {name: value for name, value in said.items() if value != getattr(unsaid, name)}
+    return replace(mark, **changed)
 
 
 def _or_mark(options: ToolOptions) -> ToolOptions | None:

@@ -63,6 +63,11 @@ class Hidden:
         DefinitionError: It is called, as in ``source=Hidden(warehouse)``.
     """
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        # A parameter that has the mark never gets to pydantic.
+        raise TypeError("`Hidden` is for parameters of the function, not for a model's fields")
+
     def __init__(self, *_default: Any) -> None:
         raise DefinitionError(
             "`Hidden` is no default, or a plain call of the function would get a marker for its "

@@ -16,6 +16,7 @@ are checked `kernel.json_schema`'s; what text says of the same value `kernel.res
 """
 
 import collections.abc
+import functools
 import inspect
 import json
 import types
@@ -30,9 +31,17 @@ from pydantic import BaseModel, ValidationError
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import DefinitionError, InvalidResult
 from mcp_notebook.kernel.jsonable import Endless, TooLarge, to_structured
+from mcp_notebook.kernel.metaschema import schema_problem
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.problems import explain_value, shown
-from mcp_notebook.kernel.result_schema import WRAP, mismatches, names_itself, rooted
+from mcp_notebook.kernel.result_schema import (
+    WRAP,
+    comparison,
+    load_early,
+    mismatches,
+    names_itself,
+    rooted,
+)
 from mcp_notebook.kernel.returns import ReturnType, return_type
 from mcp_notebook.kernel.schema import NO_ANNOTATION, return_annotation
 from mcp_notebook.kernel.texts import is_instance, safe_message
@@ -89,7 +98,7 @@ class OutputSchema:
         check_size(made, max_chars, _LESS)
         if self.validates and not (self._returns is not None and self._returns.proven):
             try:
-                lines = mismatches(made, self.schema, self.wrapped)
+                lines = mismatches(made, self.comparison, self.schema, self.wrapped)
             except Exception as error:  # noqa: BLE001 - an author's schema may lead anywhere
                 raise InvalidResult(
                     f"The result cannot be compared with the tool's output schema "
@@ -98,6 +107,11 @@ class OutputSchema:
             if lines:
                 raise self._mismatch(lines)
         return made
+
+    @functools.cached_property
+    def comparison(self) -> Any:
+        """What results are compared by: slow to make."""
+        return comparison(self.schema)
 
     @property
     def takes_none(self) -> bool:
@@ -240,7 +254,7 @@ def _by_annotation(
             made = None
         else:
             made = return_type(told)
-            schema, wrapped = rooted(made.schema)
+            schema, wrapped = rooted(_checked(made.schema))
     except Exception as error:
         # A hint that is a string is code of the author's, and so may be a type's own schema.
         if asked:
@@ -253,6 +267,8 @@ def _by_annotation(
             return None, (f"{note}have no output schema.",)
         return None, ()
     if made is not None:
+        if options.validate_output and not made.proven:
+            load_early()
         return OutputSchema(schema, wrapped, options.validate_output, made), ()
     if asked:
         raise DefinitionError(
@@ -260,6 +276,12 @@ def _by_annotation(
             "returns: write `-> dict[str, float]`, say, or give the schema, `output_schema={...}`."
         )
     return None, ()
+
+
+def _checked(schema: dict[str, Any]) -> dict[str, Any]:
+    if problem := schema_problem(schema):
+        raise ValueError(problem)
+    return schema
 
 
 def _why(error: Exception) -> str:

@@ -7,9 +7,10 @@ what came, and what the published schema allows, whatever words pydantic has for
 import difflib
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, core_schema
 
 MAX_SHOWN = 80
@@ -157,7 +158,7 @@ def _path(location: Sequence[int | str], arguments: Any, *, absent: bool) -> Ite
     """
     value: Any = arguments
     for position, part in enumerate(location):
-        here = value if isinstance(value, Mapping) else _by_index(value)
+        here = value if isinstance(value, Mapping) else _members(value)
         if part in here:
             value = here[part]
         elif not (absent and position == len(location) - 1):
@@ -176,7 +177,11 @@ def _key(part: int | str) -> str:
     return text if text.isprintable() and len(text) <= MAX_SHOWN else shown(text)
 
 
-def _by_index(value: Any) -> Mapping[Any, Any]:
+def _members(value: Any) -> Mapping[Any, Any]:
+    if isinstance(value, BaseModel):
+        return getattr(value, "__dict__", {})
+    if is_dataclass(value):
+        return {item.name: getattr(value, item.name, None) for item in fields(value)}
     return dict(enumerate(value)) if isinstance(value, (list, tuple)) else {}
 
 

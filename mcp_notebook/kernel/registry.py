@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 from IPython.core.getipython import get_ipython
 
@@ -40,6 +40,15 @@ class Tool(ToolOptions):
             )
         )
     """
+
+    def __new__(cls, *_args: Any, **given: Any) -> Self:
+        """Refuse keywords that are none, with the closest one that is."""
+        known = [item.name for item in fields(cls)]
+        for word in given.keys() - known:
+            close = difflib.get_close_matches(word, known, 1)
+            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known)}."
+            raise DefinitionError(f"`Tool` has no `{word}`; {hint}")
+        return super().__new__(cls)
 
     handler: Callable[..., Any]
     """Any callable, coroutine functions too: gets the arguments by keyword, and the `Context` in a

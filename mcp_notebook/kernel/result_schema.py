@@ -5,7 +5,10 @@ Pure. What a schema is for (results), and pydantic's part in it, is `kernel.outp
 which schemas an author may write by hand `kernel.json_schema`'s.
 """
 
+import sys
 from collections.abc import Sequence
+from importlib import import_module
+from threading import Thread
 from typing import Any
 
 from mcp_notebook.kernel.problems import (
@@ -16,6 +19,7 @@ from mcp_notebook.kernel.problems import (
     shown,
 )
 
+_COMPARES = "mcp_notebook.kernel.json_schema"
 WRAP = "result"
 """The property that holds what is no object."""
 _REFERENCES = ("$ref", "$dynamicRef")
@@ -64,11 +68,30 @@ def names_itself(schema: Any) -> bool:
     return False
 
 
-def mismatches(value: Any, schema: Schema, wrapped: bool) -> list[str]:  # noqa: FBT001
+def comparison(schema: Schema) -> Any:
+    """Return what `mismatches` compares values by, for any number of threads.
+
+    Args:
+        schema: As clients are told it; patterns that cannot be followed here are left to who made
+            the values.
+    """
+    from mcp_notebook.kernel import json_schema  # noqa: PLC0415 - slow to load
+
+    return json_schema.validator(json_schema.without_unusable_patterns(schema))
+
+
+def load_early() -> None:
+    """Load what compares, beside whatever goes on: the first result need not wait for it."""
+    if _COMPARES not in sys.modules:
+        Thread(target=import_module, args=(_COMPARES,), daemon=True).start()
+
+
+def mismatches(value: Any, comparison: Any, schema: Schema, wrapped: bool) -> list[str]:  # noqa: FBT001
     """Return a line for each place where a JSON value does not match; none if it does.
 
     Args:
         value: As it would be sent.
+        comparison: What is made of the schema.
         schema: As clients are told it.
         wrapped: Whether what the author knows is within `WRAP`.
 
@@ -78,7 +101,7 @@ def mismatches(value: Any, schema: Schema, wrapped: bool) -> list[str]:  # noqa:
     from mcp_notebook.kernel import json_schema  # noqa: PLC0415 - slow to load
 
     lines: dict[str, None] = {}
-    for error in json_schema.errors(json_schema.validator(schema), value):
+    for error in json_schema.errors(comparison, value):
         for deepest in _deepest(error):
             path = list(deepest.absolute_path)
             lines[_line(deepest, path[1:] if wrapped else path, schema)] = None

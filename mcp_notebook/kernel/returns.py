@@ -13,15 +13,23 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Flag
 from pathlib import PurePath
 from typing import Any, cast
 from uuid import UUID
 
-from pydantic import TypeAdapter
-from pydantic_core import SchemaSerializer, SchemaValidator, core_schema
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator, core_schema
 
-from mcp_notebook.kernel.arguments import NO_SCHEMAS, SchemaGenerator, built_alone, finite
-from mcp_notebook.kernel.jsonable import bytes_data, is_missing, records, to_structured, whole_text
+from mcp_notebook.kernel.arguments import SchemaGenerator, built_alone, finite, inner, rewritten
+from mcp_notebook.kernel.jsonable import (
+    bytes_data,
+    elements,
+    is_missing,
+    records,
+    to_structured,
+    whole_text,
+)
 from mcp_notebook.kernel.texts import is_instance
 
 MAX_ITEMS = 1_000_000
@@ -31,8 +39,12 @@ _SCALARS = frozenset(
 )
 _MOMENTS = frozenset({"date", "datetime", "time", "timedelta"})
 _LISTS = frozenset({"list", "tuple", "set", "frozenset", "generator"})
-_TRUSTED = frozenset({"model", "dataclass"})
-"""pydantic takes an instance of these as it is, whatever its fields hold by now."""
+_TOLD = ("pydantic_js_annotation_functions", "pydantic_js_extra", "pydantic_js_updates")
+_INSTANCES = frozenset({"model", "dataclass"})
+"""pydantic would take an instance of these as it is, whatever its fields hold by now."""
+_NOT_AGAIN = ("validation_alias", "serialization_exclude", "init_only")
+"""Fields that an instance has by another name, or with any value, or no more."""
+_DEFAULT_TOLD: Any = BaseModel.__get_pydantic_json_schema__
 
 
 @dataclass(frozen=True)
@@ -76,12 +88,13 @@ def return_type(annotation: Any) -> ReturnType:
     core: Any = TypeAdapter(annotation).core_schema
     schema = _ReturnSchema(by_alias=True).generate(core, mode="serialization")
     schema.pop("title", None)
-    looser = _looser(core)
+    proven = not any(map(_is_own, inner(core)))
+    looser = _revalidating(_looser(core)) if proven else _looser(core)
     validator = built_alone(SchemaValidator, looser)
     serializer = built_alone(SchemaSerializer, looser)
     # Through JSON and back: an author's `json_schema_extra` may hold anything.
     plain = json.loads(json.dumps(finite(schema), allow_nan=False))
-    return ReturnType(plain, not _is_trusted(core), validator, serializer)
+    return ReturnType(plain, proven, validator, serializer)
 
 
 class _ReturnSchema(SchemaGenerator):
@@ -106,39 +119,41 @@ def _validated(validator: SchemaValidator, value: Any) -> Any:
 
 def _looser(schema: Any) -> Any:
     """Return a core schema that takes what this module promises, at any depth."""
-    if isinstance(schema, (list, tuple)):
-        return type(schema)(_looser(item) for item in schema)
-    if not isinstance(schema, dict):
-        return schema
-    changed: dict[str, Any] = {
-        key: value
-        if key in NO_SCHEMAS
-        else {name: _looser(item) for name, item in value.items()}
-        if key in ("fields", "choices") and isinstance(value, dict)
-        else _looser(value)
-        for key, value in schema.items()
-    }
-    kind = schema.get("type")
-    if not isinstance(kind, str):
-        return changed
+    return rewritten(schema, _loosened)
+
+
+def _loosened(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+    kind = schema["type"]
     own = _own_serializer(kind, schema)
     if own is not None:
         changed.setdefault("serialization", own)
-    if (
-        kind == "dict"
-        and not _is_bare(schema)
-        and schema.get("keys_schema", {}).get("type") in ("str", "any")
-    ):
-        changed["keys_schema"] = _before(_key, changed["keys_schema"])
+    if kind == "dict" and not _is_bare(schema):
+        if schema.get("keys_schema", {}).get("type") in ("str", "any"):
+            changed["keys_schema"] = _before(_key, changed["keys_schema"])
+        reference = changed.pop("ref", None)
+        return core_schema.no_info_wrap_validator_function(
+            _whole_mapping, cast("core_schema.CoreSchema", changed), ref=reference
+        )
     check = _check(kind)
     return changed if check is None else _before(check, changed)
+
+
+def _revalidating(schema: Any) -> Any:
+    """Return a core schema that looks at what instances hold: they may have been changed."""
+
+    def change(original: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
+        if original["type"] in _INSTANCES:
+            changed["revalidate_instances"] = "always"
+        return changed
+
+    return rewritten(schema, change)
 
 
 def _before(function: Callable[[Any], Any], schema: dict[str, Any]) -> Any:
     schema = dict(schema)
     reference = schema.pop("ref", None)
-    inner = cast("core_schema.CoreSchema", schema)
-    return core_schema.no_info_before_validator_function(function, inner, ref=reference)
+    core = cast("core_schema.CoreSchema", schema)
+    return core_schema.no_info_before_validator_function(function, core, ref=reference)
 
 
 def _own_serializer(kind: str, schema: Mapping[str, Any]) -> Any:
@@ -160,16 +175,11 @@ def _check(kind: str) -> Callable[[Any], Any] | None:
     """Return what must look at a value before the schema of this type does."""
     if kind in _SCALARS:
         return _scalar
-    if kind == "float":
-        return _float
-    if kind == "str":
-        return _text
     if kind in _LISTS:
         return _list
-    if kind == "dict":
-        # The keys of a bare one are made text when it is written: none may be lost.
-        return _mapping
-    return None
+    # The keys of a bare dict are made text when it is written: none may be lost.
+    known = {"nullable": _nullable, "float": _float, "str": _text, "dict": _mapping}
+    return known.get(kind)
 
 
 def _structured(value: Any) -> Any:
@@ -194,6 +204,10 @@ def _scalar(value: Any) -> Any:
     return value.item()
 
 
+def _nullable(value: Any) -> Any:
+    return None if is_missing(value) else value
+
+
 def _float(value: Any) -> Any:
     return math.nan if is_missing(value) else _scalar(value)
 
@@ -212,36 +226,67 @@ def _key(key: Any) -> Any:
 def _list(value: Any) -> Any:
     if is_instance(value, "pandas.DataFrame"):
         return records(value)
-    if is_instance(value, "numpy.ndarray") or is_instance(value, "pandas.Series"):
-        return value.tolist()
-    return value.tolist() if is_instance(value, "pandas.Index") else value
+    if is_instance(value, "numpy.ndarray"):
+        return elements(value)
+    is_pandas = is_instance(value, "pandas.Series") or is_instance(value, "pandas.Index")
+    return value.tolist() if is_pandas else value
 
 
 def _mapping(value: Any) -> Any:
     return value.to_dict() if is_instance(value, "pandas.Series") else value
 
 
+def _whole_mapping(value: Any, validated: Callable[[Any], Any]) -> Any:
+    """Refuse keys that are one key in JSON, as 1 and "1" are: neither may be lost."""
+    value = _mapping(value)
+    made = validated(value)
+    names = made if len(set(map(type, made))) < 2 else set(map(_key, made))  # noqa: PLR2004
+    lost = len(value) - len(names)
+    if lost > 0:
+        raise PydanticCustomError(
+            "same_keys", "{count} of its keys are the same in JSON", {"count": lost + 1}
+        )
+    return made
+
+
 # -- proofs and JSON -------------------------------------------------------------------------------
 
 
-def _is_trusted(schema: Any) -> bool:
-    """Tell whether pydantic would take some part as it is, or write it in a way of its author's."""
-    if isinstance(schema, (list, tuple)):
-        return any(map(_is_trusted, schema))
-    if not isinstance(schema, dict):
-        return False
-    if schema.get("type") in _TRUSTED:
+def _is_own(schema: Mapping[str, Any]) -> bool:
+    """Tell whether pydantic would write this part unseen, or in a way of its author's."""
+    kind = schema["type"]
+    # What a function makes of a value, pydantic writes as it comes.
+    if kind.startswith("function-") or kind == "computed-field":
+        return True
+    if kind == "enum" and issubclass(schema["cls"], Flag):  # members together are one, too
+        return True
+    if schema.get("init") is False:  # a dataclass makes it itself
+        return True
+    if kind in _INSTANCES and not _may_be_made_again(schema):
         return True
     # How a pydantic type is written, or what is said of it, may be code of its author's.
-    if str(schema.get("serialization", {}).get("type", "")).startswith("function"):
+    if "serialization" in schema or any(schema.get(key) for key in _NOT_AGAIN):
         return True
     metadata = schema.get("metadata") or {}
-    if isinstance(metadata, dict) and any(
-        metadata.get(key)
-        for key in ("pydantic_js_annotation_functions", "pydantic_js_extra", "pydantic_js_updates")
-    ):
-        return True
-    return any(_is_trusted(value) for key, value in schema.items() if key not in NO_SCHEMAS)
+    return isinstance(metadata, dict) and any(metadata.get(key) for key in _TOLD)
+
+
+def _may_be_made_again(schema: Mapping[str, Any]) -> bool:
+    """Tell whether an instance made of another's fields is the same, and told as it is."""
+    kind = schema["cls"]
+    told = getattr(kind, "__get_pydantic_json_schema__", None)
+    config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
+    return (
+        getattr(told, "__func__", None) is getattr(_DEFAULT_TOLD, "__func__", None)
+        if issubclass(kind, BaseModel)
+        else told is None
+    ) and not (
+        schema.get("post_init")
+        or schema.get("custom_init")
+        # Among a model's values are its cached properties, which would be extra ones.
+        or schema.get("config", {}).get("extra_fields_behavior", "ignore") != "ignore"
+        or config.get("json_schema_extra")
+    )
 
 
 def _plain_json(value: Any) -> Any:

@@ -25,6 +25,7 @@ from mcp_notebook.kernel.arguments import MISSING, Parameter, build, parameter
 from mcp_notebook.kernel.docstrings import FunctionDoc, function_doc
 from mcp_notebook.kernel.flat import Flat, check_known, flattened, is_model
 from mcp_notebook.kernel.markers import header_problem, is_hidden
+from mcp_notebook.kernel.metaschema import schema_problem
 from mcp_notebook.kernel.problems import bounded, explain, shown
 from mcp_notebook.kernel.schema_cache import SchemaCache
 
@@ -201,6 +202,11 @@ def _made(  # noqa: PLR0913 - as `function_schema`
         if item not in known
     ]
     schema, validator = _built(parameters, name) if flat is None else (flat.schema, flat.validator)
+    if problem := schema_problem(schema):
+        raise DefinitionError(
+            f"`{name}`: what its type hints add to the JSON Schema of its parameters is none: "
+            f"{problem}. Correct the `WithJsonSchema` or `json_schema_extra` that says so."
+        )
     if problem := header_problem(schema):
         raise DefinitionError(f"`{name}`: {problem}.")
     known_to_clients = FunctionSchema(

@@ -39,7 +39,7 @@ _TOUCH = 86_400.0
 _SUFFIX = ".json"
 _MAKERS = (
     *("schema.py", "arguments.py", "annotations.py", "attrs_classes.py", "docstrings.py"),
-    *("markers.py", "fingerprints.py"),
+    *("markers.py", "metaschema.py", "fingerprints.py"),
 )
 """Our modules that say what a schema is: who changes them without a new version, gets new ones."""
 

@@ -109,7 +109,8 @@ def make_tool(
             "only what can be called can be a tool."
         )
     own_name = getattr(function, "__name__", None)  # of any type, if a proxy answers
-    name = options.name or variable or (own_name if isinstance(own_name, str) else None) or ""
+    name = variable or (own_name if isinstance(own_name, str) else None) or ""
+    name = name if options.name is None else options.name
     check_name(name)
     schema = _schema(function, name, options, schemas)
     check_options(options, name, takes_context=bool(schema.injected))

@@ -13,10 +13,20 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 pytestmark = pytest.mark.anyio
 
 MODELS = """
+import datetime as dt
 import math
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
 from typing import Literal
+from uuid import UUID
+import numpy as np
+import pandas as pd
 from pydantic import BaseModel, Field
 from mcp_notebook import Context, Result, ToolError, mcp_tool
+
+class Colour(Enum):
+    RED = "red"
 
 class Item(BaseModel):
     name: str
@@ -74,6 +84,18 @@ def listed(last: int = 2) -> list:
 def spoken() -> str:
     return "said"
 
+@mcp_tool
+def converted() -> dict:
+    when = dt.datetime(2026, 11, 21, 12, 30, tzinfo=dt.timezone.utc)
+    return {
+        "nan": [math.nan, math.inf], "missing": [None, pd.NA, pd.NaT],
+        "numpy": [np.int64(3), np.float32(0.5), np.bool_(True)], "array": np.eye(2),
+        "moments": [when, when.date(), pd.Timestamp(when), dt.timedelta(hours=26)],
+        "exact": Decimal("1.10"), "id": UUID(int=1), "path": Path("a/b"),
+        "bytes": [b"text", b"\\xff\\xfe"], "set": {1}, 5: Colour.RED,
+        "frame": pd.DataFrame({"a": [1, 2]}),
+    }
+
 @mcp_tool(validate_output=False)
 def loose() -> dict[str, float]:
     return {"a": "x"}
@@ -82,6 +104,21 @@ FLAT = """%%mcp_tool --flatten --no-output-schema
 def search(query: Query, ctx: Context) -> dict:
     return {"got": type(query).__name__, "region": query.region, "limit": query.limit}
 """
+
+CONVERTED = {
+    "nan": [None, None],
+    "missing": [None, None, None],
+    "numpy": [3, 0.5, True],
+    "array": [[1.0, 0.0], [0.0, 1.0]],
+    "moments": ["2026-11-21T12:30:00Z", "2026-11-21", "2026-11-21T12:30:00Z", "P1DT2H"],
+    "exact": "1.10",
+    "id": "00000000-0000-0000-0000-000000000001",
+    "path": "a/b",
+    "bytes": ["text", "//4="],
+    "set": [1],
+    "5": "red",
+    "frame": [{"a": 1}, {"a": 2}],
+}
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +147,7 @@ async def test_a_client_of_either_era_reads_every_row(kernel, era):
         assert found.structured_content == {"name": "a", "unitPrice": 2.0}
         assert text_of(found) == 'looked up\n{"name": "a", "unitPrice": 2.0}'
         for name, structured in {
+            "converted": CONVERTED,
             "items": {"result": [{"name": "a", "unitPrice": None}]},
             "tree": {"value": 1, "kids": [{"value": 2, "kids": []}]},
             "number": {"result": 42},
@@ -151,9 +189,13 @@ def test_every_handshake_version_gets_results_with_schemas(kernel):
     for version in HANDSHAKE_PROTOCOL_VERSIONS:
         tools, found = _spoken(kernel.home, version)
         told = {tool["name"]: tool for tool in tools["tools"]}
-        assert told["number"]["outputSchema"]["type"] == "object"
         assert found["content"] == [{"type": "text", "text": "42"}]
-        assert found["structuredContent"] == {"result": 42}
+        if version < "2025-06-18":  # which brought both
+            assert "outputSchema" not in told["number"]
+            assert "structuredContent" not in found
+        else:
+            assert told["number"]["outputSchema"]["type"] == "object"
+            assert found["structuredContent"] == {"result": 42}
 
 
 def _spoken(home, version):

@@ -228,3 +228,31 @@ def test_titles_and_descriptions_come_from_where_they_are_said(seen):
 def test_tools_follow_their_class(seen):
     assert seen.redefined == [*ALL[:-1], "count_later"]
     assert seen.deleted == ALL[:-2]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_how_calls_run_is_said_where_the_tool_is_declared(notebook, era):
+    notebook.ok(
+        "%%mcp_tool --run thread --max-concurrency 1 --timeout 30s --logs info\n"
+        "import logging\nlogging.getLogger('x').setLevel('INFO')\nat_once = most = 0\n"
+        "def counted(n: int) -> str:\n    'Count.'\n    global at_once, most\n"
+        "    at_once += 1\n    most = max(most, at_once)\n"
+        "    logging.getLogger('x').info('call %d', n)\n    sum(range(10**6))\n"
+        "    at_once -= 1\n    return f'at most {most}'"
+    )
+
+    async def call():
+        async with (
+            connected(notebook.home, era, "stdio") as client,
+            anyio.create_task_group() as tasks,
+        ):
+            # Not listed before: the bridge waits for the notebooks that it can expect.
+            for n in range(4):
+                tasks.start_soon(answer, client, n)
+
+    async def answer(client, n):
+        said.append(text_of(await client.call_tool("counted", {"n": n})))
+
+    said = []
+    anyio.run(call)
+    assert sorted(said) == [f"info: call {n}\nat most 1" for n in range(4)]

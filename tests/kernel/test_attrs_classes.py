@@ -11,8 +11,9 @@ from mcp.shared.inbound import x_mcp_header_map
 from pydantic import Field
 
 from mcp_notebook import Header
-from mcp_notebook.errors import DefinitionError, InvalidArguments
+from mcp_notebook.errors import DefinitionError, InvalidArguments, InvalidResult
 from mcp_notebook.kernel.schema import function_schema
+from mcp_notebook.kernel.tools import make_tool
 
 
 @attrs.define
@@ -136,3 +137,24 @@ def test_an_attrs_class_that_contains_itself_is_refused_with_its_parameter():
 
     with pytest.raises(DefinitionError, match=r"`tree`.*contains itself"):
         function_schema(f)
+
+
+def test_a_returned_instance_is_an_object_of_its_fields():
+    def one() -> Trip: ...
+
+    def several() -> list[Place]: ...
+
+    start = {"latitude": 1.0, "code": 7, "tags": ["a"]}
+    for function, value, made in [
+        (one, Trip(Place(1.0, tags=["a"])), {"start": start, "stops": [], "name": ""}),
+        (one, {"start": {"latitude": 1, "tags": ["a"]}}, {"start": start, "stops": [], "name": ""}),
+        (several, [Place(1.0, tags=["a"])], {"result": [start]}),
+    ]:
+        output = make_tool(function).output
+        Draft202012Validator.check_schema(output.schema)
+        Draft202012Validator(output.schema).validate(output.structured(value, 1_000))
+        assert output.structured(value, 1_000) == made
+    bad = Place(1.0)
+    bad.tags = "x"
+    with pytest.raises(InvalidResult, match=r"result\[0\].tags: got 'x'"):
+        make_tool(several).output.structured([bad], 1_000)

@@ -5,10 +5,10 @@ from typing import Annotated, Literal, NotRequired
 
 import pytest
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from mcp_notebook import Context
+from mcp_notebook import Context, Hidden
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.tools import make_tool
@@ -113,6 +113,16 @@ def test_a_refusal_names_the_field(arguments, said):
     assert str(refused.value) == said
 
 
+def test_what_the_type_hint_says_besides_the_model_holds():
+    def refuse(_given):
+        raise ValueError("never on a Sunday")
+
+    tool = flat(Annotated[Tree, AfterValidator(refuse), Field(description="Of all")])
+    assert tool.info.input_schema == flat(Tree).info.input_schema
+    with pytest.raises(InvalidArguments, match="never on a Sunday"):
+        tool.schema.validate({"value": 1})
+
+
 def test_the_models_docstring_speaks_where_the_function_has_none():
     assert flat(Query).info.description == "Find sales."
     assert flat(Query).warnings == ()
@@ -167,3 +177,11 @@ def test_what_cannot_be_flattened_is_refused_in_one_sentence(function, said):
         make_tool(function, ToolOptions(flatten=True))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_models_field_cannot_be_hidden():
+    with pytest.raises(TypeError, match="`Hidden` is for parameters"):
+
+        class Query(BaseModel):
+            city: str
+            source: Annotated[str, Hidden] = "x"

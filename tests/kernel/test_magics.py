@@ -119,6 +119,12 @@ def test_options_name_one_tool(kernel):
         ("%%mcp_tool --name x\ndef f(): ...\ndef g(): ...", "one tool"),
         ('%%mcp_tool --name "my tool"\ndef f(): ...', "my_tool"),
         ("%%mcp_tool --nam x\ndef f(): ...", "no option `--nam`. Did you mean `--name`?"),
+        (
+            "%%mcp_tool --examples x\ndef f(): ...",
+            "in Python: `@mcp_tool(examples=...)`",
+        ),
+        ("%%mcp_tool --name ''\ndef f(): ...", "cannot be a tool's name"),
+        ("%%mcp_tool\nclass C: ...", "under `@mcp_tools` needs no magic"),
         ("%%mcp_tool --timeout soon\ndef f(): ...", "`timeout` is a time"),
         ("%%mcp_tool --prefix x\ndef f(): ...", "`--prefix` is for `%mcp_tool obj`"),
         ("%%mcp_tool f(a) g(b)\na", "Only options may stand beside the signature of `f`"),
@@ -370,3 +376,26 @@ def test_help_teaches(kernel):
     while reply["parent_header"]["msg_id"] != request:
         reply = kernel.client.get_shell_msg(timeout=30)
     assert "%mcp call" in reply["content"]["payload"][0]["data"]["text/plain"]
+
+
+def test_the_line_of_a_decorated_function_says_more_and_makes_no_second_tool(kernel):
+    kernel.ok("from mcp_notebook import mcp_tool\n1")
+    kernel.ok(
+        "%%mcp_tool --title Line\n@mcp_tool(name='both', title='Mark', priority=2)\n"
+        "def f() -> int:\n    'F.'\n    return 1"
+    )
+    (tool,) = tools(kernel).values()
+    assert (tool.name, tool.title) == ("both", "Line")
+    assert tool.meta == {"io.github.mcp-notebook/priority": 2.0}
+    kernel.ok(
+        "%%mcp_tool --name other\n@mcp_tool(name='both')\ndef f() -> int:\n    'F.'\n    return 1"
+    )
+    assert list(tools(kernel)) == ["other"]
+
+
+def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel):
+    kernel.ok(
+        "%%mcp_tool --timeout 200ms\nimport asyncio\nasync def waits() -> int:\n    'Waits.'\n"
+        "    await asyncio.sleep(3600)"
+    )
+    assert "it ran longer than 0.2 s" in kernel.ok("%mcp call waits").stdout

@@ -3,6 +3,9 @@
 import dataclasses
 import datetime as dt
 import enum
+import functools
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel, Field, RootModel, field_serializer
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    WrapValidator,
+    computed_field,
+    field_serializer,
+)
 from typing_extensions import TypedDict
 
 from mcp_notebook.content import Image, Result, Text
@@ -34,6 +46,11 @@ T = TypeVar("T")
 
 class Colour(enum.Enum):
     RED = "red"
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
 
 
 class Item(BaseModel):
@@ -59,6 +76,11 @@ class Row(TypedDict):
     b: float
 
 
+class Typed(TypedDict):
+    type: str
+    default: Annotated[int, AfterValidator(hex)]
+
+
 @dataclasses.dataclass
 class Visit:
     count: int
@@ -68,6 +90,44 @@ class Visit:
 class Point(NamedTuple):
     x: int
     y: float
+
+
+class Aliased(BaseModel):
+    a_b: int = Field(alias="aB")
+
+
+class Computed(BaseModel):
+    x: int
+
+    @computed_field
+    def y(self) -> int:
+        return "one"
+
+
+class Careful(BaseModel):
+    """Changes what it is given: to be made once only."""
+
+    model_config = ConfigDict(extra="forbid", regex_engine="python-re")
+    name: Annotated[str, Field(pattern="^(?=a)a$")]
+    count: int = 0
+    made: dict[Annotated[str, Field(pattern="(?=k)")], int] = {}
+
+    def model_post_init(self, _context):
+        self.count += 1
+
+    @functools.cached_property
+    def double(self):
+        return self.name * 2
+
+
+@dataclasses.dataclass
+class Derived:
+    x: int
+    y: int = dataclasses.field(init=False, default=3)
+    z: dataclasses.InitVar[int] = 1
+
+    def __post_init__(self, z):
+        self.y += z
 
 
 class Lying(BaseModel):
@@ -84,6 +144,12 @@ class Failing(BaseModel):
     @field_serializer("x")
     def _write(self, _value):
         raise SystemExit(3)
+
+
+def _careful():
+    made = Careful(name="a", made={"k": 1})
+    assert made.double == "aa"  # and is in its __dict__ now
+    return made
 
 
 def tool_of(annotation, **options):
@@ -187,6 +253,9 @@ def test_text_has_a_schema_if_asked_for():
         (Visit, Visit(1), {"count": 1, "when": None}),
         (Point, Point(1, 2.5), {"result": [1, 2.5]}),
         (Numbers, Numbers([1]), {"result": [1]}),
+        (Aliased, Aliased(aB=1), {"aB": 1}),
+        (Careful, _careful(), {"name": "a", "count": 1, "made": {"k": 1}}),
+        (Derived, Derived(1), {"x": 1, "y": 4}),
         (float, NAN, {"result": None}),
         (float, float("-inf"), {"result": None}),
         (Decimal, Decimal("1.50"), {"result": "1.50"}),
@@ -224,6 +293,17 @@ def test_numpy_and_pandas_values_are_converted_to_match():
     ]:
         made = result_of(annotation, value).structured["result"]
         assert made == structured or str(made).startswith(str(structured))
+    moments = np.array(["2024-01-01", "NaT"], "M8[ns]")
+    for annotation, value, made in [
+        (list[dt.timedelta], np.array([10**9, 2], "m8[ns]"), ["PT1S", "PT0S"]),
+        (list[dt.datetime], moments[:1], ["2024-01-01T00:00:00"]),
+        (list[dt.datetime | None], [pd.NaT, None], [None, None]),
+        (list[dt.datetime | None], moments, ["2024-01-01T00:00:00", None]),
+        (list, [moments], [["2024-01-01T00:00:00", None]]),
+        (list, [np.array([10**9], "m8[ns]")], [["PT1S"]]),
+    ]:
+        assert result_of(annotation, value).structured["result"] == made
+    assert '"2024-01-01T00:00:00", null' in text_of(result_of(UNSAID, {"a": moments}))
     assert result_of(dict[str, float], pd.Series({"a": np.nan})).structured == {"a": None}
     visit = Visit(np.int64(3), pd.NaT)
     assert result_of(Visit, visit).structured == {"count": 3, "when": None}
@@ -249,10 +329,24 @@ def test_what_is_printed_does_not_disturb():
         (float, None, "result: got None (null); allowed: number | null"),
         (list[Item], [Item(name="a"), {"name": "b", "price": "x"}], "result[1].price: got 'x'"),
         (Item, Item.model_construct(name="a", price="x"), "result.price: got 'x' (string)"),
-        (Item, Item.model_construct(), "result: 'Name' missing"),
+        (Item, Item.model_construct(), "result.name: missing"),
+        (Item, Item.model_construct(name="a", price=[]), "result.price: got [] (array)"),
+        (Aliased, Aliased.model_construct(a_b="x"), "result.aB: got 'x' (string)"),
+        (Computed, Computed(x=1), "result.y: got 'one' (string); allowed: integer"),
         (Visit, Visit("x"), "result.count: got 'x' (string); allowed: integer"),
         (Row, {"a": 1}, "result.b: missing"),
         (Lying, Lying(x=1), "result.x: got 'five' (string); allowed: integer"),
+        (Annotated[int, AfterValidator(str)], 5, "result: got '5' (string); allowed: integer"),
+        (
+            list[Annotated[int, WrapValidator(lambda _v, _h: "x")]],
+            [5],
+            "result[0]: got 'x' (string)",
+        ),
+        (Access, Access.READ | Access.WRITE, "result: got 3 (integer); allowed: 1 | 2"),
+        (Typed, {"type": 1, "default": 5}, "result.type: got 1 (integer); allowed: string"),
+        (Typed, {"type": "a", "default": 5}, "result.default: got '0x5' (string)"),
+        (dict[int, str], {1: "a", "1": "b"}, "2 of its keys are the same in JSON"),
+        (dict[int | str, str], {1: "a", "1": "b"}, "2 of its keys are the same in JSON"),
         (Literal["a"], "b", "result: got 'b' (string); allowed: 'a'"),
         (Annotated[int, Field(ge=3)], 2, "allowed: integer at least 3"),
         (dict[str, int], Mock(), "(Mock); allowed: object of integer"),
@@ -443,3 +537,31 @@ def test_calls_on_several_threads_share_a_schema():
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda value: converter.result(value, (), tool.output), values))
     assert [result.structured["result"][0]["Name"] for result in made] == list(map(str, range(50)))
+
+
+def test_a_plain_model_is_validated_again_and_compared_with_nothing():
+    code = """
+import dataclasses, sys
+from pydantic import BaseModel
+from mcp_notebook.kernel.tools import make_tool
+
+class Item(BaseModel):
+    name: str
+
+@dataclasses.dataclass
+class Visit:
+    items: list[Item]
+
+def visit() -> Visit:
+    "D."
+
+output = make_tool(visit).output
+assert output.structured(Visit([Item(name="a")]), 100) == {"items": [{"name": "a"}]}
+assert "jsonschema" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_what_compares_is_made_once():
+    output = tool_of(Lying).output
+    assert output.comparison is output.comparison

@@ -44,6 +44,7 @@ def test_each_wrong_use_is_one_sentence_and_changes_nothing(shared_kernel):
         "registry.update('x', title='X')": "no tool 'x'",
         "registry.update('lookup', titel='X')": "has no `titel`; did you mean `title`?",
         "registry.update('lookup', handler=3)": "not a function",
+        "registry.add(Tool(name='a', handler=work, titel='A'))": "`Tool` has no `titel`; did you",
         "registry.add(print)": "`registry.add` takes `Tool(",
         "registry.add(Tool(name='a', handler=work), Tool(name='a', handler=work))": "added twice",
         "registry.add(Tool(name='ok', handler=lambda: 1), Tool(name='n n', handler=print))": "n n",
