@@ -12,32 +12,45 @@ from mcp_notebook._version import __version__
 
 if TYPE_CHECKING:
     from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
-    from mcp_notebook.errors import ToolError
+    from mcp_notebook.errors import CannotElicit, ToolError
     from mcp_notebook.kernel.context import Context
-    from mcp_notebook.kernel.decorator import mcp_tool
+    from mcp_notebook.kernel.decorator import mcp_tool, mcp_tools
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
+    from mcp_notebook.kernel.icons import Icon
+    from mcp_notebook.kernel.markers import Header, Hidden
+    from mcp_notebook.kernel.registry import Tool, registry
 
 __all__ = [
     "Audio",
+    "CannotElicit",
     "Context",
+    "Header",
+    "Hidden",
+    "Icon",
     "Image",
     "Resource",
     "ResourceLink",
     "Result",
     "Text",
+    "Tool",
     "ToolError",
     "__version__",
     "load_ipython_extension",
     "mcp_tool",
+    "mcp_tools",
+    "registry",
     "unload_ipython_extension",
 ]
 
 _HOMES = {
     "content": ("Audio", "Image", "Resource", "ResourceLink", "Result", "Text"),
-    "errors": ("ToolError",),
+    "errors": ("CannotElicit", "ToolError"),
     "kernel.context": ("Context",),
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
-    "kernel.decorator": ("mcp_tool",),
+    "kernel.decorator": ("mcp_tool", "mcp_tools"),
+    "kernel.icons": ("Icon",),
+    "kernel.markers": ("Header", "Hidden"),
+    "kernel.registry": ("Tool", "registry"),
 }
 
 

@@ -201,6 +201,42 @@ def call(
         raise typer.Exit(1)
 
 
+cache = typer.Typer(
+    help="Keep the schemas of tools on disk, so that a notebook starts sooner.",
+    epilog="Kernels do so by themselves; MCP_NOTEBOOK_SCHEMA_CACHE=0 turns it off. A schema is "
+    "used only for the very function it was made of: no need to clear after a change. "
+    "Example: mcp-notebook cache warm notebooks/weather.ipynb",
+    no_args_is_help=True,
+)
+app.add_typer(cache, name="cache")
+
+
+@cache.command(epilog="Example: mcp-notebook cache warm notebooks/weather.ipynb")
+def warm(
+    notebooks: Annotated[
+        list[Path], typer.Argument(metavar="NOTEBOOK", help="Notebooks to run.", show_default=False)
+    ],
+    *,
+    allow_errors: Annotated[
+        bool, typer.Option("--allow-errors", help="Go on after a cell that failed.")
+    ] = False,
+) -> None:
+    """Run notebooks once, and keep the schemas of their tools for the next start."""
+    settings = Settings.from_environment(allow_errors=allow_errors or None)
+    from mcp_notebook.bridge.stored_schemas import warm as fill  # noqa: PLC0415
+
+    _run(fill, settings, notebooks)
+
+
+@cache.command(epilog="Example: mcp-notebook cache clear")
+def clear() -> None:
+    """Remove all schemas that are kept; the next start builds and keeps them anew."""
+    settings = Settings.from_environment()
+    from mcp_notebook.bridge.stored_schemas import clear as empty  # noqa: PLC0415
+
+    _run(empty, settings)
+
+
 def _run(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
     """Run a coroutine function to its end, on the fastest loop there is."""
     from functools import partial  # noqa: PLC0415

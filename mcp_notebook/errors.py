@@ -4,11 +4,16 @@
 
     McpNotebookError
     ├── DefinitionError        the author's tool cannot be declared (shown in the notebook)
+    │   └── NoSuchTool         the author named a tool that the notebook does not have
     ├── CallError              a call failed: the client gets it as a result with isError
     │   ├── ToolError          raised by an author on purpose: its text is for the model
     │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
+    │   ├── InvalidResult      what the tool returned does not fit its output schema
     │   ├── UnknownTool        no tool of that name (a protocol error, -32602, on the wire)
+    │   ├── UnknownState       no call waits for this answer (-32602 on the wire)
     │   ├── AmbiguousTool      two notebooks have a tool of that name
+    │   ├── CannotElicit       the client's user cannot be asked
+    │   ├── InvalidAnswer      the user's answer does not fit the question
     │   ├── Cancelled          the client or the user stopped the call
     │   ├── TimedOut           its time limit stopped the call
     │   └── KernelGone         the kernel died, restarted or unloaded the extension
@@ -19,8 +24,10 @@
     ├── BridgeError            the background bridge cannot be started or stopped
     └── SettingsError          an option or environment variable has a wrong value
 
-Each message names the thing, the cause and the next step. Runs in every process; imports nothing.
+Each message names the thing, the cause and the next step. Runs in every process.
 """
+
+import difflib
 
 
 class McpNotebookError(Exception):
@@ -29,6 +36,27 @@ class McpNotebookError(Exception):
 
 class DefinitionError(McpNotebookError):
     """A tool cannot be declared as written; the message is for its author."""
+
+    def _render_traceback_(self) -> list[str]:
+        # IPython asks for this: the sentence says all, and our frames nothing.
+        return [f"{type(self).__name__}: {self}"]
+
+
+class NoSuchTool(DefinitionError, KeyError):
+    """The notebook has no tool of the name that its author gave.
+
+    Args:
+        name: The name.
+        known: The names that exist, for a suggestion.
+    """
+
+    def __init__(self, name: object, known: tuple[str, ...] = ()) -> None:
+        close = difflib.get_close_matches(str(name), known, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"tools: {', '.join(known) or 'none'}."
+        super().__init__(f"This notebook has no tool {name!r}; {hint}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show it in quotes
 
 
 class CallError(McpNotebookError):
@@ -41,6 +69,10 @@ class ToolError(CallError):
 
 class InvalidArguments(CallError):
     """The arguments of a call do not fit the tool's input schema."""
+
+
+class InvalidResult(CallError):
+    """What a tool returned does not fit its output schema, or cannot be sent as data."""
 
 
 class UnknownTool(CallError):
@@ -72,6 +104,33 @@ class AmbiguousTool(CallError):
             f"{len(candidates)} live notebooks have a tool {name!r}. "
             f"Call it by its full name: {' or '.join(candidates)}."
         )
+
+
+class UnknownState(CallError):
+    """The client goes on with a call that does not wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Invalid or expired requestState: no call of this tool with these arguments waits for "
+            "an answer by it. Call the tool again, without the state."
+        )
+
+
+class CannotElicit(CallError):
+    """A tool's question cannot reach the client's user; the tool may catch this and do without.
+
+    Args:
+        message: Why, and what to do.
+        undeclared: Whether it is the client that has not declared that it can ask.
+    """
+
+    def __init__(self, message: str, *, undeclared: bool = False) -> None:
+        self.undeclared = undeclared
+        super().__init__(message)
+
+
+class InvalidAnswer(CallError):
+    """What the client's user answered does not fit the question."""
 
 
 class Cancelled(CallError):

@@ -51,6 +51,12 @@ class Settings:
     meta_tools: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS"))
     """Offer tools that list, describe and call the notebooks' tools, for clients that ignore
     changes of the list."""
+    page_size: int | None = field(
+        default=None, metadata=_env("MCP_NOTEBOOK_PAGE_SIZE", least=1, most=10_000)
+    )
+    """Tools on one page of the list that clients get; None: the list is one page."""
+    schema_cache: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_SCHEMA_CACHE"))
+    """Keep the tools' schemas on disk (in `home`), so that the next start need not build them."""
     max_waiting_calls: int = field(
         default=64, metadata=_env("MCP_NOTEBOOK_MAX_WAITING_CALLS", least=1)
     )
@@ -63,6 +69,10 @@ class Settings:
         default=25_000, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_CHARS", least=1)
     )
     """Characters of text in one result; what is longer is cut in the middle, and says so."""
+    max_structured_chars: int = field(
+        default=100_000, metadata=_env("MCP_NOTEBOOK_MAX_STRUCTURED_CHARS", least=1)
+    )
+    """Characters of JSON in one result's structured content; more is an error, never cut."""
     max_table_rows: int = field(default=50, metadata=_env("MCP_NOTEBOOK_MAX_TABLE_ROWS", least=1))
     """Rows of a table in a result; longer ones show their head and tail."""
 
@@ -73,6 +83,11 @@ class Settings:
     def records_folder(self) -> Path:
         """Where live kernels publish their records."""
         return self.home / "kernels"
+
+    @property
+    def schemas_folder(self) -> Path:
+        """Where the schemas of tools are kept between starts."""
+        return self.home / "schemas"
 
     @property
     def bridge_file(self) -> Path:

@@ -14,12 +14,17 @@ attachments, and a content block names its own by index (``"data": 0``).
 with a sentence for the user, and closes. From then on, in any order:
 
 ===========================  ===================================================================
-bridge -> kernel             `Call` (id chosen by the bridge, unique in its conversation), `Cancel`
+bridge -> kernel             `Call` (id chosen by the bridge, unique in its conversation),
+                             `Cancel`, `Answer` to a question of a call
 kernel -> bridge             `Tools` (the whole list, whenever it changed), `Progress` of a call,
-                             `Log` of a call, `Returned` (exactly one for each call, its last
-                             message), `Goodbye` (the kernel ends the conversation on purpose and
-                             says why)
+                             `Log` of a call, `Ask` and `Withdraw` (a question of a call),
+                             `Returned` (exactly one for each call, its last message), `Goodbye`
+                             (the kernel ends the conversation on purpose and says why)
 ===========================  ===================================================================
+
+*Questions.* A call whose `Call` says that its client ``can_elicit`` may `Ask`, several things at a
+time; it waits, without a limit of its own, for an `Answer` to each, unless it takes a question back
+with `Withdraw`. What a question is answered that is no longer open is ignored.
 
 The end of the stream without `Goodbye` means that the kernel process is dead. A `Cancel` is still
 answered by `Returned`. Calls whose bridge is gone run on: a bridge that ends cancels its own. A
@@ -109,6 +114,8 @@ class Call(Message):
     """The client asked for progress."""
     log_level: str | None = None
     """The client asked for log messages of this level (one of MCP's) and above."""
+    can_elicit: bool = False
+    """The client's user can be asked."""
 
 
 class Cancel(Message):
@@ -117,6 +124,20 @@ class Cancel(Message):
     type: Literal["cancel"] = "cancel"
     id: int
     reason: str = ""
+
+
+class Answer(Message):
+    """What became of a question; what is no longer open is ignored."""
+
+    type: Literal["answer"] = "answer"
+    id: int
+    """Of the call."""
+    question: int
+    action: Literal["accept", "decline", "cancel"] = "cancel"
+    content: dict[str, Any] = Field(default_factory=dict)
+    """What the user entered, as the client says it."""
+    error: str | None = None
+    """Why the question could not be asked: a sentence for the model; the rest is nothing then."""
 
 
 class CallInfo(Message):
@@ -182,6 +203,30 @@ class Log(Message):
     text: str
 
 
+class Ask(Message):
+    """A question of a call to its client's user."""
+
+    type: Literal["ask"] = "ask"
+    id: int
+    """Of the call."""
+    question: int
+    """Its number among the call's questions."""
+    key: str
+    """A name for it, unique among the call's open questions."""
+    message: str
+    form: dict[str, Any]
+    """What can be entered: MCP's restricted JSON Schema of an object."""
+
+
+class Withdraw(Message):
+    """The call waits no more for the answer to a question."""
+
+    type: Literal["withdraw"] = "withdraw"
+    id: int
+    """Of the call."""
+    question: int
+
+
 class Returned(Message):
     """The answer to a call. `pack` and `unpack` translate it from and to a `content.Result`."""
 
@@ -191,6 +236,8 @@ class Returned(Message):
     structured: Any = None
     is_error: bool = False
     meta: dict[str, Any] = Field(default_factory=dict)
+    lacks: str | None = None
+    """The call failed because its client has not declared this capability (MCP's name for it)."""
 
 
 class Goodbye(Message):
@@ -202,7 +249,19 @@ class Goodbye(Message):
 
 
 AnyMessage: TypeAlias = (
-    Hello | Call | Cancel | Welcome | Refused | Tools | Progress | Log | Returned | Goodbye
+    Hello
+    | Call
+    | Cancel
+    | Answer
+    | Welcome
+    | Refused
+    | Tools
+    | Progress
+    | Log
+    | Ask
+    | Withdraw
+    | Returned
+    | Goodbye
 )
 _ANY_MESSAGE: TypeAdapter[AnyMessage] = TypeAdapter(
     Annotated[AnyMessage, Field(discriminator="type")]

@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,37 @@ if not os.environ.get("CI"):  # where hypothesis takes a profile of its own that
     # Other processes of the tests may take the time.
     settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("tests")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--sequences-minutes",
+        type=float,
+        help="how long tests/e2e/test_sequences.py makes up new sequences; without it: a few",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Give the long run its time."""
+    minutes = config.getoption("--sequences-minutes")
+    for item in items:
+        if minutes is not None and item.path.name == "test_sequences.py":
+            item.add_marker(pytest.mark.timeout(60 * minutes + 600))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print the sums of what tests recorded as properties: how many checks passed, say."""
+    sums = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            # A test's properties are on each of its reports, of setup and teardown, too.
+            if getattr(report, "when", None) == "call":
+                for name, value in report.user_properties:
+                    sums[name] += value
+    if sums:
+        terminalreporter.section("counts")
+        for name, value in sums.items():
+            terminalreporter.line(f"{value} {name}")
 
 
 @pytest.fixture

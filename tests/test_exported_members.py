@@ -7,16 +7,23 @@ import mcp_notebook
 
 PUBLIC = {
     "Audio",
+    "CannotElicit",
     "Context",
+    "Header",
+    "Hidden",
+    "Icon",
     "Image",
     "Resource",
     "ResourceLink",
     "Result",
     "Text",
+    "Tool",
     "ToolError",
     "__version__",
     "load_ipython_extension",
     "mcp_tool",
+    "mcp_tools",
+    "registry",
     "unload_ipython_extension",
 }
 

@@ -1,5 +1,6 @@
 """The demo notebooks, run cell by cell in real kernels as a reader would."""
 
+import re
 from multiprocessing import get_all_start_methods
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +31,13 @@ def weather(module_home):
     """What each cell of the weather notebook showed, by the cell's id, and its kernel."""
     with live_kernel(module_home) as kernel:
         yield kernel, _run(kernel, "weather.ipynb")
+
+
+@pytest.fixture(scope="module")
+def declaring():
+    """What each cell of the notebook on declaring tools showed, by the cell's id."""
+    with TemporaryDirectory(prefix="mcpnb-") as folder, live_kernel(Path(folder)) as kernel:
+        yield _run(kernel, "declaring_tools.ipynb")
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +113,40 @@ def test_a_tool_sees_a_variable_that_the_reader_changed(weather):
     kernel, _ = weather
     kernel.ok("threshold_mm = 50")
     assert '"days": 3' in kernel.ok("%mcp call rainy_days").stdout
+
+
+@pytest.mark.parametrize("cell", ["functions", "cell", "existing", "output", "model", "hand"])
+def test_each_card_of_the_notebook_on_declaring_is_without_warnings(declaring, cell):
+    (card,) = declaring[cell].displays
+    assert "MCP tool" in card["text/html"]
+    assert "Warning" not in card["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("call-functions", "11 August 2014, 35.6 °C"),
+        ("call-cell", "1233 mm in 2014"),
+        ("call-existing", "15.6"),
+        ("call-decorator", "89"),
+        ("call-class", '1\n["July 2014 was dry."]'),
+        ("call-data", '"max": 30.6'),
+        ("call-output", '"wettest_day": "2012-11-19"'),
+        ("call-model", "2 rows x 6 columns"),
+        ("call-hand", "2012 had more rain than 2015."),
+    ],
+)
+def test_each_tool_of_the_notebook_on_declaring_answers(declaring, cell, shown):
+    assert shown in declaring[cell].stdout
+
+
+def test_the_notebook_on_declaring_lists_all_its_tools(declaring):
+    (listed,) = declaring["list"].displays
+    assert re.findall(r"^(\w+)\(", listed["text/plain"], re.MULTILINE) == [
+        *("rainy_days", "warmest_day", "plot_rain", "percentile", "median", "sunny_days"),
+        *("diary_add", "diary_read", "describe_rain", "describe_fog", "extremes", "find_days"),
+        "compare",
+    ]
 
 
 @pytest.mark.parametrize(

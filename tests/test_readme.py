@@ -15,8 +15,9 @@ import pytest
 import typer
 from live import kernel_env, live_kernel
 
-from mcp_notebook import Context, cli, mcp_tool
+from mcp_notebook import Context, cli, mcp_tool, meta_keys
 from mcp_notebook.kernel.magics import VERBS, McpMagics
+from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -104,7 +105,10 @@ def notebook(module_home):
 
 def test_the_readmes_tools_are_offered(notebook):
     status = notebook.ok("%mcp status").stdout
-    assert "5 tools: plot_rain, count_days, mean_rain, warm_days, report" in status
+    assert (
+        "10 tools: plot_rain, rain_in, diary_add, lookup, mean_rain, drop_year, warm_days, "
+        "extremes, report, wettest_day"
+    ) in status
 
 
 def test_the_first_tool_answers_with_one_picture(notebook):
@@ -115,11 +119,17 @@ def test_the_first_tool_answers_with_one_picture(notebook):
 @pytest.mark.parametrize(
     ("call", "answer"),
     [
-        ("count_days weather_kind=snow", "23"),
+        ("rain_in year=2014", "1233 mm on 150 days"),
+        ("diary_add note=dry", "1"),
+        ("lookup weather=rain temp_max=35.6", "precipitation"),
+        ("lookup", "at least 1"),
         ("mean_rain year=2015", "3.12 mm, from 2."),
         ("warm_days kind=sun above=33", "15"),
         ("warm_days above=hot", "above"),
         ("warm_days below=3", "below"),
+        ("extremes year=2012", '"coldest": -3.3'),
+        ("drop_year year=2012", "only an MCP client has a user to ask"),
+        ("wettest_day year=2012", "19 November 2012"),
         ("report year=1815", "There is no data for 1815: ask for 2012 to 2015."),
     ],
 )
@@ -158,6 +168,7 @@ def test_each_client_configuration_starts_our_command():
     assert {server["command"] for server in _servers()} == set(PROJECT["scripts"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [line for line in _shell_lines() if re.match(r"mcp-notebook (list|call) ", f"{line} ")],
@@ -196,17 +207,34 @@ def test_every_magic_verb_and_option_is_in_the_readme():
     for verb in VERBS:
         assert any(text.startswith(f"%mcp {verb}") for text in INLINE), verb
     assert "%%mcp_tool" in INLINE
-    shown = " ".join(text for text in INLINE if text.startswith("%%mcp_tool"))
-    for option in McpMagics.mcp_tool.parser._option_string_actions:
-        if option not in ("-h", "--help"):
-            assert option in shown, option
 
 
-def test_every_keyword_of_the_decorator_is_in_the_readme():
-    shown = " ".join(INLINE)
-    for name, parameter in inspect.signature(mcp_tool).parameters.items():
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            assert f"{name}=" in shown, name
+def test_the_table_of_options_has_every_option_of_the_magic_and_every_keyword_and_no_other():
+    table = README.partition("\n### Options\n")[2].partition("\n\nAnd about")[0]
+    rows = re.findall(r"^\| (.*?) ?\| (.+?) \| .+ \|$", table, re.MULTILINE)[1:]
+    on_the_line = {option for line, _ in rows for option in re.findall(r" (--[\w-]+)", line)}
+    parser = McpMagics.mcp_tool.parser
+    assert on_the_line == {*parser._option_string_actions} - {"-h", "--help"}
+    keywords = {keyword for _, cell in rows for keyword in re.findall(r"(\w+)=", cell)}
+    assert keywords == {option.name for option in fields(ToolOptions)} | {"prefix"}
+    named = [
+        parameter.name
+        for parameter in inspect.signature(mcp_tool).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    assert named == [option.name for option in fields(ToolOptions)]
+
+
+def test_the_table_of_meta_has_every_key_of_ours():
+    rows = re.findall(rf"^\| `({re.escape(meta_keys.PREFIX)}\w+)` \|", README, re.MULTILINE)
+    ours = [key for name, key in vars(meta_keys).items() if name.isupper() and name[0] != "_"]
+    assert sorted([meta_keys.PREFIX, *rows]) == sorted(ours)
+
+
+def test_the_options_of_the_table_are_ones_that_the_magic_takes():
+    for text in INLINE:
+        if text.startswith("%%mcp_tool --"):
+            McpMagics.mcp_tool.parser.parse_argstring(text.removeprefix("%%mcp_tool "))
 
 
 def test_everything_that_a_context_can_do_is_in_the_readme():

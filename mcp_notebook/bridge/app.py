@@ -126,6 +126,7 @@ class _Bridge:
             self.links,
             ready=self._first_tools,
             with_meta_tools=settings.meta_tools,
+            page_size=settings.page_size,
         )
         self.stop = anyio.Event()
         """Set when the bridge shall end."""

@@ -22,11 +22,13 @@ Names, in the order of the rules:
 
 import difflib
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from mcp_notebook import meta_keys
 from mcp_notebook.errors import AmbiguousTool, KernelGone, UnknownTool
 from mcp_notebook.wire import ToolInfo
 
@@ -131,7 +133,10 @@ class Catalog:
         return self._kernels.pop(kernel_id, None) is not None and self._refresh()
 
     def entries(self) -> tuple[CatalogEntry, ...]:
-        """Return all tools: kernels in the order they came in, tools in the kernel's order."""
+        """Return all tools: those of a higher priority first, over all kernels.
+
+        Among equals, kernels in the order they came in, tools in the kernel's order.
+        """
         return self._view.entries
 
     def find(self, name: str) -> CatalogEntry:
@@ -183,8 +188,15 @@ def _join(kernels: Sequence[_Kernel], reserved: frozenset[str]) -> _View:
         if offers[name] > 1:
             ambiguous[name] = (*ambiguous.get(name, ()), full_name)
     away = {kernel.id for kernel in kernels if kernel.away is not None}
-    listed = tuple(entry for entry in by_name.values() if entry.kernel_id not in away)
-    return _View(listed, by_name, by_full_name, ambiguous)
+    listed = [entry for entry in by_name.values() if entry.kernel_id not in away]
+    listed.sort(key=lambda entry: -_priority(entry.tool))  # stable
+    return _View(tuple(listed), by_name, by_full_name, ambiguous)
+
+
+def _priority(tool: ToolInfo) -> float:
+    priority = (tool.meta or {}).get(meta_keys.PRIORITY, 0)
+    usable = isinstance(priority, int | float) and math.isfinite(priority)
+    return priority if usable else 0
 
 
 def _bare_names(tools: Sequence[ToolInfo]) -> list[str]:

@@ -12,8 +12,15 @@ import asyncio
 import logging
 import os
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+)
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -60,16 +67,101 @@ class Listener:
 NOBODY = Listener()
 
 
-class _Call:
-    """A call that has been sent and not yet been answered."""
+class RunningCall:
+    """A call that has been sent to a kernel.
 
-    def __init__(self) -> None:
-        self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self.result.add_done_callback(lambda _: self.news.set())
-        self.progress: wire.Progress | None = None
+    Who began it follows it to its result, or cancels it. It may pause in following: what comes
+    meanwhile is kept, as far as it is of use.
+
+    Args:
+        call_id: Its id in the conversation.
+        send: Sends a message to the kernel, if there still is one.
+    """
+
+    def __init__(self, call_id: int, send: Callable[[wire.AnyMessage], None]) -> None:
+        self.id = call_id
+        self._send = send
+        self._result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._progress: wire.Progress | None = None
         """The newest progress that has not been passed on."""
-        self.logs: deque[wire.Log] = deque(maxlen=MAX_LOGS)
-        self.news = asyncio.Event()
+        self._logs: deque[wire.Log] = deque(maxlen=MAX_LOGS)
+        self._news = asyncio.Event()
+        self.questions: dict[int, wire.Ask] = {}
+        """Those that are open, oldest first."""
+        self.lacks: str | None = None
+        """The capability of the client without which the call failed."""
+
+    async def follow(self, listener: Listener, *, asked: Collection[int] = ()) -> Result | None:
+        """Pass on what the call says until it has a result, or its open questions are others.
+
+        Args:
+            listener: Takes what it says.
+            asked: Numbers of the questions that are known to be open.
+
+        Raises:
+            KernelGone: The kernel died, or left, before it answered.
+        """
+        while True:
+            self._news.clear()
+            while self._logs and listener.log is not None:
+                await listener.log(self._logs.popleft())
+            if self._result.done():
+                return self._result.result()
+            if self.questions.keys() != set(asked):
+                return None
+            if self._progress is not None and listener.progress is not None:
+                progress, self._progress = self._progress, None
+                await listener.progress(progress)
+            else:
+                await self._news.wait()
+
+    def answer(self, answer: wire.Answer) -> None:
+        """Answer an open question."""
+        if self.questions.pop(answer.question, None) is not None:
+            self._progress = None  # it said that the call waits
+            self._send(answer)
+            self._news.set()
+
+    def cancel(self, reason: str) -> None:
+        """Stop the call, if it has not ended."""
+        if not self._result.done():
+            self._send(wire.Cancel(id=self.id, reason=reason))
+
+    @contextmanager
+    def cancelled_with_block(self) -> Iterator[None]:
+        """Cancel the call if the block is left in any way but to its end."""
+        try:
+            yield
+        except BaseException:
+            self.cancel("The client cancelled the call.")
+            raise
+
+    def take(self, message: wire.AnyMessage, attachments: list[bytes]) -> None:
+        """Take a message of the kernel's."""
+        match message:
+            case wire.Returned():
+                self.lacks = message.lacks
+                self.end(wire.unpack(message, attachments))
+            case wire.Progress():
+                self._progress = message
+            case wire.Log():
+                self._logs.append(message)
+            case wire.Ask():
+                self.questions[message.question] = message
+            case wire.Withdraw():
+                self.questions.pop(message.question, None)
+        self._news.set()
+
+    def end(self, outcome: Result | KernelGone) -> None:
+        """Give the call its result, or the reason why it gets none."""
+        if self._result.done():
+            return
+        if isinstance(outcome, KernelGone):
+            self._result.set_exception(outcome)
+            self._result.exception()  # otherwise asyncio complains if nobody follows the call
+        else:
+            self._result.set_result(outcome)
+        self._news.set()
 
 
 class Link:
@@ -83,7 +175,7 @@ class Link:
     def __init__(self, record: Record, on_tools: Callable[[list[wire.ToolInfo]], None]) -> None:
         self.record = record
         self._on_tools = on_tools
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, RunningCall] = {}
         self._last_id = 0
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -154,10 +246,9 @@ class Link:
             reason: What the calls that wait are told; None: what the link itself knows.
         """
         self.alive = False
-        for call_id, call in self._calls.items():
-            self._cancel(call_id, "The bridge ended.")
-            if not call.result.done():
-                call.result.set_exception(KernelGone(reason or self._obituary()))
+        for call in self._calls.values():
+            call.cancel("The bridge ended.")
+            call.end(KernelGone(reason or self._obituary()))
         self._calls.clear()
         if self._writer is not None:
             self._writer.close()
@@ -170,54 +261,41 @@ class Link:
         while self._goodbye is None and self._failure is None and is_alive(self.record):  # noqa: ASYNC110
             await anyio.sleep(_LOOK_EVERY)  # no event tells of the end of a process not our own
 
-    async def call(
-        self, tool: str, arguments: dict[str, Any], listener: Listener = NOBODY
-    ) -> Result:
-        """Run a tool in the kernel; cancelling this cancels the call there.
+    def begin(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        listener: Listener = NOBODY,
+        *,
+        can_elicit: bool = False,
+    ) -> RunningCall:
+        """Run a tool in the kernel.
 
         Raises:
-            KernelGone: The kernel died, or left, before it answered.
+            KernelGone: The kernel died, or left.
         """
         if not self.alive:
             raise KernelGone(self._obituary())
         self._last_id += 1
-        call_id, call = self._last_id, _Call()
-        self._calls[call_id] = call
-        try:
-            self._send(
-                wire.Call(
-                    id=call_id,
-                    tool=tool,
-                    arguments=arguments,
-                    progress=listener.progress is not None,
-                    log_level=listener.log_level,
-                )
+        call = RunningCall(self._last_id, self._send_if_open)
+        self._calls[call.id] = call
+        self._send(
+            wire.Call(
+                id=call.id,
+                tool=tool,
+                arguments=arguments,
+                progress=listener.progress is not None,
+                log_level=listener.log_level,
+                can_elicit=can_elicit,
             )
-            return await self._follow(call, listener)
-        except asyncio.CancelledError:
-            self._cancel(call_id, "The client cancelled the call.")
-            raise
-        finally:
-            self._calls.pop(call_id, None)
+        )
+        return call
 
-    async def _follow(self, call: _Call, listener: Listener) -> Result:
-        while True:
-            await call.news.wait()
-            call.news.clear()
-            ended = call.result.done()
-            while call.logs and listener.log is not None:
-                await listener.log(call.logs.popleft())
-            if ended:
-                return call.result.result()
-            if call.progress is not None and listener.progress is not None:
-                progress, call.progress = call.progress, None
-                await listener.progress(progress)
-
-    def _cancel(self, call_id: int, reason: str) -> None:
+    def _send_if_open(self, message: wire.AnyMessage) -> None:
         assert self._reader is not None
         assert self._writer is not None
         if not self._reader.at_eof() and not self._writer.is_closing():
-            self._send(wire.Cancel(id=call_id, reason=reason))
+            self._send(message)
 
     def _send(self, message: wire.AnyMessage) -> None:
         assert self._writer is not None
@@ -228,18 +306,13 @@ class Link:
         match message:
             case wire.Returned():
                 call = self._calls.get(message.id)
-                if call is not None and not call.result.done():
-                    call.result.set_result(wire.unpack(message, attachments))
-            case wire.Progress():
+                if call is not None:
+                    call.take(message, attachments)
+                    del self._calls[message.id]
+            case wire.Progress() | wire.Log() | wire.Ask() | wire.Withdraw():
                 call = self._calls.get(message.id)
                 if call is not None:
-                    call.progress = message
-                    call.news.set()
-            case wire.Log():
-                call = self._calls.get(message.id)
-                if call is not None:
-                    call.logs.append(message)
-                    call.news.set()
+                    call.take(message, attachments)
             case wire.Tools():
                 self._on_tools(message.tools)
             case wire.Goodbye():
@@ -373,17 +446,42 @@ class Links:
         arguments: dict[str, Any],
         listener: Listener = NOBODY,
     ) -> Result:
-        """Run a call in the kernel that offers the tool.
+        """Run a call in the kernel that offers the tool, to its end.
 
         Raises:
             KernelGone: The kernel died, or left, before it answered.
+        """
+        call = self.begin(entry, arguments, listener)
+        with call.cancelled_with_block():
+            result = await call.follow(listener)
+        assert result is not None  # it cannot ask
+        return result
+
+    def begin(
+        self,
+        entry: CatalogEntry,
+        arguments: dict[str, Any],
+        listener: Listener = NOBODY,
+        *,
+        can_elicit: bool = False,
+    ) -> RunningCall:
+        """Begin a call in the kernel that offers the tool.
+
+        Args:
+            entry: The tool.
+            arguments: As the client gave them.
+            listener: What the client wants to hear of it.
+            can_elicit: The client's user can be asked.
+
+        Raises:
+            KernelGone: The kernel is gone.
         """
         link = self._links.get(entry.kernel_id)
         if link is None:
             raise KernelGone(
                 f"The kernel that offered {entry.name!r} is gone. List the tools again."
             )
-        return await link.call(entry.tool.name, arguments, listener)
+        return link.begin(entry.tool.name, arguments, listener, can_elicit=can_elicit)
 
     async def _connect(self, record: Record) -> Link:
         link = Link(record, lambda tools: self._set(record, tools))

@@ -1,40 +1,43 @@
 """The MCP server: lists tools from the catalogue, passes calls to the kernels' links.
 
-Runs in the bridge, on its event loop. The one door to the MCP SDK besides `bridge.transports`:
-nothing else knows MCP's types. It serves both eras of the protocol (the handshake up to 2025-11-25,
-and 2026-07-28) with one low-level ``Server``; which bytes carry it is the transports' business.
+Runs in the bridge, on its event loop. The door to the MCP SDK, with `bridge.asking` and
+`bridge.transports`: nothing else knows MCP's types. It serves both eras of the protocol (the
+handshake up to 2025-11-25, and 2026-07-28) with one low-level ``Server``; which bytes carry it is
+the transports' business, how a running tool asks the user is that of `bridge.asking`.
 
 What a client gets is always valid: whatever goes wrong with a call is a result with ``isError``,
-and a tool that MCP would not accept is left out of the list instead of breaking it.
+and a tool that MCP would not accept is left out of the list instead of breaking it (`bridge.pages`,
+which keeps the list in the form that this module gives the tools).
 """
 
 import logging
 import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
 import anyio
 import mcp_types as types
 from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
-from mcp_types.methods import validate_server_result
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from mcp_types.methods import serialize_server_result
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, is_version_at_least
 
 from mcp_notebook import wire
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge import meta_tools
+from mcp_notebook.bridge.asking import Asking, can_elicit
 from mcp_notebook.bridge.catalog import Catalog, CatalogEntry
-from mcp_notebook.bridge.links import Listener
+from mcp_notebook.bridge.links import Listener, RunningCall
+from mcp_notebook.bridge.pages import Pages
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
-from mcp_notebook.errors import CallError, UnknownTool
+from mcp_notebook.errors import CallError, UnknownState, UnknownTool
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +48,15 @@ PROGRESS_STEP = 1e-6
 but a message alone, or a second loop, does not add to what is done."""
 LEGACY_LOG_LEVEL = "info"
 """Level of log messages for clients of the handshake eras that set none."""
+_SINCE = {
+    "annotations": "2025-03-26",  # with the title among them, until it had a place of its own
+    "title": "2025-06-18",
+    "_meta": "2025-06-18",
+    "outputSchema": "2025-06-18",
+    "icons": "2025-11-25",
+}
+"""Versions of MCP that brought fields of a tool: earlier ones are not sent them, icons being large
+and nothing else sorting them out."""
 MAX_CALLS = 1024
 """Calls that one bridge carries at a time, over all clients and kernels."""
 
@@ -62,13 +74,15 @@ NO_TOOLS = (
 class Calls(Protocol):
     """What the server needs of `bridge.links.Links`."""
 
-    async def call(
+    def begin(
         self,
         entry: CatalogEntry,
         arguments: dict[str, Any],
         listener: Listener,
-    ) -> Result:
-        """Run a call in its kernel."""
+        *,
+        can_elicit: bool,
+    ) -> RunningCall:
+        """Begin a call in its kernel."""
 
 
 class NotebookServer:
@@ -79,6 +93,7 @@ class NotebookServer:
         calls: Runs the calls.
         ready: Waits until the first tools can be expected, where they take a while to come.
         with_meta_tools: Offer `bridge.meta_tools`, too, under names that are theirs alone.
+        page_size: Tools on a page of the list; None: the list is one page.
     """
 
     def __init__(
@@ -88,6 +103,7 @@ class NotebookServer:
         *,
         ready: Callable[[], Awaitable[None]] | None = None,
         with_meta_tools: bool = False,
+        page_size: int | None = None,
     ) -> None:
         if with_meta_tools:
             catalog.reserve(meta_tools.NAMES)
@@ -95,13 +111,14 @@ class NotebookServer:
         self._calls = calls
         self._ready = ready
         self._meta_tools = meta_tools.TOOLS if with_meta_tools else ()
+        self._pages = Pages(_wire_form, self._meta_tools, page_size)
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self._running = 0
+        self._asking = Asking()
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
         self._sessions: set[ServerSession] = set()
         self._changed = anyio.Event()
-        self._refused: set[str] = set()
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self.mcp = _LegacyListChanged(
             "mcp-notebook",
@@ -115,7 +132,7 @@ class NotebookServer:
             on_subscriptions_listen=self._listen,
         )
         # Spans nobody collects cost a tenth of a call.
-        self.mcp.middleware.clear()
+        self.mcp.middleware[:] = [self._fill_in_tools]
         self.mcp.add_notification_handler(
             "notifications/initialized", types.NotificationParams, self._initialized
         )
@@ -152,8 +169,9 @@ class NotebookServer:
                     self._sessions.discard(session)
 
     def close(self) -> None:
-        """End the clients' subscriptions gracefully."""
+        """End the clients' subscriptions gracefully, and the calls that wait for a client."""
         self._listen.close()
+        self._asking.close()
 
     # -- handlers ----------------------------------------------------------------------------------
 
@@ -165,24 +183,36 @@ class NotebookServer:
             _connection(ctx).exit_stack.callback(self._sessions.discard, session)
 
     async def _list_tools(
-        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+        self, _ctx: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        if params is not None and params.cursor is not None:
-            raise MCPError(
-                types.INVALID_PARAMS, "Unknown cursor: the list of tools is one page. Ask without."
-            )
+        return types.ListToolsResult(tools=[])
+
+    async def _fill_in_tools(
+        self, ctx: ServerRequestContext[Any], call_next: CallNext
+    ) -> HandlerResult:
+        """Answer requests for the list; the rest passes through.
+
+        The SDK checks the request and makes the answer's frame, around no tools. Those are put in
+        here, each already in the form that the SDK gives it: doing that with a thousand at each
+        request would take longer than all the rest.
+        """
+        result = await call_next(ctx)
+        if ctx.method != "tools/list" or not isinstance(result, dict):
+            return result
         if self._ready is not None:
             await self._ready()
-        # First those that are always there: clients that take only so many cut the end.
-        tools = [_tool(info.name, info, ctx.protocol_version) for info in self._meta_tools]
-        for entry in self._catalog.entries():
-            try:
-                tools.append(_tool(entry.name, entry.tool, ctx.protocol_version))
-            except ValidationError as error:
-                if entry.name not in self._refused:
-                    self._refused.add(entry.name)
-                    logger.warning("The tool %r is left out: %s", entry.name, error)
-        return types.ListToolsResult(tools=tools)
+        cursor = (ctx.params or {}).get("cursor")
+        page = self._pages.page(self._catalog.entries(), ctx.protocol_version, cursor)
+        if page is None:
+            raise MCPError(
+                types.INVALID_PARAMS,
+                "Unknown cursor: the list of tools has changed since it was given, or it never "
+                "was. Ask without a cursor for the list as it is now.",
+            )
+        result["tools"] = list(page.tools)
+        if page.next_cursor is not None:
+            result["nextCursor"] = page.next_cursor
+        return result
 
     def _input_schema(self, name: str) -> dict[str, Any] | None:
         if self._is_meta_tool(name):
@@ -197,10 +227,16 @@ class NotebookServer:
 
     async def _call_tool(
         self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         try:
-            result = await self._answer(ctx, params.name, params.arguments or {})
+            result = await self._answer(ctx, params)
+            if isinstance(result, types.InputRequiredResult):
+                return result
             return _call_result(result, ctx.protocol_version)
+        except MCPError:
+            raise
+        except UnknownState as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except UnknownTool as error:
             if self._is_meta_tool(params.name):  # what is unknown is one of its arguments
                 return _error(str(error))
@@ -215,27 +251,50 @@ class NotebookServer:
             )
 
     async def _answer(
-        self, ctx: ServerRequestContext[Any], name: str, arguments: dict[str, Any]
-    ) -> Result:
-        if not self._is_meta_tool(name):
-            return await self._call(ctx, self._catalog.find(name), arguments)
-        if self._ready is not None:
-            await self._ready()
-        answer = meta_tools.answer(name, arguments, self._catalog, no_tools=NO_TOOLS)
-        if isinstance(answer, Result):
-            return answer
-        return await self._call(ctx, answer.entry, answer.arguments)
-
-    async def _call(
-        self, ctx: ServerRequestContext[Any], entry: CatalogEntry, arguments: dict[str, Any]
-    ) -> Result:
-        if self._running >= MAX_CALLS:
-            raise CallError(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
+        self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> Result | types.InputRequiredResult:
+        listener = self._listener(ctx)
+        call = self._asking.resumed(params)
+        if call is None:
+            begun = await self._begin(ctx, params.name, params.arguments or {}, listener)
+            if isinstance(begun, Result):
+                return begun
+            call = begun
         self._running += 1
         try:
-            return await self._calls.call(entry, arguments, self._listener(ctx))
+            return await self._asking.follow(ctx, params, call, listener)
         finally:
             self._running -= 1
+
+    async def _begin(
+        self,
+        ctx: ServerRequestContext[Any],
+        name: str,
+        arguments: dict[str, Any],
+        listener: Listener,
+    ) -> RunningCall | Result:
+        """Begin a call; what the bridge itself knows is its result at once."""
+        if self._is_meta_tool(name):
+            if self._ready is not None:
+                await self._ready()
+            answer = meta_tools.answer(name, arguments, self._catalog, no_tools=NO_TOOLS)
+            if isinstance(answer, Result):
+                return answer
+            entry, arguments = answer.entry, answer.arguments
+        else:
+            entry = await self._find(name)
+        if self._running >= MAX_CALLS:
+            raise CallError(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
+        return self._calls.begin(entry, arguments, listener, can_elicit=can_elicit(ctx))
+
+    async def _find(self, name: str) -> CatalogEntry:
+        try:
+            return self._catalog.find(name)
+        except UnknownTool:
+            if self._ready is None:
+                raise
+        await self._ready()  # a client may know the tool from the day before
+        return self._catalog.find(name)
 
     def _listener(self, ctx: ServerRequestContext[Any]) -> Listener:
         """Return what the client of this request wants to hear while its call runs."""
@@ -286,34 +345,41 @@ class _LegacyListChanged(Server[Any]):
 # -- from our types to MCP's -----------------------------------------------------------------------
 
 
-def _tool(name: str, info: wire.ToolInfo, protocol_version: str) -> types.Tool:
-    """Return a tool as MCP's, under the name that it is served by.
+def _wire_form(name: str, info: wire.ToolInfo, protocol_version: str) -> dict[str, Any]:
+    """Return a tool as clients get it, under the name that it is served by.
 
     Raises:
-        ValidationError: This version of the protocol does not take it; the SDK would refuse the
-            whole list for it.
+        ValueError: This version of the protocol does not take it.
     """
-    tool = types.Tool.model_validate(
-        {
-            "name": name,
-            "title": info.title,
-            "description": info.description,
-            "inputSchema": info.input_schema,
-            "outputSchema": info.output_schema,
-            "annotations": info.annotations,
-            "icons": info.icons,
-            "_meta": info.meta,
-        }
-    )
-    alone = types.ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="private")
-    wire_form = alone.model_dump(by_alias=True, mode="json", exclude_none=True)
-    validate_server_result("tools/list", protocol_version, wire_form)
-    return tool
+    said = {
+        "name": name,
+        "title": info.title,
+        "description": info.description,
+        "inputSchema": info.input_schema,
+        "outputSchema": info.output_schema,
+        "annotations": info.annotations,
+        "icons": info.icons,
+        "_meta": info.meta,
+    }
+    if info.title is not None and not is_version_at_least(protocol_version, _SINCE["title"]):
+        said["annotations"] = {**(info.annotations or {}), "title": info.title}
+    unknown = [
+        field
+        for field, version in _SINCE.items()
+        if not is_version_at_least(protocol_version, version)
+    ]
+    said |= dict.fromkeys(unknown)
+    alone = {"tools": [said], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    (form,) = serialize_server_result("tools/list", protocol_version, alone)["tools"]
+    types.Tool.model_validate(form)  # as clients made with the SDK do with each tool of a list
+    return cast("dict[str, Any]", form)
 
 
 def _call_result(result: Result, protocol_version: str) -> types.CallToolResult:
     structured = result.structured
-    if protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
+    if not is_version_at_least(protocol_version, _SINCE["outputSchema"]):
+        structured = None
+    elif protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
         structured = None  # these eras know objects only
     return types.CallToolResult(
         content=[_block(block) for block in result.content],

@@ -77,12 +77,12 @@ async def _pipes() -> AsyncIterator[tuple["_Incoming", "_Outgoing"]]:
     os.close(nothing)
     os.dup2(2, 1)
     lines, outgoing = asyncio.StreamReader(limit=MAX_MESSAGE), _Outgoing()
-    reading, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(wire_in, "rb", 0, closefd=False)
-    )
-    writing, _ = await loop.connect_write_pipe(
-        lambda: outgoing, os.fdopen(wire_out, "wb", 0, closefd=False)
-    )
+    # Descriptors of their own: uvloop's transports close them when the client has gone, whatever
+    # `closefd` says (True would close them twice).
+    pipe_in = os.fdopen(os.dup(wire_in), "rb", 0, closefd=False)
+    pipe_out = os.fdopen(os.dup(wire_out), "wb", 0, closefd=False)
+    reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), pipe_in)
+    writing, _ = await loop.connect_write_pipe(lambda: outgoing, pipe_out)
     try:
         yield _Incoming(lines, outgoing), outgoing
     finally:
@@ -268,7 +268,7 @@ async def serve_http(
         server.mcp, session_idle_timeout=None, max_request_body_size=MAX_MESSAGE
     )
     config = uvicorn.Config(
-        Gate(_only_endpoint(manager), token=token, host=host),
+        _trimmed(Gate(_only_endpoint(manager), token=token, host=host)),
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -309,6 +309,17 @@ class _Uvicorn(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._before_close()
         await super().shutdown(sockets)
+
+
+def _trimmed(behind: ASGIApp) -> ASGIApp:
+    """Take away the space around headers' values, which HTTP does not count as part of them."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        # httptools leaves what comes after a value.
+        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        await behind({**scope, "headers": headers}, receive, send)
+
+    return app
 
 
 def _only_endpoint(manager: StreamableHTTPSessionManager) -> ASGIApp:

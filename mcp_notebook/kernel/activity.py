@@ -24,7 +24,7 @@ from typing import Any
 
 from mcp_notebook.content import Result
 from mcp_notebook.kernel.calls import CallState
-from mcp_notebook.kernel.context import LogMessage, Update
+from mcp_notebook.kernel.context import NO_CLIENT, Client
 from mcp_notebook.kernel.invoke import ActiveCall, Invoker
 
 logger = logging.getLogger(__name__)
@@ -86,9 +86,7 @@ class Activity:
         tool: str,
         arguments: dict[str, Any],
         reply: Callable[[Result], None],
-        *,
-        report: Callable[[Update], None] | None = None,
-        send_log: Callable[[LogMessage], None] | None = None,
+        client: Client = NO_CLIENT,
     ) -> ActiveCall:
         """Take a call to the invoker, and see to it that the kernel counts as used."""
         loop = asyncio.get_running_loop()
@@ -102,9 +100,7 @@ class Activity:
         self._came = True
         if self._timer is None:
             self._timer = loop.call_soon(self._look, loop)  # when the call is on its way
-        return self._invoker.submit(
-            tool, arguments, reply_and_look, report=report, send_log=send_log
-        )
+        return self._invoker.submit(tool, arguments, reply_and_look, client)
 
     def cancel(self, call: ActiveCall, reason: str) -> None:
         """Stop a call."""

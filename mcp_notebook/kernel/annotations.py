@@ -11,6 +11,8 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_h
 
 import typing_extensions
 
+from mcp_notebook.kernel.attrs_classes import AttrsSchema, attrs_hints, is_attrs_class
+
 
 def resolved(annotation: Any, namespace: dict[str, Any]) -> Any:
     """Return the annotation with every string in it evaluated.
@@ -32,17 +34,17 @@ def resolved(annotation: Any, namespace: dict[str, Any]) -> Any:
 
 
 def portable(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
-    """Return the annotation with each ``typing.TypedDict`` in the form that pydantic needs.
+    """Return the annotation with what pydantic does not know in a form that it does.
 
-    Before Python 3.12 that is ``typing_extensions.TypedDict``, but authors import the one from
-    ``typing``, and should not have to know.
+    These are attrs classes, and before Python 3.12 ``typing.TypedDict``: authors should not have to
+    know that pydantic wants the one of ``typing_extensions``.
 
     Raises:
         TypeError: For one that contains itself, which cannot be translated.
     """
-    if sys.version_info >= (3, 12):
-        return annotation
-    if typing.is_typeddict(annotation):
+    if is_attrs_class(annotation):
+        return _portable_attrs(annotation, within)
+    if sys.version_info < (3, 12) and typing.is_typeddict(annotation):
         return _portable_typed_dict(annotation, within)
     arguments = get_args(annotation)
     origin = get_origin(annotation)
@@ -56,6 +58,14 @@ def portable(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
         return annotation
     # Not `|` for a union: that is a method of classes, and not of all that may stand in one.
     return Union[changed] if origin in (Union, types.UnionType) else origin[changed]  # noqa: UP007
+
+
+def _portable_attrs(annotation: Any, within: tuple[Any, ...]) -> Any:
+    if annotation in within:
+        raise TypeError(f"{annotation.__name__}, an attrs class, contains itself")
+    inner = (*within, annotation)
+    hints = [(name, portable(hint, inner)) for name, hint in attrs_hints(annotation).items()]
+    return Annotated[annotation, AttrsSchema(annotation, tuple(hints))]
 
 
 def _portable_typed_dict(annotation: Any, within: tuple[Any, ...]) -> Any:

@@ -12,9 +12,9 @@ Signatures and docstrings are `kernel.schema`'s business, what a refusal says `k
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Optional, cast, get_args, get_origin
+from typing import Annotated, Any, Optional, TypeVar, cast, get_args, get_origin
 
 import typing_extensions
 from pydantic import Field, TypeAdapter, WithJsonSchema
@@ -28,6 +28,8 @@ from pydantic_core import (
     to_jsonable_python,
 )
 
+_Made = TypeVar("_Made")
+
 MISSING: Any = object()
 """Stands for no default."""
 MAX_DEFAULT = 1_000
@@ -36,7 +38,7 @@ of tools."""
 
 _NUMBERS = frozenset({"int", "float", "decimal", "timedelta"})
 _MOMENTS = frozenset({"date", "datetime", "time"})
-_NO_SCHEMAS = frozenset({"metadata", "default", "serialization", "expected", "members", "cls"})
+NO_SCHEMAS = frozenset({"metadata", "default", "serialization", "expected", "members", "cls"})
 """Keys of a core schema that hold values, not schemas."""
 
 
@@ -102,7 +104,7 @@ def build(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], SchemaValida
     if schema["type"] == "definitions":  # what several parameters, or a tree, refer to
         root = schema["schema"] = dict(schema["schema"])
     root["extra_behavior"] = "forbid"
-    validator = _validator(_strict(schema))
+    validator = built_alone(SchemaValidator, _strict(schema))
     # Only for clients: defaults are passed by Python's rules, not by pydantic's.
     root["fields"] = dict(root["fields"])
     for item in parameters:
@@ -110,10 +112,24 @@ def build(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], SchemaValida
             field = dict(root["fields"][item.name])
             field["schema"] = core_schema.with_default_schema(field["schema"], default=item.default)
             root["fields"][item.name] = field
-    published = _published(_Generator(by_alias=True).generate(schema, mode="validation"))
+    published = _published(SchemaGenerator(by_alias=True).generate(schema, mode="validation"))
     if len(published["properties"]) < len(parameters):
         raise ValueError("an alias is used twice")
     return published, validator
+
+
+def model_schema(model: Any) -> tuple[dict[str, Any], SchemaValidator]:
+    """Return the JSON Schema of a model as the arguments themselves, and what makes one of them.
+
+    Raises:
+        Exception: As `build`.
+    """
+    core: Any = TypeAdapter(model).core_schema
+    made = SchemaGenerator(by_alias=True).generate(core, mode="validation")
+    reference = made.pop("$ref", None)
+    if reference is not None:  # a model that contains itself
+        made = {**made["$defs"][reference.rpartition("/")[2]], **made}
+    return _published(made), built_alone(SchemaValidator, _strict(core))
 
 
 def _takes_none(base: Any) -> bool:
@@ -135,38 +151,71 @@ def _tellable(annotation: Any) -> Any:
 # -- stricter than pydantic ------------------------------------------------------------------------
 
 
-def _validator(schema: Any) -> SchemaValidator:
+def built_alone(make: Callable[..., _Made], schema: Any) -> _Made:
+    """Return pydantic's validator or serializer for a core schema, by that schema alone.
+
+    A model's own would be used in place of the part of the schema, with its rules.
+    """
     try:
-        # A model's own validator would be used in place of the part of this schema, with its rules.
-        return SchemaValidator(schema, _use_prebuilt=False)
+        return make(schema, _use_prebuilt=False)
     except TypeError:  # pydantic before 2.12 has no such option
-        return SchemaValidator(schema)
+        return make(schema)
+
+
+def rewritten(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]], Any]) -> Any:
+    """Return a core schema with each schema in it changed, at any depth.
+
+    Args:
+        schema: The core schema, or several.
+        change: Takes a schema as it was and a copy with changed parts; returns what it becomes.
+    """
+    if isinstance(schema, (list, tuple)):
+        return type(schema)(rewritten(item, change) for item in schema)
+    if not isinstance(schema, dict):
+        return schema
+    made: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in NO_SCHEMAS:
+            made[key] = value
+        elif _is_named(key, value):
+            made[key] = {name: rewritten(item, change) for name, item in value.items()}
+        else:
+            made[key] = rewritten(value, change)
+    return change(schema, made) if isinstance(schema.get("type"), str) else made
+
+
+def inner(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield each schema in a core schema, at any depth."""
+    if isinstance(schema, (list, tuple)):
+        for item in schema:
+            yield from inner(item)
+    elif isinstance(schema, dict):
+        if isinstance(schema.get("type"), str):
+            yield schema
+        for key, value in schema.items():
+            if key not in NO_SCHEMAS:
+                yield from inner(list(value.values()) if _is_named(key, value) else value)
+
+
+def _is_named(key: str, value: Any) -> bool:
+    # The keys of these are the author's names, which may be "default".
+    return key in ("fields", "choices") and isinstance(value, dict)
 
 
 def _strict(schema: Any) -> Any:
     """Return a core schema with this module's exceptions to pydantic's rules, at any depth."""
-    if isinstance(schema, (list, tuple)):
-        return type(schema)(_strict(item) for item in schema)
-    if not isinstance(schema, dict):
-        return schema
-    kind = schema.get("type")
-    changed: dict[str, Any] = {
-        key: value
-        if key in _NO_SCHEMAS
-        # The keys of these are the author's names, which may be "default".
-        else {name: _strict(item) for name, item in value.items()}
-        if key in ("fields", "choices") and isinstance(value, dict)
-        else _strict(value)
-        for key, value in schema.items()
-    }
-    if kind == "bool":
+    return rewritten(schema, _stricter)
+
+
+def _stricter(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+    if schema["type"] == "bool":
         return {**changed, "strict": True}
-    check = _check(schema) if isinstance(kind, str) else None
+    check = _check(schema)
     if check is None:
         return changed
     reference = changed.pop("ref", None)
-    inner = cast("core_schema.CoreSchema", changed)
-    return core_schema.no_info_before_validator_function(check, inner, ref=reference)
+    core = cast("core_schema.CoreSchema", changed)
+    return core_schema.no_info_before_validator_function(check, core, ref=reference)
 
 
 def _check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
@@ -224,16 +273,18 @@ def _enum_check(members: list[tuple[Any, Any]]) -> Callable[[Any], Any] | None:
 # -- what clients see ------------------------------------------------------------------------------
 
 
-class _Generator(GenerateJsonSchema):
+class SchemaGenerator(GenerateJsonSchema):
     """pydantic's schemas without titles that repeat names, and with defaults that are JSON."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
+        """Write no titles."""
         return False
 
     def emit_warning(self, kind: Any, detail: str) -> None:
         """Say nothing: a default without a JSON form is left out, and works all the same."""
 
     def encode_default(self, dft: Any) -> Any:
+        """Publish a default only if it has a short JSON form."""
         encoded = to_jsonable_python(dft)
         try:
             if len(json.dumps(encoded, allow_nan=False)) <= MAX_DEFAULT:
@@ -247,16 +298,16 @@ def _published(schema: dict[str, Any]) -> dict[str, Any]:
     for noise in ("title", "description"):
         schema.pop(noise, None)
     # Through JSON and back: an author's `json_schema_extra` may hold anything.
-    plain = json.loads(json.dumps(_finite(schema), allow_nan=False))
+    plain = json.loads(json.dumps(finite(schema), allow_nan=False))
     return {"type": "object", "properties": {}, **plain}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """Drop bounds of infinity, which bound nothing and are no JSON."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items() if not _is_infinite(item)}
+        return {key: finite(item) for key, item in value.items() if not _is_infinite(item)}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value if not _is_infinite(item)]
+        return [finite(item) for item in value if not _is_infinite(item)]
     return value
 
 

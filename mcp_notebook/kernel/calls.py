@@ -24,7 +24,7 @@ class CallState(StrEnum):
     RUNNING = "running"
     """Its function runs."""
     WAITING = "waiting"
-    """Begun, and waits for somebody else: a free worker of its executor."""
+    """Begun, and waits for somebody else: a free worker of its executor, the user's answer."""
     DONE = "done"
     """Answered with what the function returned."""
     FAILED = "failed"
@@ -86,6 +86,10 @@ class Call:
     """When it came, on the monotonic clock, in seconds."""
     since: float = field(init=False)
     """When it came into its state."""
+    waits_for: str = field(default="a free worker", init=False)
+    """Whom it waits for while it is waiting."""
+    lacks: str | None = field(default=None, init=False)
+    """The capability (one of MCP's) without which its client cannot have it answered."""
     stopping: bool = field(default=False, init=False)
     """It is answered, and its code has not ended."""
     _state: CallState = field(default=CallState.QUEUED, init=False)
@@ -130,7 +134,7 @@ def describe(
     if call.stopping:
         return f"still stopping: its code has not reacted for {_seconds(now - call.since)}"
     if call.state is CallState.WAITING:
-        return f"waiting for a free worker for {_seconds(now - call.since)}"
+        return f"waiting for {call.waits_for} for {_seconds(now - call.since)}"
     if call.state is not CallState.QUEUED:
         return f"{call.state!s} for {_seconds(now - call.since)}"
     before = _before(call, others)
@@ -157,6 +161,9 @@ def _reason(call: Call, before: Sequence[Call], cell_since: float | None, now: f
     if cell_since is not None and call.run == "main":
         return f"a cell has been running for {_seconds(now - cell_since)}"
     running = next((other for other in before if other.state is not CallState.QUEUED), None)
+    if running is not None and running.state is CallState.WAITING:
+        waits = f"{running.waits_for} for {_seconds(now - running.since)}"
+        return f"a call of {running.tool!r} has been waiting for {waits}"
     if running is not None:
         return f"a call of {running.tool!r} has been running for {_seconds(now - running.since)}"
     return "the kernel's main thread is busy"

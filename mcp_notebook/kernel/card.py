@@ -3,14 +3,17 @@
 Runs in the user's kernel. Pure: text in, text out; `kernel.magics` shows it.
 """
 
+import functools
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 from typing import Annotated, Any, get_args, get_origin
 
-from mcp_notebook.kernel.problems import allowed_values
-from mcp_notebook.kernel.tools import Tool
+from mcp_notebook import meta_keys
+from mcp_notebook.kernel.problems import allowed_values, shown
+from mcp_notebook.kernel.schema import FunctionSchema
+from mcp_notebook.kernel.tools import DeclaredTool
 
 _STYLE = (
     "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.5em 1em;"
@@ -18,15 +21,20 @@ _STYLE = (
 )
 
 
-def card(tools: Sequence[Tool]) -> dict[str, str]:
-    """Return the MIME bundle that presents tools to their author."""
+def card(tools: Sequence[DeclaredTool], names: Collection[str]) -> dict[str, str]:
+    """Return the MIME bundle that presents tools to their author.
+
+    Args:
+        tools: The tools that were declared.
+        names: Names of all tools of the notebook at this moment.
+    """
     return {
-        "text/html": "".join(_html(tool) for tool in tools),
-        "text/plain": "\n\n".join(_text(tool) for tool in tools),
+        "text/html": "".join(_html(tool, _warnings(tool, names)) for tool in tools),
+        "text/plain": "\n\n".join(_text(tool, _warnings(tool, names)) for tool in tools),
     }
 
 
-def table(tools: Sequence[Tool]) -> dict[str, str]:
+def table(tools: Sequence[DeclaredTool]) -> dict[str, str]:
     """Return the MIME bundle that lists tools, one a line."""
     rows = [(tool.name, signature(tool), _first_line(tool)) for tool in tools]
     width = max((len(shown) for _, shown, _ in rows), default=0)
@@ -41,19 +49,38 @@ def table(tools: Sequence[Tool]) -> dict[str, str]:
     }
 
 
-def signature(tool: Tool) -> str:
+def signature(tool: DeclaredTool) -> str:
     """Return the tool's signature as its author wrote it, under the tool's name."""
+    if not isinstance(tool.schema, FunctionSchema) or tool.options.flatten:
+        return _by_schema(tool)
     try:
         signature = inspect.signature(tool.function)
     except (TypeError, ValueError):
-        return f"{tool.name}({', '.join(tool.info.input_schema.get('properties', {}))})"
+        return _by_schema(tool)
+    fixed = tool.function.keywords if isinstance(tool.function, functools.partial) else ()
     parameters = [
         parameter.replace(annotation=_bare(parameter.annotation))
         for parameter in signature.parameters.values()
-        if parameter.name not in tool.schema.injected
+        if parameter.name not in (*tool.schema.injected, *tool.schema.hidden, *fixed)
     ]
     shown = signature.replace(parameters=parameters, return_annotation=signature.empty)
     return f"{tool.name}{shown}"
+
+
+def _by_schema(tool: DeclaredTool) -> str:
+    """Return a signature that says what the tool's schema says."""
+    schema = tool.info.input_schema
+    parameters = [
+        name if name in schema.get("required", ()) else f"{name}={_default(item)}"
+        for name, item in schema.get("properties", {}).items()
+        if item is not False
+    ]
+    return f"{tool.name}({', '.join(parameters)})"
+
+
+def _default(schema: Any) -> str:
+    has_one = isinstance(schema, dict) and "default" in schema
+    return shown(schema["default"]) if has_one else "..."
 
 
 def _bare(annotation: Any) -> Any:
@@ -61,25 +88,78 @@ def _bare(annotation: Any) -> Any:
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
-def _first_line(tool: Tool) -> str:
+def _first_line(tool: DeclaredTool) -> str:
     return tool.info.description.strip().partition("\n")[0]
 
 
-def _parameters(tool: Tool) -> list[tuple[str, str, str]]:
+def _parameters(tool: DeclaredTool) -> list[tuple[str, str, str]]:
     """Return name, allowed values and description of each parameter."""
     schema = tool.info.input_schema
     required = schema.get("required", ())
     rows = []
     for name, item in schema.get("properties", {}).items():
         allowed = allowed_values(item, schema)
+        said = item if isinstance(item, dict) else {}
         if name not in required:
-            default = f" = {item['default']!r}" if "default" in item else ""
+            default = f" = {shown(said['default'])}" if "default" in said else ""
             allowed = f"{allowed}{default or ', optional'}"
-        rows.append((name, allowed, item.get("description", "")))
+        rows.append((name, allowed, said.get("description", "")))
     return rows
 
 
-def _html(tool: Tool) -> str:
+_HINTS = {
+    ("readOnlyHint", True): "read-only",
+    ("readOnlyHint", False): "not read-only",
+    ("destructiveHint", True): "destructive",
+    ("destructiveHint", False): "not destructive",
+    ("idempotentHint", True): "idempotent",
+    ("idempotentHint", False): "not idempotent",
+    ("openWorldHint", True): "open world",
+    ("openWorldHint", False): "closed world",
+}
+
+
+def _returned(tool: DeclaredTool) -> str:
+    """Return what the tool's results are for a program; "" if they are text only."""
+    if tool.output is None:
+        return ""
+    schema = tool.output.schema
+    inner = tool.output.inner(schema["properties"]) if tool.output.wrapped else schema
+    return allowed_values(inner, schema)
+
+
+def _facts(tool: DeclaredTool) -> str:
+    """Return on one line what the author said besides title, description and pictures."""
+    meta = tool.info.meta or {}
+    hints = [_HINTS[hint] for hint in (tool.info.annotations or {}).items() if hint in _HINTS]
+    facts = [", ".join(hints)]
+    if tags := meta.get(meta_keys.TAGS):
+        facts.append(f"tags: {', '.join(tags)}")
+    if priority := meta.get(meta_keys.PRIORITY):
+        facts.append(f"priority {priority:g}")
+    if returned := _returned(tool):
+        facts.append(f"data: {returned}")
+    return " \N{MIDDLE DOT} ".join(fact for fact in facts if fact)
+
+
+def _warnings(tool: DeclaredTool, names: Collection[str]) -> tuple[str, ...]:
+    unknown = [
+        f"`related` names `{other}`, but this notebook has no such tool (yet)."
+        for other in (tool.info.meta or {}).get(meta_keys.RELATED, ())
+        if other not in names
+    ]
+    return (*tool.warnings, *unknown)
+
+
+def _pictures(tool: DeclaredTool) -> str:
+    return "".join(
+        f"<img src='{escape(icon['src'])}' alt='' "
+        "style='height:1.2em;display:inline-block;vertical-align:text-bottom;margin:0 .3em 0 0'>"
+        for icon in tool.info.icons or ()
+    )
+
+
+def _html(tool: DeclaredTool, warned: Sequence[str]) -> str:
     rows = "".join(
         f"<tr><td style='text-align:left'><code>{escape(name)}</code></td>"
         f"<td style='text-align:left'>{escape(allowed)}</td>"
@@ -88,12 +168,16 @@ def _html(tool: Tool) -> str:
     )
     warnings = "".join(
         f"<div><span style='color:#f37726'>&#9888;</span> {_with_code(warning)}</div>"
-        for warning in tool.warnings
+        for warning in warned
     )
+    # Lines of a list stay lines, the others flow.
     description = escape(tool.info.description).replace("\n\n", "<br><br>")
+    description = description.replace("\n- ", "<br>- ")
+    title = f" <b>{escape(tool.info.title)}</b>" if tool.info.title else ""
+    facts = f"<div style='opacity:.7'>{escape(_facts(tool))}</div>" if _facts(tool) else ""
     return (
-        f"<div style='{_STYLE}'><div><b>MCP tool</b> <code>{escape(signature(tool))}"
-        f"</code></div><div>{description}</div>"
+        f"<div style='{_STYLE}'><div>{_pictures(tool)}<b>MCP tool</b>{title} "
+        f"<code>{escape(signature(tool))}</code></div>{facts}<div>{description}</div>"
         f"<table style='margin:.3em 0'><tbody>{rows}</tbody></table>{warnings}</div>"
     )
 
@@ -103,12 +187,15 @@ def _with_code(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def _text(tool: Tool) -> str:
-    lines = [f"MCP tool {signature(tool)}"]
+def _text(tool: DeclaredTool, warned: Sequence[str]) -> str:
+    title = f" - {tool.info.title}" if tool.info.title else ""
+    lines = [f"MCP tool {signature(tool)}{title}"]
+    if facts := _facts(tool):
+        lines.append(f"    [{facts}]")
     lines += [f"    {line}".rstrip() for line in tool.info.description.splitlines()]
     lines += [
         f"    - {name}: {allowed}" + (f". {description}" if description else "")
         for name, allowed, description in _parameters(tool)
     ]
-    lines += [f"    Warning: {warning}" for warning in tool.warnings]
+    lines += [f"    Warning: {warning}" for warning in warned]
     return "\n".join(lines)

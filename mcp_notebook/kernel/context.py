@@ -5,16 +5,29 @@ Runs in the user's kernel, on whichever thread the tool uses it from. A paramete
 `Update` or a log message is the endpoint's business; it is thrown away when nobody asked for it.
 """
 
+import asyncio
 import logging
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import wait
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from mcp_notebook.errors import Cancelled
+from mcp_notebook.kernel.questions import Accepted, Answer, NotAccepted, Questions, Reply
+
+if TYPE_CHECKING:
+    from mcp_notebook.kernel.forms import Form
 
 _T = TypeVar("_T")
+
+_LOOK = 0.1
+"""Seconds between two looks at whether a call that waits for an answer shall stop: a thread is not
+interrupted while it waits."""
+Choices: TypeAlias = list[str] | tuple[str, ...] | Mapping[str, str]
+"""Texts to choose one from; of a mapping its keys, and the user sees its values."""
+_NO_DEFAULT: Any = object()
 
 LogLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
@@ -51,8 +64,23 @@ class LogMessage:
     logger: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Client:
+    """What a call's client wants to hear while it runs, and whether its user can be asked."""
+
+    report: Callable[[Update], None] | None = None
+    """Takes progress; None: it is not wanted."""
+    send_log: Callable[[LogMessage], None] | None = None
+    """Takes log messages; None: they are not wanted."""
+    questions: Questions | None = None
+    """Takes questions for the user; None: there is no user."""
+
+
+NO_CLIENT = Client()
+
+
 class Context:
-    """The call that a tool runs in: progress, log messages, whether it should stop.
+    """The call that a tool runs in: progress, log messages, questions, whether it should stop.
 
     Give a tool a parameter annotated with this class, and it gets the context of each call::
 
@@ -67,6 +95,7 @@ class Context:
         report: Takes updates; None: nobody asked for progress.
         send_log: Takes log messages.
         stopped: Returns why the call shall stop, None if it shall not.
+        questions: Takes what the tool asks; None: nobody can be asked.
     """
 
     def __init__(
@@ -76,11 +105,13 @@ class Context:
         report: Callable[[Update], None] | None = None,
         send_log: Callable[[LogMessage], None] | None = None,
         stopped: Callable[[], str | None] = lambda: None,
+        questions: Questions | None = None,
     ) -> None:
         self.tool = tool
         self._report = report
         self._send_log = send_log
         self._stopped = stopped
+        self._questions = Questions() if questions is None else questions
 
     def __repr__(self) -> str:
         return f"<Context of a call of {self.tool!r}>" if self.tool else "<Context of no call>"
@@ -156,3 +187,128 @@ class Context:
             raise ValueError(f"log: there is no level {level!r}; there are {', '.join(LEVELS)}")
         if self._send_log is not None:
             self._send_log(LogMessage(level, str(message)))
+
+    @property
+    def can_elicit(self) -> bool:
+        """Whether the client's user can be asked."""
+        return self._questions.possible
+
+    @overload
+    def elicit(self, message: str, *, key: str | None = None) -> Answer[None]: ...
+    @overload
+    def elicit(
+        self, message: str, kind: type[_T], *, default: _T = ..., key: str | None = None
+    ) -> Answer[_T]: ...
+    @overload
+    def elicit(
+        self, message: str, kind: Choices, *, default: str = ..., key: str | None = None
+    ) -> Answer[str]: ...
+    @overload
+    def elicit(
+        self, message: str, kind: object, *, default: Any = ..., key: str | None = None
+    ) -> Answer[Any]: ...
+    def elicit(
+        self,
+        message: str,
+        kind: object = None,
+        *,
+        default: Any = _NO_DEFAULT,
+        key: str | None = None,
+    ) -> Answer[Any]:
+        """Ask the client's user, and wait for the answer.
+
+        ::
+
+            answer = ctx.elicit("Which region?", ["EU", "US"])
+            if answer.accepted:
+                plot(answer.data)
+
+        A tool on the main thread holds it while it waits: no cell runs until the user has answered.
+
+        Args:
+            message: The question, for a person.
+            kind: What is asked for: a type (``str``, ``int``, ``Literal["a", "b"]``, an ``Enum``,
+                ``Annotated[int, Field(ge=1)]``...), a list of texts or a dict of them to choose
+                one from, or a pydantic model, dataclass or ``TypedDict`` of such fields. None: only
+                whether the user agrees.
+            default: What is entered already.
+            key: A name for the question, for clients that answer before they are asked.
+
+        Returns:
+            `Accepted`, with the value as `data`, or `NotAccepted`; `accepted` tells which.
+
+        Raises:
+            CannotElicit: The client cannot ask its user; `can_elicit` tells before.
+            InvalidAnswer: The answer is not of the type that was asked for.
+            Cancelled: The call shall stop.
+            TypeError: There is no form for what is asked for: it is nested, for instance.
+            ValueError: The default is none of it, the message is too long, or the key is that of an
+                open question.
+        """
+        self._questions.check_possible(message)
+        if _in_coroutine():
+            raise RuntimeError(
+                "elicit: it would hold up everything else in the event loop: in a coroutine, write "
+                "`await ctx.elicit_async(...)`"
+            )
+        form = _form(kind, default)
+        self.raise_if_cancelled()
+        number, reply = self._questions.ask(message, form.schema, key)
+        try:
+            while not wait((reply,), timeout=_LOOK).done:
+                self.raise_if_cancelled()
+            return _answer(form, reply.result())
+        finally:
+            self._questions.withdraw(number)
+
+    @overload
+    async def elicit_async(self, message: str, *, key: str | None = None) -> Answer[None]: ...
+    @overload
+    async def elicit_async(
+        self, message: str, kind: type[_T], *, default: _T = ..., key: str | None = None
+    ) -> Answer[_T]: ...
+    @overload
+    async def elicit_async(
+        self, message: str, kind: Choices, *, default: str = ..., key: str | None = None
+    ) -> Answer[str]: ...
+    @overload
+    async def elicit_async(
+        self, message: str, kind: object, *, default: Any = ..., key: str | None = None
+    ) -> Answer[Any]: ...
+    async def elicit_async(
+        self,
+        message: str,
+        kind: object = None,
+        *,
+        default: Any = _NO_DEFAULT,
+        key: str | None = None,
+    ) -> Answer[Any]:
+        """Ask the client's user, as `elicit` does, in a coroutine; other calls and cells run on."""
+        self._questions.check_possible(message)
+        form = _form(kind, default)
+        self.raise_if_cancelled()
+        number, reply = self._questions.ask(message, form.schema, key)
+        try:
+            return _answer(form, await asyncio.wrap_future(reply))
+        finally:
+            self._questions.withdraw(number)
+
+
+def _in_coroutine() -> bool:
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:  # no loop runs in this thread
+        return False
+
+
+def _form(kind: object, default: Any) -> "Form":
+    # Late: it loads pydantic, which most tools' contexts do without.
+    from mcp_notebook.kernel.forms import form  # noqa: PLC0415
+
+    return form(kind) if default is _NO_DEFAULT else form(kind, default)
+
+
+def _answer(form: "Form", reply: Reply) -> Answer[Any]:
+    if reply.action == "accept":
+        return Accepted(form.read(reply.content))
+    return NotAccepted(reply.action)

@@ -28,13 +28,22 @@ from typing import Any, Protocol
 from mcp_notebook._version import __version__
 from mcp_notebook.content import Result, Text
 from mcp_notebook.discovery import private_folder
-from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
+from mcp_notebook.errors import (
+    CallError,
+    CannotElicit,
+    FrameError,
+    LinkError,
+    VersionMismatch,
+)
 from mcp_notebook.kernel.calls import Call as KernelCall
 from mcp_notebook.kernel.calls import CallState
-from mcp_notebook.kernel.context import LEVELS, LogMessage, Update
+from mcp_notebook.kernel.context import LEVELS, Client, LogMessage, Update
+from mcp_notebook.kernel.questions import Question, Questions, Reply, Withdrawal, undeclared
 from mcp_notebook.wire import (
     PROTOCOL_VERSION,
+    Answer,
     AnyMessage,
+    Ask,
     Call,
     CallInfo,
     Cancel,
@@ -46,6 +55,7 @@ from mcp_notebook.wire import (
     ToolInfo,
     Tools,
     Welcome,
+    Withdraw,
     encode,
     pack,
     read_message,
@@ -87,9 +97,7 @@ class Calls(Protocol):
         tool: str,
         arguments: dict[str, Any],
         reply: Callable[[Result], None],
-        *,
-        report: Callable[[Update], None] | None = None,
-        send_log: Callable[[LogMessage], None] | None = None,
+        client: Client,
     ) -> KernelCall:
         """Take a call and return it."""
 
@@ -305,6 +313,7 @@ class _Conversation:
         self._loop = asyncio.get_running_loop()
         self._active: dict[int, KernelCall] = {}
         self._notices: dict[int, _Notices] = {}
+        self._questions: dict[int, Questions] = {}
         self.told_tools: list[ToolInfo] | None = None
         """The tools as the bridge knows them; None: it was not welcomed."""
 
@@ -323,6 +332,8 @@ class _Conversation:
                 if message.id in self._active:
                     reason = message.reason or "The client cancelled the call."
                     self._calls.cancel(self._active[message.id], reason)
+            elif isinstance(message, Answer):
+                self._answer(message)
             else:
                 raise FrameError(f"A bridge does not send {message.type!r}.")
 
@@ -341,6 +352,9 @@ class _Conversation:
         for notices in self._notices.values():
             notices.close()
         self._notices.clear()
+        for questions in self._questions.values():
+            questions.close(CannotElicit("The client that called the tool is gone."))
+        self._questions.clear()
         self._writer.close()
 
     def _take(self, message: Call) -> None:
@@ -350,14 +364,17 @@ class _Conversation:
         notices = None
         if message.progress:
             notices = _Notices(message.id, self._loop, self.send)
-        call = self._calls.submit(
-            message.tool,
-            message.arguments,
-            reply,
+        questions = Questions(
+            self._asker(message.id) if message.can_elicit else None, undeclared(message.tool)
+        )
+        client = Client(
             report=None if notices is None else notices.report,
             send_log=self._logger(message),
+            questions=questions,
         )
+        call = self._calls.submit(message.tool, message.arguments, reply, client)
         self._active[message.id] = call
+        self._questions[message.id] = questions
         if notices is not None:
             self._notices[message.id] = notices
             notices.start(call, self._calls.describe)
@@ -376,17 +393,54 @@ class _Conversation:
 
         return send_log
 
+    def _asker(self, call_id: int) -> Callable[[Question | Withdrawal], None]:
+        """Return what sends a call's questions, on any thread."""
+
+        def ask(said: Question | Withdrawal) -> None:
+            message: AnyMessage
+            if isinstance(said, Withdrawal):
+                message = Withdraw(id=call_id, question=said.number)
+            else:
+                message = Ask(
+                    id=call_id,
+                    question=said.number,
+                    key=said.key,
+                    message=said.message,
+                    form=said.schema,
+                )
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the kernel ends
+                self._loop.call_soon_threadsafe(self._send_question, call_id, said.number, message)
+
+        return ask
+
+    def _send_question(self, call_id: int, number: int, message: AnyMessage) -> None:
+        try:
+            self._send_of_call(call_id, message)
+        except FrameError as error:
+            self._answer(Answer(id=call_id, question=number, error=str(error)))
+
+    def _answer(self, message: Answer) -> None:
+        questions = self._questions.get(message.id)
+        if questions is not None:
+            reply: Reply | CallError = Reply(message.action, message.content)
+            if message.error is not None:
+                reply = CannotElicit(message.error)
+            questions.answer(message.question, reply)
+
     def _send_of_call(self, call_id: int, message: AnyMessage) -> None:
         if call_id in self._active:
             self.send(message)
 
     def _return(self, call_id: int, result: Result) -> None:
-        self._active.pop(call_id, None)
+        call = self._active.pop(call_id, None)
+        self._questions.pop(call_id, None)
         notices = self._notices.pop(call_id, None)
         if notices is not None:
             notices.close()
         try:
             returned, attachments = pack(call_id, result)
+            if call is not None and call.lacks is not None:
+                returned = returned.model_copy(update={"lacks": call.lacks})
             self.send(returned, attachments)
         except Exception as error:
             logger.exception("a result could not be sent")

@@ -32,15 +32,18 @@ from mcp_notebook.kernel.activity import Activity
 from mcp_notebook.kernel.decorator import EXTENSION
 from mcp_notebook.kernel.endpoint import Address, Endpoint
 from mcp_notebook.kernel.invoke import Invoker
-from mcp_notebook.kernel.magics import McpMagics, complete_mcp
+from mcp_notebook.kernel.magics import McpMagics, complete_mcp, complete_mcp_tool
+from mcp_notebook.kernel.objects import classes_of_tools, named_tools
 from mcp_notebook.kernel.results import Converter
-from mcp_notebook.kernel.tools import ToolRegistry, make_tool, marked
+from mcp_notebook.kernel.schema_cache import SchemaCache
+from mcp_notebook.kernel.texts import safe_message
+from mcp_notebook.kernel.tools import ToolRegistry, marked
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import PROTOCOL_VERSION
 
 logger = logging.getLogger(__name__)
 
-_COMPLETED = "%mcp"
+_COMPLETED = ("%mcp", "%mcp_tool", "%%mcp_tool")
 _FORK_HOOK = "_mcp_notebook_fork_hook"
 
 
@@ -55,7 +58,8 @@ class Extension:
     def __init__(self, shell: InteractiveShell, settings: Settings) -> None:
         self.shell = shell
         self.settings = settings
-        self.registry = ToolRegistry(self._tools_changed)
+        schemas = SchemaCache(settings.schemas_folder) if settings.schema_cache else None
+        self.registry = ToolRegistry(self._tools_changed, schemas)
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
             shell,
@@ -89,7 +93,8 @@ class Extension:
             self._record = self._make_record(address)
             write_record(self.settings.records_folder, self._record)
             self.shell.register_magics(self._magics)
-            self.shell.set_hook("complete_command", self._complete, str_key=_COMPLETED)
+            for word in _COMPLETED:
+                self.shell.set_hook("complete_command", self._complete, str_key=word)
             for event, callback in self._events.items():
                 self.shell.events.register(event, callback)
             self._shutdown_hook.install()
@@ -111,7 +116,8 @@ class Extension:
         for event, callback in self._events.items():
             if callback in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, callback)
-        self.shell.strdispatchers.get("complete_command", StrDispatch()).strs.pop(_COMPLETED, None)
+        for word in _COMPLETED:
+            self.shell.strdispatchers.get("complete_command", StrDispatch()).strs.pop(word, None)
         for kind, magics in self._magics.magics.items():
             for name in magics:
                 self.shell.magics_manager.magics[kind].pop(name, None)
@@ -122,8 +128,9 @@ class Extension:
 
     def _withdraw(self, reason: str) -> None:
         self._forget_record()
-        self.invoker.close(reason)
+        # The goodbye comes before the calls are stopped, so that it is what they are answered with.
         self._endpoint.stop(reason)
+        self.invoker.close(reason)
         self._activity.remove()
 
     def _forget_record(self) -> None:
@@ -132,8 +139,7 @@ class Extension:
             self._record = None
 
     def _before_shutdown(self, restart: bool) -> None:  # noqa: FBT001 - as in Jupyter's protocol
-        # On the control thread. The goodbye comes before the calls are stopped, so that it is what
-        # they are answered with.
+        # On the control thread; in the order of `_withdraw`.
         reason = "The kernel was restarted." if restart else "The kernel was shut down."
         self._forget_record()
         self._endpoint.stop(reason)
@@ -163,12 +169,16 @@ class Extension:
         )
 
     def _adopt_marked(self) -> None:
-        """Take up functions that were decorated before the extension was loaded."""
-        for name, function in marked(tuple(self.shell.user_ns.items())):
+        """Take up what was decorated before the extension was loaded, once if it has two names."""
+        namespace = self.shell.user_ns
+        functions = {id(value): name for name, value in reversed(tuple(marked(namespace.items())))}
+        for name in (*reversed(functions.values()), *classes_of_tools(namespace.items())):
             try:
-                self.registry.add(make_tool(function, variable=name))
-            except DefinitionError as error:
-                print(f"{name} is not offered as a tool: {error}", file=sys.stderr)  # noqa: T201
+                tools = named_tools(name, namespace, schemas=self.registry.schemas)
+                self.registry.add(*tools)
+            except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
+                said = str(error) if isinstance(error, DefinitionError) else safe_message(error)
+                print(f"{name} is not offered as a tool: {said}", file=sys.stderr)  # noqa: T201
 
     # -- what the notebook and the parts tell us ---------------------------------------------------
 
@@ -178,6 +188,7 @@ class Extension:
         self.invoker.abandon_in_child()
 
     def _tools_changed(self) -> None:
+        self.invoker.cache.keep(self.registry.tools)
         self._endpoint.announce_tools()
 
     def _before_cell(self, _info: object) -> None:
@@ -187,9 +198,16 @@ class Extension:
         self.invoker.cell_ended()
         for sentence in self.registry.follow(self.shell.user_ns):
             print(sentence, file=sys.stderr)  # noqa: T201 - the notebook's own output
+        self.invoker.cache.keep(self.registry.tools)
 
     def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
-        return complete_mcp(self.registry, event.line)
+        if event.command == "%mcp":
+            return complete_mcp(self.registry, event.line)
+        hidden = self.shell.user_ns_hidden  # what IPython itself has put there
+        namespace = {
+            name: value for name, value in self.shell.user_ns.items() if name not in hidden
+        }
+        return complete_mcp_tool(namespace, event.line)
 
 
 class _ShutdownHook:

@@ -23,6 +23,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
+from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
 from time import monotonic
@@ -31,16 +32,26 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.content import Result, Text
-from mcp_notebook.errors import CallError, Cancelled, TimedOut, ToolError, UnknownTool
+from mcp_notebook.errors import (
+    CallError,
+    Cancelled,
+    CannotElicit,
+    TimedOut,
+    ToolError,
+    UnknownTool,
+)
 from mcp_notebook.kernel.bars import Bars, CallBars
 from mcp_notebook.kernel.calls import Call, CallState, describe
 from mcp_notebook.kernel.capture import Capture, OutputRouter, current_capture
-from mcp_notebook.kernel.context import LEVELS, Context, LogMessage, Update
+from mcp_notebook.kernel.context import LEVELS, NO_CLIENT, Client, Context, LogMessage, Update
 from mcp_notebook.kernel.interrupts import InterruptGate, InterruptWatch, ThreadGate
 from mcp_notebook.kernel.logs import Logs
+from mcp_notebook.kernel.outputs import OutputSchema
 from mcp_notebook.kernel.pyplot import Figures, close_figures, holds, open_figures
+from mcp_notebook.kernel.questions import Questions
+from mcp_notebook.kernel.result_cache import ResultCache, Ticket
 from mcp_notebook.kernel.results import Converter
-from mcp_notebook.kernel.tools import Tool, ToolRegistry
+from mcp_notebook.kernel.tools import DeclaredTool, ToolRegistry
 from mcp_notebook.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -59,6 +70,7 @@ _BROKEN = (
     "function: put it into a module.)"
 )
 _INTERRUPTED = "The user interrupted the call in the notebook."
+_ENDED = "The question cannot be answered any more: the call that asked has ended."
 
 
 @dataclass(eq=False)
@@ -67,12 +79,18 @@ class ActiveCall(Call):
 
     reply: Callable[[Result], None] = field(kw_only=True, repr=False)
     """Takes the result; called once, on whichever thread has it."""
-    declared: Tool | None = field(kw_only=True, default=None, repr=False)
+    declared: DeclaredTool | None = field(kw_only=True, default=None, repr=False)
     """The tool as it was when the call came; it runs as it is when its turn comes."""
     capture: Capture = field(kw_only=True, default_factory=Capture, repr=False)
     """What it printed and showed."""
     context: Context = field(kw_only=True, default_factory=Context, repr=False)
     """What the tool gets, if it wants it."""
+    output: OutputSchema | None = field(default=None, init=False, repr=False)
+    """What its result is for a program, as the tool that runs says it."""
+    ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
+    """Where its result goes to be given again, if it may."""
+    questions: Questions = field(kw_only=True, default_factory=Questions, repr=False)
+    """What it asks its client's user."""
     started: bool = field(default=False, init=False)
     """It was handed to where it will run."""
     stop: Callable[[], object] | None = field(default=None, init=False, repr=False)
@@ -113,6 +131,8 @@ class Invoker:
         self._converter = converter
         self._max_calls = settings.max_waiting_calls
         self._time_limit = settings.call_timeout
+        self.cache = ResultCache()
+        """Results of read-only tools that are given again."""
         self._router = OutputRouter(shell, loop)
         self._figures = Figures()
         self._bars = Bars(_current_bars)
@@ -157,9 +177,7 @@ class Invoker:
         tool: str,
         arguments: dict[str, Any],
         reply: Callable[[Result], None],
-        *,
-        report: Callable[[Update], None] | None = None,
-        send_log: Callable[[LogMessage], None] | None = None,
+        client: Client = NO_CLIENT,
     ) -> ActiveCall:
         """Take a call; its result goes to `reply`, sooner or later, exactly once.
 
@@ -167,10 +185,11 @@ class Invoker:
             tool: Name of the tool.
             arguments: As the client gave them.
             reply: Takes the result, on any thread.
-            report: Takes the call's progress, if the client wants it.
-            send_log: Takes its log messages, if the client wants them.
+            client: What else the client wants to hear.
         """
-        call = self._make_call(tool, arguments, reply, report, send_log)
+        call = self._make_call(tool, arguments, reply, client)
+        if self._answer_again(call):
+            return call
         with self._lock:
             busy = len(self._calls) >= self._max_calls
             if not busy:
@@ -207,25 +226,38 @@ class Invoker:
         The cell holds the main thread's event loop, so a coroutine gets a loop in another thread.
         """
         results: list[Result] = []
-        call = self._make_call(tool, arguments, results.append, None, None)
+        call = self._make_call(tool, arguments, results.append, NO_CLIENT)
+        if self._answer_again(call):
+            return results[0]
         call.started = True
         with self._lock:
             self._calls.append(call)
         contextvars.copy_context().run(self._run, call, InterruptGate(), self._await_in_thread)
         return results[0]
 
+    def _answer_again(self, call: ActiveCall) -> bool:
+        """Answer with the result of an earlier call, if that may be: nothing of the tool runs."""
+        result = self.cache.find(call.ticket) if call.ticket is not None else None
+        if result is None:
+            return False
+        call.move(CallState.RUNNING)
+        call.move(CallState.DONE)
+        _reply(call, result)
+        return True
+
     def _make_call(
         self,
         tool: str,
         arguments: dict[str, Any],
         reply: Callable[[Result], None],
-        report: Callable[[Update], None] | None,
-        send_log: Callable[[LogMessage], None] | None,
+        client: Client,
     ) -> ActiveCall:
+        report, send_log = client.report, client.send_log
         declared = self._registry.get(tool)
         call = ActiveCall(tool, arguments, reply=reply, declared=declared)
         if declared is not None:
             call.run = declared.options.run_mode
+            call.ticket = self.cache.ticket(declared, declared.options, arguments)
         least = None if declared is None else declared.options.logs
 
         def log(message: LogMessage, printed: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -236,11 +268,15 @@ class Invoker:
 
         if send_log is not None or least is not None:
             call.capture.log = log
+        if client.questions is not None:
+            call.questions = client.questions
+            call.questions.tell_waiting(lambda waits: self._wait_for_user(call, waits=waits))
         call.context = Context(
             tool,
             report=report,
             send_log=log,
             stopped=lambda: None if call.asked is None else str(call.asked[1]),
+            questions=call.questions,
         )
         if report is not None:
             call.capture.on_line = lambda line: report(Update(message=line))
@@ -318,7 +354,10 @@ class Invoker:
             tool = self._registry.get(call.tool)
             if tool is None:
                 raise UnknownTool(call.tool, tuple(tool.name for tool in self._registry.tools))
+            if tool is not call.declared:  # it was changed while the call waited
+                call.ticket = self.cache.ticket(tool, tool.options, call.arguments)
             arguments = tool.schema.validate(call.arguments)
+            call.output = tool.output
             for name in tool.schema.injected:
                 arguments[name] = call.context
             if tool.options.executor is not None:
@@ -332,7 +371,7 @@ class Invoker:
         return wait(call, value)
 
     def _run_in_executor(
-        self, call: ActiveCall, executor: Executor, tool: Tool, arguments: dict[str, Any]
+        self, call: ActiveCall, executor: Executor, tool: DeclaredTool, arguments: dict[str, Any]
     ) -> Any:
         stopped: Future[None] = Future()
         with self._lock:
@@ -402,8 +441,14 @@ class Invoker:
 
         with start_blocking_portal() as portal:
             future = portal.start_task_soon(awaited)
+            with self._lock:
+                call.stop = future.cancel
+            if call.asked is not None:
+                future.cancel()
             try:
                 return self._convert(call, future.result())
+            except FutureCancelled:
+                raise asyncio.CancelledError from None
             except BaseException:
                 future.cancel()
                 raise
@@ -458,7 +503,7 @@ class Invoker:
 
     def _limit_time(self, call: ActiveCall) -> None:
         options = None if call.declared is None else call.declared.options
-        own = None if options is None else options.timeout
+        own = None if options is None else options.time_limit
         limit = self._time_limit if own is None else own
         if limit is not None:
             error = TimedOut(call.tool, limit, own=own is not None)
@@ -491,7 +536,7 @@ class Invoker:
                 call.capture.show(data, metadata, None)
         try:
             # The outputs are read at last: an object's own display method may print or show.
-            return self._converter.result(value, lambda: call.capture.outputs)
+            return self._converter.result(value, lambda: call.capture.outputs, call.output)
         finally:
             close_figures(figures)
 
@@ -507,6 +552,8 @@ class Invoker:
                 error = call.asked[1]
         try:
             close_figures(open_figures())
+            if isinstance(error, CannotElicit) and error.undeclared:
+                call.lacks = "elicitation"
             return self._converter.failure(error, call.capture.outputs)
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
             return _error(f"The tool {call.tool!r} failed with {type(error).__name__}.")
@@ -517,9 +564,12 @@ class Invoker:
             # A child that the tool forked and that came back out of the tool's code. It is no
             # kernel: with its copies of the kernel's sockets it must answer nobody.
             os._exit(0)
+        call.questions.close(Cancelled(_ENDED))
         to = CallState.FAILED if result.is_error else CallState.DONE
         if result.is_error and call.asked is not None:
             to = call.asked[0]
+        if call.ticket is not None and call.asked is None and not result.is_error:
+            self.cache.store(call.ticket, result)
         self._answer(call, to, result)
         with self._lock:
             if call in self._calls:
@@ -546,6 +596,14 @@ class Invoker:
         with self._lock:
             if not call.ended:
                 call.move(to)
+
+    def _wait_for_user(self, call: ActiveCall, *, waits: bool) -> None:
+        with self._lock:
+            if waits and call.state is CallState.RUNNING:
+                call.waits_for = "the user's answer"
+                call.move(CallState.WAITING)
+            elif not waits and call.state is CallState.WAITING:
+                call.move(CallState.RUNNING)
 
 
 def _reply(call: ActiveCall, result: Result) -> None:

@@ -1,32 +1,48 @@
-"""Any Python value as JSON: bounded, without cycles, never failing.
+"""Any Python value as JSON: bounded, without cycles, never failing on what a value is.
 
-Runs in the user's kernel, on the thread of the call. The rules, first match first:
+Runs in the user's kernel, on the thread of the call. JSON is made for two readers: a model reads
+text (`to_json_value`), a program reads a result's structured content (`to_structured`). The rules,
+first match first; the third column where a program gets something else:
 
-====================================  ============================================================
-value                                 JSON
-====================================  ============================================================
-None, ``pd.NA``, ``pd.NaT``           null
+====================================  =================================  =======================
+value                                 JSON in text                       in structured content
+====================================  =================================  =======================
 ``Enum`` member                       its value
-bool, int, str                        as they are (an int too long to print: a sentence)
-float                                 as it is; "NaN", "Infinity", "-Infinity" as strings
-numpy scalar                          its Python value; its text where it has none (datetime64)
+None, ``pd.NA``, ``pd.NaT``           null
+bool, int, str                        as they are (an int too long to    strings keep control
+                                      print: a sentence)                 characters and ANSI codes
+float                                 as it is; "NaN", "Infinity",       null for these three
+                                      "-Infinity" as strings
+numpy scalar                          its Python value; its text where
+                                      it has none (datetime64)
 date, time, datetime, ``Timestamp``   ISO 8601 text
 timedelta                             ISO 8601 text ("P1DT2H")
 Decimal, UUID, Path, IP address       text
-bytes, bytearray                      their text if they are UTF-8, else their length and beginning
-pydantic model                        what ``model_dump()`` says
+bytes, bytearray                      their text if they are UTF-8,      else base64 of all
+                                      else their length and beginning
+pydantic model                        what ``model_dump()`` says         under its aliases
 dataclass, named tuple                an object of its fields
-mapping                               an object; keys become text by these same rules
+mapping                               an object; keys become text by
+                                      these same rules
 list, tuple, set, deque, range, view  an array
-numpy array                           nested arrays; its shortened repr above 1,000 elements
+numpy array                           nested arrays; its shortened repr  nested arrays
+                                      above 1,000 elements
+DataFrame, Series                     its repr (within a larger value)   an array of objects, one a
+                                                                         row, the index among them
+                                                                         unless it only counts
 anything else                         its repr, bounded
-====================================  ============================================================
+====================================  =================================  =======================
 
-Long collections keep their beginning and end, with a sentence between; what is nested too deep, or
-contains itself, becomes "...". What is no JSON at all (pictures, tables) is `kernel.results`'
-business.
+In text, long collections keep their beginning and end, with a sentence between. Structured content
+is never cut: what is too large is refused. What is nested too deep, or contains itself, becomes
+"..." in text and is refused in structured content.
+
+Where a return annotation says what a part is, `kernel.returns` converts it by the annotation (a
+named tuple is an array there, a model has its own serializers), and these rules are for the rest.
+What is no JSON at all (pictures, tables) is `kernel.results`' business.
 """
 
+import base64
 import json
 import math
 from collections import deque
@@ -49,6 +65,8 @@ from mcp_notebook.kernel.texts import clean, is_instance, safe_repr
 MAX_DEPTH = 40
 MAX_ARRAY = 1_000
 """Elements of a numpy array that are written out within a larger value."""
+MAX_STRUCTURED_DEPTH = 100
+"""Levels of structured content; clients' readers of JSON give up at some depth."""
 _ONE_LINE = 100
 _BYTES_SHOWN = 16
 
@@ -88,6 +106,24 @@ def to_json_value(value: Any, max_items: int) -> Any:
     return _Conversion(max_items).convert(value)
 
 
+def to_structured(value: Any, max_items: int) -> Any:
+    """Turn any value into JSON for a program: whole, or not at all.
+
+    Args:
+        value: Anything.
+        max_items: Elements to convert in all collections together.
+
+    Raises:
+        TooLarge: There are more.
+        Endless: It contains itself, or is nested too deep.
+    """
+    return _Exact(max_items).convert(value)
+
+
+class TooLarge(Exception):
+    """A value has more elements than structured content may have."""
+
+
 def json_text(value: Any) -> str:
     """Write a JSON value compactly: on one line if short, else a line for each of its items."""
     line = json.dumps(value, ensure_ascii=False)
@@ -107,6 +143,8 @@ def json_text(value: Any) -> str:
 class _Conversion:
     """One conversion: what is open (to see cycles) and how much may still be written."""
 
+    _most_open = MAX_DEPTH
+
     def __init__(self, max_items: int) -> None:
         self._left = max_items
         self._open: set[int] = set()
@@ -114,10 +152,22 @@ class _Conversion:
     def convert(self, value: Any) -> Any:
         try:
             return self._scalar(value)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, TooLarge, Endless):
             raise
         except BaseException:  # noqa: BLE001 - the value's own methods may raise anything
             return safe_repr(value)
+
+    def _endless(self, _value: Any) -> Any:
+        return "..."
+
+    def _text(self, value: str) -> str:
+        return clean(value)
+
+    def _number(self, value: float) -> Any:
+        return _number(value)
+
+    def _bytes(self, value: bytes) -> str:
+        return bytes_text(value)
 
     def _scalar(self, value: Any) -> Any:  # noqa: PLR0911 - the table above, in its order
         if isinstance(value, Enum):
@@ -127,17 +177,17 @@ class _Conversion:
         if isinstance(value, bool):
             return value
         if isinstance(value, str):
-            return clean(value)
+            return self._text(value)
         if isinstance(value, int):
             return _integer(value)
         if isinstance(value, float):
-            return _number(value)
+            return self._number(value)
         if is_instance(value, "numpy.generic"):
             return self._numpy_scalar(value)
         if isinstance(value, _AS_TEXT):
             return clean(str(to_jsonable_python(value, fallback=str)))
         if isinstance(value, (bytes, bytearray)):
-            return bytes_text(bytes(value))
+            return self._bytes(bytes(value))
         return self._nested(value)
 
     def _numpy_scalar(self, value: Any) -> Any:
@@ -147,8 +197,8 @@ class _Conversion:
         return str(value) if type(item) is type(value) else self.convert(item)
 
     def _nested(self, value: Any) -> Any:
-        if id(value) in self._open or len(self._open) >= MAX_DEPTH:
-            return "..."
+        if id(value) in self._open or len(self._open) >= self._most_open:
+            return self._endless(value)
         self._open.add(id(value))
         try:
             return self._container(value)
@@ -167,7 +217,7 @@ class _Conversion:
         if isinstance(value, _ARRAYS):
             return self._array(value)
         if is_instance(value, "numpy.ndarray") and value.size <= MAX_ARRAY:
-            return self.convert(value.tolist())
+            return self.convert(elements(value))
         return safe_repr(value)
 
     def _mapping(self, value: Mapping[Any, Any]) -> dict[str, Any]:
@@ -213,6 +263,96 @@ class _Conversion:
         shown = min(size, max(self._left, 0))
         self._left -= shown
         return shown, size - shown
+
+
+class Endless(ValueError):
+    """A value contains itself, or is nested too deep."""
+
+
+class _Exact(_Conversion):
+    """The conversion for programs: what it cannot say whole it refuses."""
+
+    _most_open = MAX_STRUCTURED_DEPTH
+
+    def _text(self, value: str) -> str:
+        return whole_text(value)
+
+    def _number(self, value: float) -> Any:
+        plain = float(value)
+        return plain if math.isfinite(plain) else None
+
+    def _bytes(self, value: bytes) -> str:
+        return bytes_data(value)
+
+    def _endless(self, value: Any) -> Any:
+        why = "contains itself" if id(value) in self._open else "is nested too deep"
+        raise Endless(f"a {type(value).__name__} in it {why}")
+
+    def _container(self, value: Any) -> Any:
+        if isinstance(value, BaseModel):
+            return self.convert(value.model_dump(by_alias=True))
+        if is_instance(value, "numpy.ndarray"):
+            if value.size > self._left:
+                raise TooLarge
+            return self.convert(elements(value))
+        if is_instance(value, "pandas.DataFrame") or is_instance(value, "pandas.Series"):
+            self._share(value.size)
+            return [self._object(list(row.items())) for row in records(value)]
+        return super()._container(value)
+
+    def _share(self, size: int) -> tuple[int, int]:
+        shown, left_out = super()._share(size)
+        if left_out:
+            raise TooLarge
+        return shown, left_out
+
+
+def elements(array: Any) -> Any:
+    """Return the nested lists of a numpy array; ``tolist`` makes bare ints of nanoseconds."""
+    kind = array.dtype.kind
+    return (array.astype(f"{kind}8[us]") if kind in "mM" else array).tolist()
+
+
+def records(table: Any) -> list[dict[Any, Any]]:
+    """Return the rows of a DataFrame or Series, the index among their fields unless it counts.
+
+    A name that comes a second time gets a number, so that no field is lost.
+    """
+    frame = table
+    if is_instance(table, "pandas.Series"):
+        frame = table.to_frame("value" if table.name is None else table.name)
+    columns: dict[Any, list[Any]] = {}
+    if not is_instance(frame.index, "pandas.RangeIndex"):
+        levels = range(frame.index.nlevels)
+        for level in levels:
+            name = frame.index.names[level]
+            name = ("index" if len(levels) == 1 else f"level_{level}") if name is None else name
+            columns[_free(name, columns)] = list(frame.index.get_level_values(level))
+    for position in range(frame.shape[1]):
+        columns[_free(frame.columns[position], columns)] = frame.iloc[:, position].tolist()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _free(name: Any, taken: Mapping[Any, Any]) -> Any:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def whole_text(value: str) -> str:
+    """Return a text with nothing replaced but lone surrogates, which cannot be sent."""
+    plain = str.__str__(value)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def bytes_data(data: bytes) -> str:
+    """Return bytes as text where they are UTF-8, else as base64."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode("ascii")
 
 
 def bytes_text(data: bytes) -> str:

@@ -4,31 +4,45 @@ Runs on the kernel's main thread, inside the user's cells. An error of the user'
 one sentence in place of a traceback.
 """
 
-import ast
 import difflib
 import json
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel import launcher
 from mcp_notebook.kernel.card import card, table
+from mcp_notebook.kernel.cells import cell_function, run_functions
 from mcp_notebook.kernel.invoke import Invoker
-from mcp_notebook.kernel.tools import Tool, ToolOptions, ToolRegistry, make_tool
+from mcp_notebook.kernel.line_options import (
+    Line,
+    line_options,
+    option_arguments,
+    option_words,
+    read_line,
+)
+from mcp_notebook.kernel.objects import marked_methods, named_tools
+from mcp_notebook.kernel.options import ToolOptions
+from mcp_notebook.kernel.tools import DeclaredTool, ToolRegistry, make_tool, mark_of
 from mcp_notebook.settings import Settings
 
-VERBS = ("status", "list", "call", "remove", "serve", "stop")
-_ALONE = ("status", "list", "serve", "stop")
+VERBS = ("status", "list", "call", "remove", "clear-cache", "serve", "stop")
+_ALONE = ("status", "list", "clear-cache", "serve", "stop")
 """Verbs that nothing follows."""
 _NO_TOOLS = "No tools yet: put `%%mcp_tool` above a cell with a function."
+
+
+_USERS_FRAME = 4
+"""Frames from `McpMagics._expanded` to the code that has the magic."""
 
 
 @magics_class
@@ -56,49 +70,32 @@ class McpMagics(Magics):
 
     @magic_arguments()
     @argument("functions", nargs="*", help="Functions that exist (line magic only).")
-    @argument("--name", help="Name of the tool for clients, in place of the function's.")
-    @argument("--title", help="Name of the tool for people.")
-    @argument("--description", help="What the tool does, in place of the docstring's text.")
-    @argument(
-        "--run",
-        default="main",
-        help="main: between cells (the default). thread: in a thread of its own, also while a "
-        "cell runs.",
-    )
-    @argument("--timeout", type=float, help="Seconds after which a call is stopped.")
-    @argument("--max-concurrency", type=int, help="Calls that may run at once; more of them wait.")
-    @argument("--logs", help="Log messages of this level and above become part of the result.")
+    @option_arguments
+    @no_var_expand  # a signature stays as it is written; `read_line` expands the options
     @line_cell_magic
     def mcp_tool(self, line: str, cell: str | None = None) -> None:
         """Make functions tools that MCP clients can call in this kernel.
 
         ``%%mcp_tool`` runs the cell, and each function that the cell defines becomes a tool; names
-        that start with ``_`` are helpers and stay private. ``%mcp_tool f g`` does so for functions
-        that exist already.
+        that start with ``_`` are helpers and stay private. ``%%mcp_tool name(city: str, n=3)``
+        makes the cell itself a tool: its code runs in each call, its last expression is the result,
+        its first string or comment the description. ``%mcp_tool f g`` is for functions that exist
+        already, also ``module.f`` and ``model.predict``, and for objects with methods that
+        ``@mcp_tool`` marks.
         """
         # Of an error in the user's cell, the traceback shows the cell and not these frames.
         __tracebackhide__ = True
-        given = parse_argstring(self.mcp_tool, line)
-        run: Any = _unquoted(given.run)  # checked with the other options
-        logs: Any = _unquoted(given.logs)
-        options = ToolOptions(
-            name=_unquoted(given.name),
-            title=_unquoted(given.title),
-            description=_unquoted(given.description),
-            run=run,
-            timeout=given.timeout,
-            max_concurrency=given.max_concurrency,
-            logs=logs,
-        )
         try:
+            parsed = read_line(self.mcp_tool.parser, line, cell, self._expanded)
+            options = line_options(parsed.options)
             if cell is None:
-                names = _existing(given.functions, self.shell.user_ns)
+                tools = self._of_names(parsed, options)
             else:
-                names = self._run_cell_of_functions(line, cell, given.functions)
-            tools = self._declare(names, options)
+                tools = self._of_cell(parsed, options)
         except DefinitionError as error:
             raise UsageError(str(error)) from None
-        display(card(tools), raw=True)
+        self._registry.add(*tools)
+        display(card(tools, [tool.name for tool in self._registry.tools]), raw=True)
 
     @line_magic
     def mcp(self, line: str) -> None:
@@ -110,12 +107,13 @@ class McpMagics(Magics):
             %mcp list               the tools
             %mcp call TOOL k=v ...  call a tool as a client would (or: %mcp call TOOL {"k": "v"})
             %mcp remove TOOL ...    take tools away from clients; the functions stay
+            %mcp clear-cache        forget results that are kept to be given again (`cache=`)
             %mcp serve              serve all open notebooks over HTTP, in the background
             %mcp stop               stop that
         """
         verb, _, rest = line.strip().partition(" ")
         verbs: dict[str, Callable[[str], None]] = {
-            name: getattr(self, f"_{name}") for name in VERBS
+            name: getattr(self, f"_{name.replace('-', '_')}") for name in VERBS
         }
         if not verb:
             raise UsageError(f"What shall %mcp do? {', '.join(VERBS)}. Type `%mcp?` for help.")
@@ -130,57 +128,67 @@ class McpMagics(Magics):
         except McpNotebookError as error:
             raise UsageError(str(error)) from None
 
+    def _expanded(self, words: str) -> str:
+        """Put the notebook's variables into the options."""
+        return str(self.shell.var_expand(words, depth=_USERS_FRAME))
+
     # -- %%mcp_tool --------------------------------------------------------------------------------
 
-    def _run_cell_of_functions(
-        self, line: str, cell: str, functions: Sequence[str]
-    ) -> tuple[str, ...]:
-        """Run the cell in the notebook's namespace and return the functions that it defined."""
-        if functions:
-            raise DefinitionError(
-                f"`%%mcp_tool` takes options only, not {' '.join(functions)!r}: every function in "
-                "the cell becomes a tool. For functions that exist use `%mcp_tool f g`."
-            )
+    def _of_cell(self, line: Line, options: ToolOptions) -> Sequence[DeclaredTool]:
         __tracebackhide__ = True
-        shell = self.shell
-        # The magic's own line stays as a comment, so that line numbers are those of the cell.
-        source = shell.transform_cell(f"# %%mcp_tool {line}\n{cell}")
-        filename = shell.compile.cache(source, _cell_number(shell), raw_code=source)
-        module = shell.compile.ast_parse(source, filename=filename)
-        names = [
-            node.name
-            for node in module.body
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and not node.name.startswith("_")
+        _check_words(line)
+        namespace, schemas = self.shell.user_ns, self._registry.schemas
+        if line.signature is not None:
+            name = line.signature.name
+            function = cell_function(self.shell, line.signature, line.head, line.body)
+            tool = make_tool(function, options, variable=name, schemas=schemas)
+            namespace[name] = function
+            return [tool]
+        names = run_functions(self.shell, line.head, line.body)
+        _check_names(names, options)
+        tools = [
+            make_tool(
+                namespace[name],
+                _with_mark(options, namespace[name]),
+                variable=name,
+                schemas=schemas,
+            )
+            for name in names
         ]
+        # A decorator in the cell has made a tool already, under a name that the line may change.
+        functions = [tool.function for tool in tools]
+        made = {tool.name for tool in tools}
+        self._registry.remove(
+            *(
+                tool.name
+                for tool in self._registry.tools
+                if tool.name not in made and any(tool.function is each for each in functions)
+            )
+        )
+        return tools
+
+    def _of_names(self, line: Line, options: ToolOptions) -> Sequence[DeclaredTool]:
+        names = " ".join(line.names).replace(",", " ").split()
         if not names:
             raise DefinitionError(
-                "The cell defines no function: `%%mcp_tool` makes tools of the functions in the "
-                "cell (names that start with `_` are helpers). Write `def my_tool(): ...`."
+                "Which functions? Write `%mcp_tool f g`, or put `%%mcp_tool` (two percent signs) "
+                "on the first line of a cell with functions."
             )
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise DefinitionError(f"The cell defines `{twice[0]}` twice: give one another name.")
-        for node in module.body[:-1]:
-            _execute(shell, ast.Module([node], []), filename, "exec")
-        last = module.body[-1]
-        if isinstance(last, ast.Expr):  # shown, as the last line of any cell is
-            _execute(shell, ast.Interactive([last]), filename, "single")
-        else:
-            _execute(shell, ast.Module([last], []), filename, "exec")
-        return tuple(names)
-
-    def _declare(self, names: Sequence[str], options: ToolOptions) -> list[Tool]:
-        if len(names) != 1 and (options.name or options.title or options.description):
-            raise DefinitionError(
-                f"`--name`, `--title` and `--description` are for one tool; here are {len(names)}: "
-                f"{', '.join(names)}. Declare them one by one."
+        _check_names(names, options)
+        given, prefix = _or_mark(options), line.options.prefix
+        tools: dict[str, DeclaredTool] = {}
+        for name in names:
+            named = named_tools(
+                name, self.shell.user_ns, given, prefix=prefix, schemas=self._registry.schemas
             )
-        namespace = self.shell.user_ns
-        given = None if options == ToolOptions() else options
-        tools = [make_tool(namespace[name], given, variable=name) for name in names]
-        self._registry.add(*tools)
-        return tools
+            for tool in named:
+                if tool.name in tools:
+                    raise DefinitionError(
+                        f"Two tools would be called `{tool.name}`: declare them one by one, one of "
+                        "them with `--name` (of an object: `--prefix`)."
+                    )
+                tools[tool.name] = tool
+        return list(tools.values())
 
     # -- %mcp --------------------------------------------------------------------------------------
 
@@ -220,6 +228,10 @@ class McpMagics(Magics):
         self._registry.remove(*names)
         left = _count(len(self._registry.tools), "tool")
         print(f"Removed {', '.join(names)}. {left} left.")  # noqa: T201
+
+    def _clear_cache(self, _rest: str) -> None:
+        number = self._invoker.cache.clear()
+        print(f"Forgot {_count(number, 'result')}.")  # noqa: T201
 
     def _serve(self, _rest: str) -> None:
         bridge = launcher.start(self._settings)
@@ -269,34 +281,73 @@ def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:
     return []
 
 
-def _cell_number(shell: InteractiveShell) -> int:
-    """Return the number in the prompt of the cell that runs, for its tracebacks.
+def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:
+    """Return what may follow on a ``%mcp_tool`` or ``%%mcp_tool`` line: options, then names."""
+    words = line.split()
+    complete, begun = (words, "") if line.endswith(" ") else (words[:-1], words[-1])
+    takes_value = option_words()
+    if takes_value.get(complete[-1]) or "." in begun:
+        return []
+    options = [word for word in takes_value if word not in complete]
+    if line.startswith("%%"):
+        return options
+    callables = [
+        name
+        for name, value in namespace.items()
+        if not name.startswith("_") and _may_be_tools(value)
+    ]
+    return [*callables, *options]
 
-    IPython counts a cell before it runs it or after, as versions go; all keep its input before.
-    """
-    return max(1, len(shell.history_manager.input_hist_raw) - 1)
+
+def _may_be_tools(value: Any) -> bool:
+    function = callable(value) and not issubclass(type(value), type)
+    return function or bool(marked_methods(type(value)))
 
 
-def _execute(shell: InteractiveShell, tree: ast.AST, filename: str, mode: str) -> None:
-    __tracebackhide__ = True
-    code = shell.compile(tree, filename, mode)
-    exec(code, shell.user_global_ns, shell.user_ns)  # noqa: S102 - the user's own cell
-
-
-def _existing(names: Sequence[str], namespace: dict[str, Any]) -> tuple[str, ...]:
-    if not names:
+def _check_words(line: Line) -> None:
+    """Refuse what has no place on the line of ``%%mcp_tool``."""
+    words = " ".join(line.names)
+    if line.options.prefix is not None:
         raise DefinitionError(
-            "Which functions? Write `%mcp_tool f g`, or put `%%mcp_tool` (two percent signs) on "
-            "the first line of a cell with functions."
+            "`--prefix` is for `%mcp_tool obj`, an object with methods marked `@mcp_tool`: "
+            "leave it out, or use `--name`."
         )
-    for name in names:
-        if name not in namespace:
-            close = difflib.get_close_matches(name, namespace, 1)
-            hint = f" Did you mean `{close[0]}`?" if close else ""
-            raise DefinitionError(
-                f"`{name}` is not defined in this notebook; run the cell that defines it.{hint}"
-            )
-    return tuple(names)
+    if line.names and line.signature is not None:
+        raise DefinitionError(
+            f"Only options may stand beside the signature of `{line.signature.name}`, not "
+            f"{words!r}: leave it out, or put a value of several words into quotes."
+        )
+    if line.names:
+        name = line.names[0] if line.names[0].isidentifier() else "my_tool"
+        raise DefinitionError(
+            f"`%%mcp_tool` takes options or a signature, not {words!r}: every function in the "
+            f"cell becomes a tool. To make the whole cell one tool write `%%mcp_tool {name}()`; "
+            "for functions that exist use `%mcp_tool f g`."
+        )
+
+
+def _check_names(names: Sequence[str], options: ToolOptions) -> None:
+    if len(names) != 1 and (options.name or options.title or options.description):
+        raise DefinitionError(
+            f"`--name`, `--title` and `--description` are for one tool; here are {len(names)}: "
+            f"{', '.join(names)}. Declare them one by one."
+        )
+
+
+def _with_mark(options: ToolOptions, function: Any) -> ToolOptions:
+    """Return what the line says, and what a decorator in the cell says where the line does not."""
+    mark, unsaid = mark_of(function), ToolOptions()
+    if mark is None:
+        return options
+    names = [item.name for item in fields(ToolOptions)]
+    said = {name: getattr(options, name) for name in names}
+    changed = {name: value for name, value in said.items() if value != getattr(unsaid, name)}
+    return replace(mark, **changed)
+
+
+def _or_mark(options: ToolOptions) -> ToolOptions | None:
+    """Return what the line says; None if it says nothing, so that a decorator's options count."""
+    return None if options == ToolOptions() else options
 
 
 def _arguments(given: str) -> dict[str, Any]:
@@ -339,13 +390,6 @@ def _show(result: Result) -> None:
             display({block.mime_type: b64encode(block.data).decode()}, raw=True)
         else:
             print(block)  # noqa: T201
-
-
-def _unquoted(value: str | None) -> str | None:
-    # IPython's argument splitter keeps the quotes on some systems.
-    if value and len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-        return value[1:-1]
-    return value
 
 
 def _count(number: int, thing: str) -> str:

@@ -7,9 +7,10 @@ what came, and what the published schema allows, whatever words pydantic has for
 import difflib
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, core_schema
 
 MAX_SHOWN = 80
@@ -22,6 +23,8 @@ MAX_VALUES = 30
 """Values of an enumeration that a message repeats."""
 
 _Schema = Mapping[str, Any]
+_Part = _Schema | bool
+"""Part of a schema: True says nothing."""
 _AUTHORS = frozenset({"value_error", "assertion_error"})
 _KNOWN = frozenset(get_args(core_schema.ErrorType)) - _AUTHORS
 """Types of error that the schema's own words explain."""
@@ -53,11 +56,46 @@ def explain(error: ValidationError, arguments: Mapping[str, Any], schema: _Schem
     return "\n".join(shown)
 
 
+def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str) -> list[str]:
+    """Return a line for each problem of a value that is no call's arguments, without an end.
+
+    Args:
+        error: What the validator raised.
+        value: What it was given.
+        schema: The value's schema, with its ``$defs``.
+        name: What the value is called.
+    """
+    lines: dict[str, None] = {}
+    for problem in error.errors(include_url=False, include_context=False):
+        path = tuple(_path(problem["loc"], value, absent=problem["type"] in _ABSENT))
+        part = _part(path, schema)
+        allowed = allowed_values(part, schema) if part else ""
+        if problem["type"] in _ABSENT:
+            said = "missing" if problem["type"] == "missing" else "not allowed"
+        else:
+            came = f"got {shown(problem['input'])} ({_type(problem['input'])})"
+            known = allowed and problem["type"] in _KNOWN and "[key]" not in problem["loc"]
+            said = f"{came}; {f'allowed: {allowed}' if known else bounded(problem['msg'])}"
+        lines[f"{place(name, path)}: {said}"] = None
+    return list(lines)
+
+
+def place(name: str, path: Sequence[int | str]) -> str:
+    """Return where in a value something is: ``result.items[3].price``."""
+    return name + "".join(
+        f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in path
+    )
+
+
 def shown(value: Any) -> str:
     """Return a value's repr, bounded, whatever its class does."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = short.maxlong = MAX_SHOWN
-    text = " ".join(short.repr(value).split()) if not isinstance(value, str) else short.repr(value)
+    try:
+        text = short.repr(value)
+    except Exception:  # noqa: BLE001 - a whole number of 5,000 digits; a list of the author's own
+        return f"<{type(value).__name__}>"
+    text = text if isinstance(value, str) else " ".join(text.split())
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
 
 
@@ -67,7 +105,7 @@ def bounded(text: str) -> str:
     return line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}..."
 
 
-def allowed_values(schema: _Schema, root: _Schema) -> str:
+def allowed_values(schema: _Part, root: _Schema) -> str:
     """Say in a few words what a JSON Schema allows.
 
     Args:
@@ -98,10 +136,10 @@ def allowed_values(schema: _Schema, root: _Schema) -> str:
 def _line(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) -> str:
     kind = problem["type"]
     path = tuple(_path(problem["loc"], arguments, absent=kind in _ABSENT))
-    name = ".".join(map(_key, path)) or "arguments"
+    name = dotted(path)
     part = _part(path, root)
     if kind in _ABSENT and kind != "missing":
-        return f"{name}: no such parameter; {_known(path, root)}"
+        return f"{name}: no such parameter; {known(path, root)}"
     allowed = allowed_values(part, root) if part else ""
     if kind == "missing":
         return f"{name}: missing" + (f"; allowed: {allowed}." if allowed else ".")
@@ -113,21 +151,24 @@ def _line(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) ->
     return f"{name}: {came}; {bounded(message)}."
 
 
-def _path(
-    location: Sequence[int | str], arguments: Mapping[str, Any], *, absent: bool
-) -> Iterator[int | str]:
+def _path(location: Sequence[int | str], arguments: Any, *, absent: bool) -> Iterator[int | str]:
     """Yield the parts of pydantic's location that the arguments have.
 
     The others name branches of a union or steps of a validator.
     """
     value: Any = arguments
     for position, part in enumerate(location):
-        here = value if isinstance(value, Mapping) else _by_index(value)
+        here = value if isinstance(value, Mapping) else _members(value)
         if part in here:
             value = here[part]
         elif not (absent and position == len(location) - 1):
             continue
         yield part
+
+
+def dotted(path: Sequence[int | str]) -> str:
+    """Return the name of what is at a path of the arguments."""
+    return ".".join(map(_key, path)) or "arguments"
 
 
 def _key(part: int | str) -> str:
@@ -136,11 +177,15 @@ def _key(part: int | str) -> str:
     return text if text.isprintable() and len(text) <= MAX_SHOWN else shown(text)
 
 
-def _by_index(value: Any) -> Mapping[Any, Any]:
+def _members(value: Any) -> Mapping[Any, Any]:
+    if isinstance(value, BaseModel):
+        return getattr(value, "__dict__", {})
+    if is_dataclass(value):
+        return {item.name: getattr(value, item.name, None) for item in fields(value)}
     return dict(enumerate(value)) if isinstance(value, (list, tuple)) else {}
 
 
-def _known(path: tuple[int | str, ...], root: _Schema) -> str:
+def known(path: tuple[int | str, ...], root: _Schema) -> str:
     """Say which parameters there are where one that there is not was given."""
     parent = _part(path[:-1], root)
     names = [name for option in _options(parent, root) for name in option.get("properties", {})]
@@ -158,24 +203,31 @@ def json_type(value: Any) -> str:
     return "null" if value is None else names.get(type(value), "object")
 
 
+def _type(value: Any) -> str:
+    """Return JSON's word for the type of a value, Python's for what JSON has none for."""
+    plain = value is None or type(value) in (bool, int, float, str, list, dict)
+    return json_type(value) if plain else type(value).__name__
+
+
 # -- parts of a schema -----------------------------------------------------------------------------
 
 
-def _target(schema: _Schema, root: _Schema) -> _Schema:
+def _target(schema: _Part, root: _Schema) -> _Schema:
     """Follow a reference."""
+    if isinstance(schema, bool):
+        return {}
     if "$ref" not in schema:
         return schema
-    found: _Schema = root.get("$defs", {}).get(schema["$ref"].rpartition("/")[2], {})
-    return found
+    kept, _, name = schema["$ref"].rpartition("/")
+    found = root.get("$defs", {}).get(name) if kept == "#/$defs" else None
+    return found if isinstance(found, dict) else {}
 
 
-def _options(schema: _Schema, root: _Schema) -> list[_Schema]:
-    """Return the schema, or those that it offers a choice of."""
+def _options(schema: _Part, root: _Schema) -> list[_Schema]:
+    """Return the schema, and those that it offers a choice of."""
     target = _target(schema, root)
-    choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf")
-    if not choices:
-        return [target]
-    return [option for choice in choices for option in _options(choice, root)]
+    choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf") or ()
+    return [target, *(option for choice in choices for option in _options(choice, root))]
 
 
 def _part(path: Sequence[int | str], root: _Schema) -> _Schema:
@@ -202,9 +254,9 @@ def _child(schema: _Schema, part: int | str) -> _Schema:
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _option(schema: _Schema, root: _Schema) -> str:
+def _option(schema: _Part, root: _Schema) -> str:
     target = _target(schema, root)
-    if "$ref" in schema and "enum" not in target:
+    if isinstance(schema, Mapping) and "$ref" in schema and "enum" not in target:
         return str(target.get("title") or schema["$ref"].rpartition("/")[2])
     return allowed_values(target, root)
 

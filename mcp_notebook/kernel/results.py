@@ -23,6 +23,9 @@ what has a JSON form                   JSON text (`kernel.jsonable`)
 anything else                          IPython's text or HTML for it
 =====================================  ===========================================================
 
+A tool with an output schema gives its value as structured content too (`kernel.outputs`); where the
+content is JSON text, it says the same: null for NaN, a model under its aliases.
+
 Whatever the value's own code raises, the client gets a sentence, and the kernel lives on. Running
 the call and collecting its outputs is `kernel.invoke`'s and `kernel.capture`'s business.
 """
@@ -34,10 +37,13 @@ from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
 from mcp_notebook.content import ContentBlock, Image, Result, Text
+from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel import blocks as make
 from mcp_notebook.kernel import pictures, tables
 from mcp_notebook.kernel.failures import CodeName, failure_text
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
+from mcp_notebook.kernel.outputs import OutputSchema, check_size, plain_data
+from mcp_notebook.kernel.result_meta import check_meta
 from mcp_notebook.kernel.texts import (
     clean,
     clean_print,
@@ -52,6 +58,8 @@ from mcp_notebook.settings import Settings
 MAX_COLLECTED = 1_000
 """Items taken from a generator."""
 NOTHING = "Done: the tool returned nothing."
+MISSING: Any = object()
+"""Stands for no data."""
 
 _LAZY = (types.GeneratorType, map, filter, zip, enumerate, reversed)
 _RICH = ("image/png", "image/jpeg", "text/markdown")
@@ -111,23 +119,44 @@ class Converter:
         self._settings = settings
         self._code_name = code_name
 
-    def result(self, value: Any, outputs: Outputs) -> Result:
+    def result(self, value: Any, outputs: Outputs, output: OutputSchema | None = None) -> Result:
         """Make the result of a call that returned.
+
+        Args:
+            value: What the function returned.
+            outputs: What it printed and displayed.
+            output: What the result is for a program, if the tool says so.
 
         Raises:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
         """
         if isinstance(value, _LAZY):
             try:
-                value = _collected(value)
+                # For a program whole or not at all; what is too long is refused below.
+                most = MAX_COLLECTED if output is None else self._settings.max_structured_chars
+                value = _collected(value, most)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - a generator is the user's code
                 return self.failure(error, outputs)
+        try:
+            structured = self._structured(value, output)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - serializers are the author's code
+            return self.failure(_plain_failure(error), outputs)
         if isinstance(value, Result):
-            return self._guarded(lambda: self._own(value, outputs), value, outputs)
+            return self._guarded(
+                lambda: self._own(value, structured, outputs), value, outputs, structured
+            )
+        data = MISSING if output is None else output.inner(structured)
         return self._guarded(
-            lambda: self._finished(self._value_blocks(value), outputs), value, outputs
+            lambda: replace(
+                self._finished(self._value_blocks(value, data), outputs), structured=structured
+            ),
+            value,
+            outputs,
+            structured,
         )
 
     def failure(self, error: BaseException, outputs: Outputs) -> Result:
@@ -143,31 +172,52 @@ class Converter:
 
         return replace(self._guarded(build, error, outputs), is_error=True)
 
-    def _guarded(self, build: Callable[[], Result], value: Any, outputs: Outputs) -> Result:
+    def _structured(self, value: Any, output: OutputSchema | None) -> Any:
+        """Return the structured content of a result, None for none.
+
+        Raises:
+            InvalidResult: It does not match its schema, or is too large.
+        """
+        limit = self._settings.max_structured_chars
+        if not isinstance(value, Result):
+            return None if output is None else output.structured(value, limit)
+        check_meta(value.meta)
+        if output is not None and not value.is_error:
+            if value.structured is None and not output.takes_none:
+                raise InvalidResult(
+                    "The tool has an output schema, but the `Result` that it returned has no "
+                    "`structured`: give it the data, or declare the tool with "
+                    "`output_schema=False` (`--no-output-schema`)."
+                )
+            return output.structured(value.structured, limit)
+        made = plain_data(value.structured, limit)
+        check_size(made, limit)
+        return made
+
+    def _guarded(
+        self, build: Callable[[], Result], value: Any, outputs: Outputs, structured: Any = None
+    ) -> Result:
         try:
             return build()
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the edge that runs the values' own code
             text = f"A value of type {type(value).__name__} cannot be shown: {safe_message(error)}"
-        return self._finished([Text(text)], outputs)
+        return replace(self._finished([Text(text)], outputs), structured=structured)
 
-    def _value_blocks(self, value: Any) -> list[ContentBlock]:
-        return _Values(self._format, self._settings).top(value)
+    def _value_blocks(self, value: Any, data: Any = MISSING) -> list[ContentBlock]:
+        return _Values(self._format, self._settings, data).top(value)
 
-    def _own(self, value: Result, outputs: Outputs) -> Result:
+    def _own(self, value: Result, structured: Any, outputs: Outputs) -> Result:
         content = value.content if isinstance(value.content, (list, tuple)) else [value.content]
         made = [block for part in content for block in self._value_blocks(part)]
-        limit = self._settings.max_result_chars
-        structured = to_json_value(value.structured, limit)
         if not made and structured is not None:
             made = [Text(json_text(structured))]
-        result = self._finished(made, outputs)
         return replace(
-            result,
+            self._finished(made, outputs),
             structured=structured,
             is_error=bool(value.is_error),
-            meta=to_json_value(dict(value.meta), limit),
+            meta=plain_data(dict(value.meta or {}), self._settings.max_structured_chars),
         )
 
     def _finished(self, made: list[ContentBlock], outputs: Outputs) -> Result:
@@ -199,13 +249,22 @@ class Converter:
 
 
 class _Values:
-    """The conversion of one value; `one` is the table above."""
+    """The conversion of one value; `one` is the table above.
 
-    def __init__(self, format_: Format, settings: Settings) -> None:
+    Args:
+        format_: IPython's.
+        settings: How much text and how many rows a result may have.
+        data: The value as a program gets it, if one does: its JSON text says the same.
+    """
+
+    def __init__(self, format_: Format, settings: Settings, data: Any = MISSING) -> None:
         self._format = format_
         self._settings = settings
+        self._data = data
+        self._value = MISSING
 
     def top(self, value: Any) -> list[ContentBlock]:
+        self._value = value
         if isinstance(value, str) and not is_sendable(value):
             return [Text("Done: the tool returned an empty text.")]
         return self.one(value)
@@ -309,8 +368,17 @@ class _Values:
         return [] if _displays_itself(value) else [Text(failed or safe_repr(value))]
 
     def _json(self, value: Any) -> str:
+        if self._data is not MISSING and value is self._value:
+            return self._data if isinstance(self._data, str) else json_text(self._data)
         made = to_json_value(value, self._settings.max_result_chars)
         return made if isinstance(made, str) else json_text(made)
+
+
+def _plain_failure(error: BaseException) -> BaseException:
+    """Return an error that is told without a traceback: the call itself did not fail."""
+    if isinstance(error, InvalidResult):
+        return error
+    return InvalidResult(f"The result cannot be sent as data: {safe_message(error)}.")
 
 
 def _is_rich(value: Any) -> bool:
@@ -345,8 +413,8 @@ def _joined(made: Iterable[ContentBlock]) -> list[ContentBlock]:
     return joined
 
 
-def _collected(lazy: Iterable[Any]) -> list[Any]:
-    items = list(islice(lazy, MAX_COLLECTED + 1))
-    if len(items) > MAX_COLLECTED:
-        items[-1] = f"... only the first {MAX_COLLECTED:,} items were taken ..."
+def _collected(lazy: Iterable[Any], most: int) -> list[Any]:
+    items = list(islice(lazy, most + 1))
+    if len(items) > most:
+        items[-1] = f"... only the first {most:,} items were taken ..."
     return items

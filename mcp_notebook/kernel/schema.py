@@ -1,6 +1,6 @@
 """A function's signature and docstring become a JSON Schema and a validator.
 
-Runs in the user's kernel: at definition on the main thread, validation wherever the call runs. This
+Runs in the user's kernel: at definition, and validation wherever the call runs; on any thread. This
 module reads the function and refuses what clients cannot be offered. How types become schemas and
 which values they take is `kernel.arguments`' business, what a refusal of values says
 `kernel.problems`'; what a tool is and who calls it is `kernel.tools`' and `kernel.invoke`'s.
@@ -9,19 +9,25 @@ which values they take is `kernel.arguments`' business, what a refusal of values
 import functools
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Union, get_args, get_origin
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache as once
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.annotations import resolved
 from mcp_notebook.kernel.arguments import MISSING, Parameter, build, parameter
-from mcp_notebook.kernel.docstrings import function_doc
+from mcp_notebook.kernel.docstrings import FunctionDoc, function_doc
+from mcp_notebook.kernel.flat import Flat, check_known, flattened, is_model
+from mcp_notebook.kernel.markers import header_problem, is_hidden
+from mcp_notebook.kernel.metaschema import schema_problem
 from mcp_notebook.kernel.problems import bounded, explain, shown
+from mcp_notebook.kernel.schema_cache import SchemaCache
 
 
 @dataclass(frozen=True)
@@ -35,9 +41,14 @@ class FunctionSchema:
     warnings: tuple[str, ...]
     """What the author should know."""
     injected: tuple[str, ...]
-    """Parameters that clients do not see."""
-    _validator: SchemaValidator = field(repr=False, compare=False)
+    """Parameters that clients do not see, and the call gives a value."""
+    hidden: tuple[str, ...]
+    """Parameters that clients do not see, and that keep their defaults."""
+    _validator: Callable[[], SchemaValidator] = field(repr=False, compare=False)
+    """Builds it at the first call, if the schema came from the disk."""
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
+    _flat: str | None = None
+    """The one parameter, if what clients pass are its fields."""
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function's arguments by name, defaults included.
@@ -45,59 +56,171 @@ class FunctionSchema:
         Raises:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
+        validator = self._validator()
         try:
-            given = self._validator.validate_python(arguments)
+            if self._flat is not None:
+                check_known(arguments, self.input_schema)
+            given = validator.validate_python(arguments)
         except ValidationError as error:
             raise InvalidArguments(explain(error, arguments, self.input_schema)) from None
         except Exception as error:
             # A validator of the author's may raise anything.
-            name = _culprit(self._validator, arguments)
+            name = _culprit(validator, arguments)
             raise InvalidArguments(
                 f"{name or 'arguments'}: refused by a validator: {_told(error)}."
             ) from error
+        if self._flat is not None:
+            return {self._flat: given}
         # A default is passed as the author wrote it, the very object, as Python does.
         return {**self._defaults, **given}
 
 
-def function_schema(
-    function: Callable[..., Any], *, hidden_types: tuple[type, ...] = ()
+NO_ANNOTATION: Any = inspect.Signature.empty
+"""Stands for no return annotation."""
+
+
+def return_annotation(function: Callable[..., Any]) -> Any:
+    """Return what a function's signature says that it returns, or `NO_ANNOTATION`.
+
+    Raises:
+        Exception: Whatever the author's expression raises; ``NameError`` for an unknown name.
+    """
+    plain = _plain(function)
+    if inspect.isclass(plain):
+        return NO_ANNOTATION
+    annotation = inspect.signature(function).return_annotation
+    if annotation is NO_ANNOTATION:
+        return annotation
+    return resolved(annotation, getattr(plain, "__globals__", {}))
+
+
+def function_schema(  # noqa: PLR0913 - each says one thing
+    function: Callable[..., Any],
+    *,
+    name: str | None = None,
+    hidden_types: tuple[type, ...] = (),
+    flatten: bool = False,
+    described: bool = False,
+    cache: SchemaCache | None = None,
 ) -> FunctionSchema:
     """Read a function's signature and docstring.
 
     Args:
         function: Any callable with a signature.
+        name: What messages call it; the function's own name if None.
         hidden_types: Parameters annotated with one of these are not for clients.
+        flatten: The fields of its one parameter, a model, are what clients pass.
+        described: Its author says elsewhere what it is for.
+        cache: Schemas of earlier starts; they are those that would be built.
 
     Raises:
         DefinitionError: The signature cannot be offered to clients; says which parameter and what
             to do.
     """
     plain = _plain(function)
-    name = getattr(plain, "__name__", None) or type(function).__name__
-    signature = _signature(function, name)
-    doc = function_doc(getattr(plain, "__doc__", None))
-    notes = [] if doc.description else [f"`{name}` has no docstring: say what it is for."]
-    parameters = []
-    injected = []
-    for item in signature:
-        hint = Any
-        if item.annotation is item.empty:
-            notes.append(f"`{item.name}` has no type hint: any value is taken.")
-        else:
-            hint = _resolved(item, plain, name)
-        if _is_hidden(hint, hidden_types):
-            injected.append(item.name)
-            continue
-        default = MISSING if item.default is item.empty else item.default
-        parameters.append(parameter(item.name, hint, default, doc.parameters.get(item.name)))
-    known = {item.name for item in signature}
+    name = name or getattr(plain, "__name__", None) or type(function).__name__
+    docstring = _docstring(function, plain)
+    hinted = [_hinted(item, plain, name, hidden_types) for item in _signature(function, name)]
+    fixed = frozenset(_fixed(function))
+    key = None
+    if cache is not None and not flatten:
+        key = _key(cache, (name, docstring, described, sorted(fixed)), hinted)
+        if key is not None and (stored := cache.get(key)) is not None:
+            return _restored(stored, name, hinted)
+    schema = _made(name, docstring, hinted, fixed, flatten=flatten, described=described)
+    if cache is not None and key is not None:
+        cache.put(
+            key,
+            {
+                "description": schema.description,
+                "input_schema": schema.input_schema,
+                "warnings": schema.warnings,
+            },
+        )
+    return schema
+
+
+@dataclass(frozen=True)
+class _Hinted:
+    """A parameter as it stands in the signature."""
+
+    name: str
+    hint: Any
+    """Resolved; `MISSING` if there is none."""
+    default: Any
+    """`MISSING` if there is none."""
+    seen_as: Literal["argument", "injected", "hidden"]
+    """Whether clients see it, or why not."""
+
+
+def _hinted(
+    item: inspect.Parameter, plain: Callable[..., Any], name: str, hidden_types: tuple[type, ...]
+) -> _Hinted:
+    hint = MISSING if item.annotation is item.empty else _resolved(item, plain, name)
+    default = MISSING if item.default is item.empty else item.default
+    if _is_injected(hint, hidden_types):
+        return _Hinted(item.name, hint, default, "injected")
+    if not is_hidden(hint):
+        return _Hinted(item.name, hint, default, "argument")
+    if default is MISSING:
+        raise DefinitionError(
+            f"`{name}`: the parameter `{item.name}` is `Hidden`, so no client can give it a value: "
+            f"give it a default, `{item.name}: Annotated[..., Hidden] = ...`."
+        )
+    return _Hinted(item.name, hint, default, "hidden")
+
+
+def _names(hinted: Sequence[_Hinted], seen_as: str) -> tuple[str, ...]:
+    return tuple(item.name for item in hinted if item.seen_as == seen_as)
+
+
+def _made(  # noqa: PLR0913 - as `function_schema`
+    name: str,
+    docstring: str | None,
+    hinted: Sequence[_Hinted],
+    fixed: Collection[str],
+    *,
+    flatten: bool,
+    described: bool,
+) -> FunctionSchema:
+    doc = function_doc(docstring)
+    parameters = _parameters(hinted, doc)
+    flat = _flat(parameters, doc.parameters, name) if flatten else None
+    description = doc.description or (flat.description if flat is not None else "")
+    notes = []
+    if not description and not described:
+        notes.append(f"`{name}` has no docstring: say what it is for.")
+    notes += [
+        f"`{item.name}` has no type hint: any value is taken."
+        for item in hinted
+        if item.hint is MISSING
+    ]
+    known = {*fixed, *(item.name for item in hinted), *(flat.names if flat is not None else ())}
     notes += [
         f"The docstring describes `{item}`, which is no parameter."
         for item in doc.parameters
         if item not in known
     ]
-    schema, validator = _built(parameters, name)
-    defaults = {item.name: item.default for item in parameters if item.default is not MISSING}
+    schema, validator = _built(parameters, name) if flat is None else (flat.schema, flat.validator)
+    if problem := schema_problem(schema):
+        raise DefinitionError(
+            f"`{name}`: what its type hints add to the JSON Schema of its parameters is none: "
+            f"{problem}. Correct the `WithJsonSchema` or `json_schema_extra` that says so."
+        )
+    if problem := header_problem(schema):
+        raise DefinitionError(f"`{name}`: {problem}.")
+    known_to_clients = FunctionSchema(
+        description,
+        schema,
+        tuple(notes),
+        _names(hinted, "injected"),
+        _names(hinted, "hidden"),
+        lambda: validator,
+        {},
+    )
+    if flat is not None:
+        return replace(known_to_clients, _flat=flat.name)
+    defaults = _defaults(parameters)
     # A `Field(alias=...)` is what clients say.
     told = zip(parameters, schema["properties"], strict=True)
     _check_defaults(
@@ -105,12 +228,135 @@ def function_schema(
         validator,
         name,
     )
+    return replace(known_to_clients, _defaults=defaults)
+
+
+def _parameters(hinted: Sequence[_Hinted], doc: FunctionDoc) -> list[Parameter]:
+    return [
+        parameter(
+            item.name,
+            Any if item.hint is MISSING else item.hint,
+            item.default,
+            doc.parameters.get(item.name),
+        )
+        for item in hinted
+        if item.seen_as == "argument"
+    ]
+
+
+def _defaults(parameters: Sequence[Parameter]) -> dict[str, Any]:
+    return {item.name: item.default for item in parameters if item.default is not MISSING}
+
+
+# -- schemas of earlier starts ---------------------------------------------------------------------
+
+
+def _key(cache: SchemaCache, said: tuple[Any, ...], hinted: Sequence[_Hinted]) -> str | None:
+    parts = [
+        (item.name, item.seen_as, *_kept(item.hint), *_kept(item.default))
+        if item.seen_as == "argument"
+        else (item.name, item.seen_as)  # nothing else of it is told to clients
+        for item in hinted
+    ]
+    return cache.key(said, parts)
+
+
+def _kept(value: Any) -> tuple[Any, ...]:
+    return ("none",) if value is MISSING else ("given", value)
+
+
+def _restored(stored: Mapping[str, Any], name: str, hinted: Sequence[_Hinted]) -> FunctionSchema:
+    @once
+    def validator() -> SchemaValidator:
+        # Without the docstring: what is said about parameters changes nothing in what they take.
+        return _built(_parameters(hinted, FunctionDoc()), name)[1]
+
+    defaults = {
+        item.name: item.default
+        for item in hinted
+        if item.seen_as == "argument"
+        and item.default is not MISSING
+        and not isinstance(item.default, FieldInfo)
+    }
     return FunctionSchema(
-        doc.description, schema, tuple(notes), tuple(injected), validator, defaults
+        stored["description"],
+        stored["input_schema"],
+        tuple(stored["warnings"]),
+        _names(hinted, "injected"),
+        _names(hinted, "hidden"),
+        validator,
+        defaults,
     )
 
 
 # -- the signature ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Handler:
+    """What a function takes whose arguments an author describes by hand."""
+
+    description: str
+    """As `FunctionSchema.description`."""
+    injected: tuple[str, ...]
+    """Parameters that get the `Context`."""
+    hidden: tuple[str, ...]
+    """Parameters that clients cannot set."""
+    required: tuple[str, ...]
+    """Parameters that have no default."""
+    accepted: frozenset[str] | None
+    """All names that it can be given; None: any."""
+
+
+def handler_of(
+    function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
+) -> Handler:
+    """Read what a function takes by name; one that does not tell is taken to take anything.
+
+    Args:
+        function: Any callable.
+        name: What messages call it.
+        hidden_types: Parameters annotated with one of these are not for clients.
+
+    Raises:
+        DefinitionError: A parameter cannot be given by name.
+    """
+    plain = _plain(function)
+    description = function_doc(_docstring(function, plain)).description
+    try:
+        found = _parameters_of(function)
+    except (TypeError, ValueError):
+        return Handler(description, (), (), (), None)
+    named: list[inspect.Parameter] = []
+    injected: list[inspect.Parameter] = []
+    hidden: list[inspect.Parameter] = []
+    for item in found:
+        if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
+            continue
+        if item.kind is item.POSITIONAL_ONLY:
+            if item.default is item.empty:
+                _check_kind(item, name)
+            continue  # it keeps its default
+        hint = Any if item.annotation is item.empty else _hint_or_any(item, plain, name)
+        if _is_injected(hint, hidden_types):
+            injected.append(item)
+        else:
+            (hidden if is_hidden(hint) else named).append(item)
+    is_open = any(item.kind is item.VAR_KEYWORD for item in found)
+    return Handler(
+        description,
+        tuple(item.name for item in injected),
+        tuple(item.name for item in hidden),
+        tuple(item.name for item in (*named, *hidden) if item.default is item.empty),
+        None if is_open else frozenset(item.name for item in named),
+    )
+
+
+def _hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
+    try:
+        return _resolved(item, plain, name)
+    except DefinitionError:
+        return Any  # clients are told the author's schema, whatever the hint means
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,14 +376,19 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
             function = type(function).__call__
 
 
+def _docstring(function: Callable[..., Any], plain: Callable[..., Any]) -> str | None:
+    """Return what is said about a callable: by itself, what it calls, or its class."""
+    own = vars(function).get("__doc__") if isinstance(function, functools.partial) else None
+    doc = own or getattr(plain, "__doc__", None)
+    if not doc and getattr(plain, "__name__", None) == "__call__":
+        doc = type(function).__doc__
+    return doc if isinstance(doc, str) else None
+
+
 def _signature(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
-    fixed: Mapping[str, Any] = {}
-    if isinstance(function, functools.partial):
-        fixed = function.keywords
-        # A copy: `update_wrapper` makes `inspect` look through the partial, at what it has fixed.
-        function = functools.partial(function.func, *function.args, **fixed)
+    fixed = function.keywords if isinstance(function, functools.partial) else {}
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = _parameters_of(function)
     except (TypeError, ValueError):
         raise DefinitionError(
             f"`{name}` does not tell its parameters (it is not written in Python): wrap it in a "
@@ -149,17 +400,33 @@ def _signature(function: Callable[..., Any], name: str) -> list[inspect.Paramete
     return found
 
 
+def _parameters_of(function: Callable[..., Any]) -> Sequence[inspect.Parameter]:
+    if isinstance(function, functools.partial):
+        # A copy: `update_wrapper` makes `inspect` look through the partial, at what it has fixed.
+        function = functools.partial(function.func, *function.args, **function.keywords)
+    return list(inspect.signature(function).parameters.values())
+
+
+def _fixed(function: Callable[..., Any]) -> Iterable[str]:
+    """Return the parameters that a partial has given values."""
+    if not isinstance(function, functools.partial):
+        return ()
+    inner = inspect.signature(function.func).parameters
+    return (*function.keywords, *list(inner)[: len(function.args)])
+
+
 def _check_kind(item: inspect.Parameter, name: str) -> None:
     if item.kind is item.POSITIONAL_ONLY:
         raise DefinitionError(
             f"`{name}`: the parameter `{item.name}` is positional-only, but clients pass arguments "
-            "by name: remove the `/` from the signature."
+            "by name: remove the `/` from the signature, or wrap it in a function without it."
         )
     if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
         stars, kind = ("*", "list") if item.kind is item.VAR_POSITIONAL else ("**", "dict")
         raise DefinitionError(
             f"`{name}`: clients cannot be told what `{stars}{item.name}` takes: give each argument "
-            f"a parameter of its own, or take one `{item.name}: {kind}`."
+            f"a parameter of its own, take one `{item.name}: {kind}`, or say what it takes, "
+            "`registry.add(Tool(..., input_schema={...}))`."
         )
 
 
@@ -181,14 +448,39 @@ def _resolved(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> 
         ) from error
 
 
-def _is_hidden(hint: Any, hidden_types: tuple[type, ...]) -> bool:
+def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:
     """Tell whether a hint is one of these types, also if optional or annotated."""
     if get_origin(hint) is Annotated:
-        return _is_hidden(get_args(hint)[0], hidden_types)
+        return _is_injected(get_args(hint)[0], hidden_types)
     if get_origin(hint) in (Union, types.UnionType):
         inner = [item for item in get_args(hint) if item is not type(None)]
-        return len(inner) == 1 and _is_hidden(inner[0], hidden_types)
+        return len(inner) == 1 and _is_injected(inner[0], hidden_types)
     return inspect.isclass(hint) and issubclass(hint, hidden_types)
+
+
+def _flat(parameters: Sequence[Parameter], documented: Mapping[str, str], name: str) -> Flat:
+    if len(parameters) != 1:
+        listed = ", ".join(f"`{item.name}`" for item in parameters) or "none"
+        raise DefinitionError(
+            f"`{name}`: `flatten` (`--flatten`) is for a function with one parameter for clients, "
+            f"a model; here are {len(parameters)}: {listed}."
+        )
+    [item] = parameters
+    if not is_model(item.annotation):
+        raise DefinitionError(
+            f"`{name}`: `flatten` (`--flatten`) needs a pydantic model, a dataclass or a TypedDict "
+            f"as the type hint of `{item.name}`, not {_hint(item.annotation)}."
+        )
+    if item.optional:
+        raise DefinitionError(
+            f"`{name}`: with `flatten` (`--flatten`) `{item.name}` cannot have a default: give "
+            "the fields of its model theirs."
+        )
+    try:
+        return flattened(item, documented)
+    except Exception as error:
+        # A model's own code may take part in its schema, and raise anything.
+        raise _no_schema(parameters, name, error) from error
 
 
 # -- what cannot be offered ------------------------------------------------------------------------

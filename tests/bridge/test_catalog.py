@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_notebook import meta_keys
 from mcp_notebook.bridge.catalog import Catalog
 from mcp_notebook.errors import AmbiguousTool, KernelGone, UnknownTool
 from mcp_notebook.wire import ToolInfo
@@ -25,6 +26,19 @@ def test_tools_come_in_the_order_of_kernels_then_of_definition():
     catalog.set_kernel("1", notebook="a", tools=tools("x"))
     catalog.set_kernel("2", notebook="b", tools=tools("y", "w"))
     assert served(catalog) == ["y", "w", "x"]
+
+
+def test_tools_of_a_higher_priority_come_first_over_all_kernels():
+    def prioritised(**priorities):
+        return [
+            ToolInfo(name=name, input_schema={}, meta={meta_keys.PRIORITY: priority})
+            for name, priority in priorities.items()
+        ]
+
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="a", tools=[*tools("plain"), *prioritised(low=-1, high=2)])
+    catalog.set_kernel("2", notebook="b", tools=prioritised(highest=2.5, also_high=2, none="9"))
+    assert served(catalog) == ["highest", "high", "also_high", "plain", "none", "low"]
 
 
 def test_a_kernel_without_tools_keeps_its_place_and_its_name():

@@ -145,6 +145,25 @@ def test_a_client_that_leaves_before_its_first_request_is_no_error(home, given):
         assert running.said == ""
 
 
+@pytest.mark.parametrize("first", ["stdin", "stdout"])
+def test_a_client_that_ends_and_takes_both_pipes_with_it_is_no_error(home, first):
+    with subprocess.Popen(
+        [*COMMAND, "stdio"],
+        env=kernel_env(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        pipes = [process.stdin, process.stdout]
+        for pipe in pipes if first == "stdin" else reversed(pipes):
+            pipe.close()
+        assert process.stderr.read() == b""
+        assert process.wait(LIMIT) == 0
+
+
 STRAY = """
 import os, sys, threading
 
@@ -248,6 +267,25 @@ def test_a_request_that_does_not_fit_gets_its_status_and_a_json_rpc_error(
     answer = ask(served.url, method, headers=headers)
     assert answer.status == status
     assert answer.error["code"] == INVALID_REQUEST
+
+
+@pytest.mark.parametrize("padding", [" ", "\t", " \t "])
+def test_space_around_the_value_of_a_header_is_no_part_of_it(served, padding):
+    method, version = "server/discover", "2026-07-28"
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}}
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Host": urlsplit(served.url).netloc,
+        "Origin": "http://localhost",
+        "Mcp-Method": method,
+        "Mcp-Protocol-Version": version,
+    }
+    padded = {name: f"{padding}{value}{padding}" for name, value in headers.items()}
+    assert ask(served.url, body=json.dumps(request), headers=padded).status == 200
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", None])

@@ -71,11 +71,18 @@ async def connected(
             yield client
         return
     with http_bridge(home, *arguments) as served:
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
-            server = streamable_http_client(served.url, http_client=http)
-            async with Client(server, mode=era, **options) as client:
-                yield client
+        async with over_http(served.url, era, **options) as client:
+            yield client
+
+
+@asynccontextmanager
+async def over_http(url: str, era: str, **options: object) -> AsyncIterator[Client]:
+    """Connect the official client to an HTTP bridge that runs."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        server = streamable_http_client(url, http_client=http)
+        async with Client(server, mode=era, **options) as client:
+            yield client
 
 
 def text_of(result: CallToolResult) -> str:

@@ -8,7 +8,18 @@ import nbformat
 import pytest
 from live import LiveKernel, live_kernel
 
+SELDOM = {("legacy", "http"), ("auto", "stdio")}
+"""Of the four pairs of era and transport, the two left to the slow tests: in the other two, each
+era and each transport runs."""
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
+def pytest_collection_modifyitems(items):
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if (parameters.get("era"), parameters.get("transport")) in SELDOM:
+            item.add_marker(pytest.mark.slow)
 
 
 @contextmanager

@@ -166,6 +166,13 @@ async def test_an_http_bridge_ends_soon_although_streams_are_open(home, era):
         assert seconds < SOON
 
 
+@pytest.fixture(scope="module")
+def served(module_home):
+    """A bridge for tests that leave it as it is."""
+    with http_bridge(module_home) as served:
+        yield served
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -178,16 +185,13 @@ async def test_an_http_bridge_ends_soon_although_streams_are_open(home, era):
         ({"Host": "evil.example"}, 403),
     ],
 )
-async def test_who_has_no_token_or_comes_from_a_strange_page_is_refused(
-    module_home, headers, status
-):
-    with http_bridge(module_home) as served:
-        async with httpx2.AsyncClient() as http:
-            answer = await http.post(served.url, headers=headers, json={})
-            assert answer.status_code == status
-            assert TOKEN not in answer.text
-            if status == 401:
-                assert answer.headers["WWW-Authenticate"] == "Bearer"
+async def test_who_has_no_token_or_comes_from_a_strange_page_is_refused(served, headers, status):
+    async with httpx2.AsyncClient() as http:
+        answer = await http.post(served.url, headers=headers, json={})
+    assert answer.status_code == status
+    assert TOKEN not in answer.text
+    if status == 401:
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
 def test_a_notebook_that_cannot_be_served_ends_the_bridge_with_one_sentence(home):
@@ -209,17 +213,16 @@ def test_a_notebook_that_cannot_be_served_ends_the_bridge_with_one_sentence(home
         assert ended.stdout == ""
 
 
-def test_a_taken_port_is_named(home):
-    with http_bridge(home) as served:
-        port = served.url.split(":")[2].split("/")[0]
-        ended = subprocess.run(
-            [*COMMAND, "serve", "--port", port],
-            env=kernel_env(home),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert ended.returncode == 1
-        assert f"Port {port}" in ended.stderr
-        assert len(ended.stderr.splitlines()) == 1
+def test_a_taken_port_is_named(home, served):
+    port = served.url.split(":")[2].split("/")[0]
+    ended = subprocess.run(
+        [*COMMAND, "serve", "--port", port],
+        env=kernel_env(home),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert f"Port {port}" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1

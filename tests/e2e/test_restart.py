@@ -10,7 +10,7 @@ import httpx2
 import nbformat
 import psutil
 import pytest
-from clients import ERAS, TOKEN, Changes, connected, http_bridge, text_of
+from clients import ERAS, TOKEN, TRANSPORTS, Changes, connected, http_bridge, text_of
 from live import SOON, live_kernel, record_of
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -51,7 +51,7 @@ def era(request):
     return request.param
 
 
-@pytest.fixture(params=["stdio", pytest.param("http", marks=pytest.mark.slow)])
+@pytest.fixture(params=TRANSPORTS)
 def transport(request):
     return request.param
 

@@ -29,9 +29,9 @@ class Echo:
 
     calls = ()
 
-    def submit(self, tool, arguments, reply, *, report, send_log):
+    def submit(self, tool, arguments, reply, client):
         if tool == "never":
-            self.report, self.send_log = report, send_log
+            self.report, self.send_log = client.report, client.send_log
         if tool == "broken":
             reply(Result([Text("x")], structured={"x": object()}))
         elif tool == "picture":

@@ -26,7 +26,9 @@ print(json.dumps({
     "magics": [m for kind in ip.magics_manager.magics.values() for m in kind if "mcp" in m],
     "events": sum("mcp_notebook" in str(getattr(c, "__module__", "")) for c in callbacks),
     "sockets": sum("socket" in os.readlink(link) for link in links if os.path.lexists(link)),
-    "files": sorted(f for _, _, files in os.walk(home) for f in files),
+    "files": sorted(
+        f for at, _, files in os.walk(home) for f in files if os.path.basename(at) != "schemas"
+    ),
     "completers": sorted(dispatchers.strs) if dispatchers else [],
     "streams": [type(vars(type(s)).get("write")).__name__ for s in (sys.stdout, sys.stderr)],
     "configurables": sum("mcp" in type(c).__module__ for c in ip.configurables),
@@ -80,6 +82,21 @@ def test_unloading_while_a_bridge_is_connected_shows_nothing_in_the_cell(kernel)
     with Link(record_of(kernel)) as link:
         assert kernel.ok("%unload_ext mcp_notebook").text.strip() == ""
         assert link.receive().type == "goodbye"
+
+
+def test_calls_that_an_unload_stops_are_answered_with_the_goodbye(kernel):
+    kernel.ok(
+        "%%mcp_tool --run thread\nimport threading, time\nbegan = threading.Semaphore(0)\n"
+        "def wait() -> None:\n    'Waits.'\n    began.release()\n"
+        "    while True: time.sleep(0.001)"
+    )
+    with Link(record_of(kernel)) as link:
+        for _ in range(5):
+            link.start("wait")
+        kernel.ok("for _ in range(5): assert began.acquire(timeout=10)")
+        kernel.ok("%unload_ext mcp_notebook")
+        # Not with what each of them says by itself: that would lack the next step.
+        assert link.receive() == Goodbye(reason="The notebook unloaded mcp_notebook.")
 
 
 def test_a_variable_that_fails_whatever_it_is_asked_does_not_hinder_loading(home):
@@ -280,3 +297,14 @@ def test_a_tool_may_unload_the_extension_and_its_end_hurts_nothing(home):
                 pass
         assert kernel.ok("print(done)").stdout == "[True]\n"
         assert not live_records(kernel.home / ".mcp-notebook" / "kernels")
+
+
+def test_a_decorated_function_that_cannot_be_a_tool_does_not_hinder_loading(home):
+    with live_kernel(home) as kernel:
+        kernel.ok(
+            "from mcp_notebook import mcp_tool\n@mcp_tool(max_concurrency='2')\ndef odd(): 'Odd.'\n"
+            "@mcp_tool\ndef one() -> int:\n    'One.'\n    return 1"
+        )
+        assert "odd is not offered as a tool" in kernel.ok("%load_ext mcp_notebook").stderr
+        with Link(record_of(kernel)) as link:
+            assert [tool.name for tool in link.welcome.tools] == ["one"]

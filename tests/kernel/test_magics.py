@@ -62,11 +62,40 @@ def test_a_syntax_error_points_at_the_cells_own_line(kernel):
     assert "line 4" in output.error
 
 
-def test_a_traceback_shows_the_cell_by_its_own_number_and_no_frames_of_ours(kernel):
-    kernel.start("%%mcp_tool\ndef one(): 'One.'\n1 / 0")
+def traceback_of(kernel, code):
+    """Run a cell that fails, and return what the notebook shows of it, without colours."""
+    request = kernel.start(code)
     while (message := kernel.client.get_iopub_msg(timeout=30))["msg_type"] != "error":
         pass
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(message["content"]["traceback"]))
+    kernel.finish(request)
+    return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(message["content"]["traceback"]))
+
+
+@pytest.mark.parametrize(
+    ("cell", "line"),
+    [
+        ("%%mcp_tool\ndef one(): 'One.'\n\ndef two(:\n    pass", 4),
+        ("%%mcp_tool\ndef one(): 'One.'\nreturn 3", 3),
+        ("%%mcp_tool f(a, b=)\na", 1),
+        ("%%mcp_tool f(a)\nx = = 1", 2),
+    ],
+)
+def test_a_syntax_error_is_shown_as_that_of_any_cell(kernel, cell, line):
+    shown = traceback_of(kernel, cell).strip()
+    assert re.match(rf"Cell In ?\[\d+\], line {line}\n", shown)
+    assert shown.count("line") == 1
+    assert ".py" not in shown
+
+
+def test_a_definition_error_of_a_decorator_is_one_sentence(kernel):
+    shown = traceback_of(
+        kernel, "from mcp_notebook import mcp_tool\n@mcp_tool(nam='x')\ndef f(): 1"
+    )
+    assert shown == "DefinitionError: `@mcp_tool` has no option `nam`. Did you mean `name`?"
+
+
+def test_a_traceback_shows_the_cell_by_its_own_number_and_no_frames_of_ours(kernel):
+    shown = traceback_of(kernel, "%%mcp_tool\ndef one(): 'One.'\n1 / 0")
     numbers = re.findall(r"In ?\[(\d+)\]", shown)
     assert len(numbers) > 1  # the magic's line, and the line that fails
     assert len(set(numbers)) == 1
@@ -89,7 +118,25 @@ def test_options_name_one_tool(kernel):
         ("%%mcp_tool\ndef f(): ...\ndef f(): ...", "defines `f` twice"),
         ("%%mcp_tool --name x\ndef f(): ...\ndef g(): ...", "one tool"),
         ('%%mcp_tool --name "my tool"\ndef f(): ...', "my_tool"),
-        ("%%mcp_tool --nam\ndef f(): ...", "--nam"),
+        ("%%mcp_tool --nam x\ndef f(): ...", "no option `--nam`. Did you mean `--name`?"),
+        (
+            "%%mcp_tool --examples x\ndef f(): ...",
+            "in Python: `@mcp_tool(examples=...)`",
+        ),
+        ("%%mcp_tool --name ''\ndef f(): ...", "cannot be a tool's name"),
+        ("%%mcp_tool\nclass C: ...", "under `@mcp_tools` needs no magic"),
+        ("%%mcp_tool --timeout soon\ndef f(): ...", "`timeout` is a time"),
+        ("%%mcp_tool --prefix x\ndef f(): ...", "`--prefix` is for `%mcp_tool obj`"),
+        ("%%mcp_tool f(a) g(b)\na", "Only options may stand beside the signature of `f`"),
+        ("%%mcp_tool f\n1 + 1", "`%%mcp_tool f()`"),
+        ("%%mcp_tool f(*a)\na", "`*a`"),
+        ("%%mcp_tool f(a: 'Missing')\na", "names `Missing`, which is not defined"),
+        ("%%mcp_tool f(a: int = 'x')\na", "the default of `a`"),
+        ("def f(): ...\n%mcp_tool f f", "Two tools would be called `f`"),
+        ("%%mcp_tool --destructive --non-destructive\ndef f(): ...", "leave one out"),
+        ("%%mcp_tool --read-only --destructive\ndef f(): ...", "cannot be both"),
+        ("%%mcp_tool --icon none.png\ndef f(): ...", "'none.png' is no file"),
+        ("%%mcp_tool --priority nan\ndef f(): ...", "`priority` is a number"),
         ("%%mcp_tool f\ndef f(): ...", "%mcp_tool f g"),
         ("%mcp_tool", "Which functions?"),
         ("%mcp_tool missing", "`missing` is not defined"),
@@ -136,6 +183,83 @@ def test_functions_decorated_before_the_extension_was_loaded_become_tools(kernel
     kernel.ok("from mcp_notebook import mcp_tool\n@mcp_tool\ndef early(): 'Early.'")
     kernel.ok("%load_ext mcp_notebook")
     assert list(tools(kernel)) == ["early"]
+
+
+def test_a_cell_becomes_a_tool_that_the_notebook_has_too(kernel):
+    (shown,) = kernel.ok("%%mcp_tool twice(n: int = 2)\n# Twice.\nprint('ran')\nn * 2").displays
+    assert shown["text/plain"].startswith("MCP tool twice(n: int = 2)\n    Twice.")
+    output = kernel.ok("print(twice(4))")
+    assert output.stdout == "ran\n8\n"
+    kernel.ok("def twice(word: str): 'Two words.'; return word * 2")
+    assert "word" in tools(kernel)["twice"].input_schema["properties"]
+    kernel.ok("del twice")
+    assert tools(kernel) == {}
+
+
+def test_a_cell_that_is_refused_as_a_tool_leaves_the_variable_of_its_name(kernel):
+    kernel.ok("kept = 5")
+    assert kernel.run("%%mcp_tool kept(*a)\na").error
+    assert kernel.ok("print(kept)").stdout == "5\n"
+
+
+COUNTER = """from mcp_notebook import mcp_tool, mcp_tools
+@mcp_tools{}
+class Counter:
+    total = 0
+    @mcp_tool
+    def add(self, n: int) -> int:
+        'Add.'
+        self.total += n
+        return self.total
+    @mcp_tool
+    def clear(self) -> None:
+        'Clear.'
+        self.total = 0
+"""
+
+
+def test_a_class_of_tools_follows_its_cell(kernel):
+    kernel.ok(COUNTER.format(""))
+    assert list(tools(kernel)) == ["add", "clear"]
+    kernel.ok("%mcp call add n=3\n%mcp call add n=4")
+    assert kernel.ok("print(Counter.mcp_instance.total)").stdout == "7\n"
+    kernel.ok(COUNTER.format("").replace("def clear", "def reset"))
+    assert list(tools(kernel)) == ["add", "reset"]
+    assert kernel.ok("%mcp call add n=1").stdout.strip() == "1"
+    kernel.ok(COUNTER.format("(prefix='c_')"))
+    assert list(tools(kernel)) == ["c_add", "c_clear"]
+    kernel.ok("del Counter")
+    assert tools(kernel) == {}
+
+
+def test_marked_methods_are_no_tools_until_there_is_an_object(kernel):
+    kernel.ok(COUNTER.format("").replace("@mcp_tools", ""))
+    assert tools(kernel) == {}
+    assert "`%mcp_tool counter`" in kernel.run("%mcp_tool Counter").error
+    kernel.ok("counter = Counter()\n%mcp_tool counter --prefix c.")
+    assert list(tools(kernel)) == ["c.add", "c.clear"]
+    output = kernel.ok("counter = 5")
+    assert "The tools 'c.add', 'c.clear' are gone" in output.stderr
+
+
+def test_a_class_decorated_before_the_extension_was_loaded_is_taken_up_once(kernel):
+    kernel.ok("%unload_ext mcp_notebook")
+    kernel.ok(COUNTER.format("") + "Alias = Counter\nCounter.mcp_instance.add(4)")
+    kernel.ok("%load_ext mcp_notebook")
+    assert list(tools(kernel)) == ["add", "clear"]
+    assert kernel.ok("%mcp call add n=1").stdout.strip() == "5"
+
+
+def test_a_class_of_tools_in_a_module_is_replaced_when_the_module_is_loaded_anew(kernel):
+    kernel.ok(f"open('counting.py', 'w').write({COUNTER.format('')!r})\nimport counting")
+    kernel.ok("del counting")
+    assert list(tools(kernel)) == ["add", "clear"]
+    changed = COUNTER.format("").replace("def clear", "def now_reset")
+    kernel.ok(
+        f"open('counting.py', 'w').write({changed!r})\nimport importlib, sys\n"
+        "importlib.reload(sys.modules['counting'])"
+    )
+    assert list(tools(kernel)) == ["add", "now_reset"]
 
 
 def test_redefinition_replaces_and_keeps_the_order(kernel):
@@ -234,6 +358,9 @@ def test_mcp_remove_takes_the_tool_and_leaves_the_function(kernel):
         ("%mcp call rain ", "city="),
         ("%mcp call rain city=Seattle y", "year="),
         ("%mcp remove ", "rain"),
+        ("%mcp_tool ra", "rain"),
+        ("%mcp_tool rain --ti", "--timeout"),
+        ("%%mcp_tool --rea", "--read-only"),
     ],
 )
 def test_tab_completes_verbs_tools_and_arguments(kernel, typed, offered):
@@ -249,3 +376,26 @@ def test_help_teaches(kernel):
     while reply["parent_header"]["msg_id"] != request:
         reply = kernel.client.get_shell_msg(timeout=30)
     assert "%mcp call" in reply["content"]["payload"][0]["data"]["text/plain"]
+
+
+def test_the_line_of_a_decorated_function_says_more_and_makes_no_second_tool(kernel):
+    kernel.ok("from mcp_notebook import mcp_tool\n1")
+    kernel.ok(
+        "%%mcp_tool --title Line\n@mcp_tool(name='both', title='Mark', priority=2)\n"
+        "def f() -> int:\n    'F.'\n    return 1"
+    )
+    (tool,) = tools(kernel).values()
+    assert (tool.name, tool.title) == ("both", "Line")
+    assert tool.meta == {"io.github.mcp-notebook/priority": 2.0}
+    kernel.ok(
+        "%%mcp_tool --name other\n@mcp_tool(name='both')\ndef f() -> int:\n    'F.'\n    return 1"
+    )
+    assert list(tools(kernel)) == ["other"]
+
+
+def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel):
+    kernel.ok(
+        "%%mcp_tool --timeout 200ms\nimport asyncio\nasync def waits() -> int:\n    'Waits.'\n"
+        "    await asyncio.sleep(3600)"
+    )
+    assert "it ran longer than 0.2 s" in kernel.ok("%mcp call waits").stdout

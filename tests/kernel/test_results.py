@@ -411,7 +411,7 @@ def test_a_result_is_passed_on_with_its_parts_made_fit(converter):
     )
     assert converter.result(given_, ()) == Result(
         [Text("text"), Resource("notebook:///x", "\ufffd")],
-        structured={"a": "NaN", "when": "2024-01-01"},
+        structured={"a": None, "when": "2024-01-01"},
         is_error=True,
         meta={"org.example/x": [1]},
     )

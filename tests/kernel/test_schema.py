@@ -407,7 +407,7 @@ def test_positional_only_parameters_are_refused():
 
     assert refusal(f) == (
         "`f`: the parameter `a` is positional-only, but clients pass arguments by name: remove "
-        "the `/` from the signature."
+        "the `/` from the signature, or wrap it in a function without it."
     )
 
 

@@ -1,0 +1,46 @@
+"""The keys of ``_meta``: ours, all under one prefix, and which ones are an author's to use.
+
+The kernel writes ours into a tool's or a result's ``_meta``, the bridge reads some and passes all
+on to clients; who fills and reads them is said at each. Pure.
+"""
+
+import re
+from typing import Any
+
+PREFIX = "io.github.mcp-notebook/"
+"""Of all keys of ours, as MCP wants it: a reverse-DNS name. Authors may not use it."""
+
+TAGS = f"{PREFIX}tags"
+"""Of a tool: its author's words to group tools by, a list of strings (`kernel.metadata`)."""
+PRIORITY = f"{PREFIX}priority"
+"""Of a tool: a number; `bridge.catalog` lists tools of a higher one first. Absent means 0."""
+RELATED = f"{PREFIX}related"
+"""Of a tool: names of tools that belong to it, a list of strings (`kernel.metadata`)."""
+CACHE = f"{PREFIX}cache"
+"""Of a tool: for how many seconds a result is given again, or "ephemeral"."""
+CACHED = f"{PREFIX}cached"
+"""Of a result that was given before: its age and its tool's time, in seconds."""
+
+_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_KEY = re.compile(rf"({_LABEL}(?:\.{_LABEL})+)/(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+_RESERVED = frozenset({"mcp", "modelcontextprotocol"})
+
+
+def key_problem(key: Any) -> str | None:
+    """Say why a key is not an author's to use, by MCP's rules ("_meta" in its specification).
+
+    Returns:
+        The end of a sentence that names the key; None if it is one to use.
+    """
+    match = _KEY.fullmatch(key) if isinstance(key, str) else None
+    if match is None:
+        return (
+            "but MCP wants a domain of yours, reversed, and a name of letters, digits, `-`, `_` "
+            "and `.`: 'com.example/team', say"
+        )
+    labels = match[1].lower().split(".")
+    if labels[1] in _RESERVED:
+        return f"but MCP keeps keys with {labels[1]!r} there for itself: use a domain of yours"
+    if key.lower().startswith(PREFIX):
+        return "but that prefix is mcp-notebook's own: use a domain of yours"
+    return None

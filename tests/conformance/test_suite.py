@@ -1,0 +1,111 @@
+"""MCP's own conformance suite against a notebook whose tools are those that it asks for.
+
+Each scenario is run in each version of the protocol that it is for, against one bridge, and each of
+its checks must pass, but for those that `scenarios.toml` names with a reason.
+"""
+
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from clients import TOKEN, http_bridge
+from npm import LIMIT
+from proxy import adding
+
+HERE = Path(__file__).parent
+SCENARIOS = tomllib.loads((HERE / "scenarios.toml").read_text(encoding="utf-8"))
+RUNS = [(name, version) for name, versions in SCENARIOS["run"].items() for version in versions]
+PASSED = {"SUCCESS", "INFO"}
+
+pytestmark = [pytest.mark.conformance, pytest.mark.timeout(LIMIT)]
+
+
+@pytest.fixture(scope="module")
+def url(module_home):
+    """The address of the suite's notebook, for a client that has no token."""
+    with (
+        http_bridge(module_home, str(HERE / "conformance.ipynb")) as served,
+        adding(f"Authorization: Bearer {TOKEN}", served.url) as url,
+    ):
+        yield url
+
+
+def _not_applicable(scenario):
+    return {
+        check
+        for listed in SCENARIOS["checks"]
+        if listed["scenario"] == scenario
+        for check in listed["ids"]
+    }
+
+
+@pytest.fixture
+def run(url, npm_programs, tmp_path):
+    """Run a scenario, and return its checks and what the suite printed."""
+
+    def run(scenario, version):
+        said = subprocess.run(
+            [
+                *[*npm_programs.conformance, "server", "--url", url],
+                *["--scenario", scenario, "--spec-version", version],
+                *["--output-dir", str(tmp_path)],
+            ],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=90,
+        ).stdout
+        results = [json.loads(path.read_text()) for path in tmp_path.rglob("checks.json")]
+        assert len(results) == 1, said
+        return results[0], said
+
+    return run
+
+
+@pytest.mark.parametrize(("scenario", "version"), RUNS)
+def test_a_scenario_has_no_failed_check(scenario, version, run, record_property):
+    checks, said = run(scenario, version)
+    expected = _not_applicable(scenario)
+    open_ = [check for check in checks if check["status"] not in PASSED]
+    listed = {check["id"] for check in open_ if check["id"] in expected}
+    failed = [
+        f"{check['id']} ({check['status']}): {check.get('errorMessage')}"
+        for check in open_
+        if check["id"] not in expected
+    ]
+    passed = [check for check in checks if check["status"] == "SUCCESS"]
+    record_property("checks passed", len(passed))
+    record_property("checks failed", len(failed))
+    record_property("checks not applicable", len(listed))
+    assert not failed, "\n".join([*failed, said])
+    assert passed, said
+    assert expected == listed, "scenarios.toml names checks that pass, or that are no more"
+
+
+def test_each_scenario_of_the_suite_is_run_or_listed_with_a_reason(npm_programs):
+    listed = subprocess.run(
+        [*npm_programs.conformance, "list", "--server"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=90,
+    ).stdout
+    suite = {
+        name: set(versions.split(","))
+        for name, versions in re.findall(r"^\s+- (\S+) \[([^]]+)\]$", listed, re.MULTILINE)
+    }
+    assert len(suite) == listed.count("\n  - ")
+    not_applicable = [name for group in SCENARIOS["not_applicable"] for name in group["scenarios"]]
+    assert len(not_applicable) == len(set(not_applicable))
+    assert not set(not_applicable) & SCENARIOS["run"].keys()
+    ours = {name: set(versions) for name, versions in SCENARIOS["run"].items()}
+    assert ours | {name: suite.get(name) for name in not_applicable} == suite
+
+
+def test_each_reason_is_given():
+    for group in (*SCENARIOS["not_applicable"], *SCENARIOS["checks"]):
+        assert group["reason"].endswith(".")

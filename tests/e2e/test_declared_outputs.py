@@ -1,0 +1,240 @@
+"""Output schemas, structured results, results by hand, flattened models: as a client reads them."""
+
+import json
+import os
+import subprocess
+
+import anyio
+import pytest
+from clients import COMMAND, ERAS, connected, text_of
+from jsonschema import Draft202012Validator
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+pytestmark = pytest.mark.anyio
+
+MODELS = """
+import datetime as dt
+import math
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Literal
+from uuid import UUID
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, Field
+from mcp_notebook import Context, Result, ToolError, mcp_tool
+
+class Colour(Enum):
+    RED = "red"
+
+class Item(BaseModel):
+    name: str
+    price: float = Field(serialization_alias="unitPrice")
+
+class Tree(BaseModel):
+    value: int
+    kids: list["Tree"] = []
+
+class Query(BaseModel):
+    "Find items."
+    region: Literal["EU", "US"]
+    limit: int = Field(10, ge=1, description="How many")
+"""
+TOOLS = """%%mcp_tool
+def item(price: float = 1.5) -> Item:
+    print("looked up")
+    return Item(name="a", price=price)
+
+def items() -> list[Item]:
+    return [Item(name="a", price=math.nan)]
+
+def tree() -> Tree:
+    return Tree(value=1, kids=[Tree(value=2)])
+
+def number() -> int:
+    return 42
+
+async def wrong() -> dict[str, float]:
+    return {"a": 1, "b": "x"}
+
+def large() -> list[int]:
+    return list(range(100_000))
+
+def words() -> str:
+    return "text"
+
+def by_hand() -> Result:
+    return Result("said", structured=[1, 2], meta={"com.example/source": "sales"})
+
+def bad_meta() -> Result:
+    return Result("said", meta={"source": "sales"})
+
+def refused() -> int:
+    raise ToolError("Ask for less.")
+"""
+OPTIONS = """
+NUMBERS = {"type": "array", "items": {"$ref": "#/$defs/N"}, "$defs": {"N": {"type": "integer"}}}
+
+@mcp_tool(output_schema=NUMBERS)
+def listed(last: int = 2) -> list:
+    return [1, last]
+
+@mcp_tool(output_schema=True)
+def spoken() -> str:
+    return "said"
+
+@mcp_tool
+def converted() -> dict:
+    when = dt.datetime(2026, 11, 21, 12, 30, tzinfo=dt.timezone.utc)
+    return {
+        "nan": [math.nan, math.inf], "missing": [None, pd.NA, pd.NaT],
+        "numpy": [np.int64(3), np.float32(0.5), np.bool_(True)], "array": np.eye(2),
+        "moments": [when, when.date(), pd.Timestamp(when), dt.timedelta(hours=26)],
+        "exact": Decimal("1.10"), "id": UUID(int=1), "path": Path("a/b"),
+        "bytes": [b"text", b"\\xff\\xfe"], "set": {1}, 5: Colour.RED,
+        "frame": pd.DataFrame({"a": [1, 2]}),
+    }
+
+@mcp_tool(validate_output=False)
+def loose() -> dict[str, float]:
+    return {"a": "x"}
+"""
+FLAT = """%%mcp_tool --flatten --no-output-schema
+def search(query: Query, ctx: Context) -> dict:
+    return {"got": type(query).__name__, "region": query.region, "limit": query.limit}
+"""
+
+CONVERTED = {
+    "nan": [None, None],
+    "missing": [None, None, None],
+    "numpy": [3, 0.5, True],
+    "array": [[1.0, 0.0], [0.0, 1.0]],
+    "moments": ["2026-11-21T12:30:00Z", "2026-11-21", "2026-11-21T12:30:00Z", "P1DT2H"],
+    "exact": "1.10",
+    "id": "00000000-0000-0000-0000-000000000001",
+    "path": "a/b",
+    "bytes": ["text", "//4="],
+    "set": [1],
+    "5": "red",
+    "frame": [{"a": 1}, {"a": 2}],
+}
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    for cell in (MODELS, TOOLS, OPTIONS, FLAT):
+        shared_kernel.ok(cell)
+    return shared_kernel
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_of_either_era_reads_every_row(kernel, era):
+    # The official client compares each result with its schema, and raises where they differ.
+    async with connected(kernel.home, era, "stdio") as client:
+        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+        schemas = {name: tool.output_schema for name, tool in listed.items()}
+        for schema in filter(None, schemas.values()):
+            Draft202012Validator.check_schema(schema)
+            assert schema["type"] == "object"
+        assert {name for name, schema in schemas.items() if schema is None} == {
+            *("words", "by_hand", "bad_meta", "search")
+        }
+        assert schemas["item"]["properties"].keys() == {"name", "unitPrice"}
+        assert schemas["listed"]["properties"]["result"]["items"] == {"$ref": "#/$defs/N"}
+
+        found = await client.call_tool("item", {"price": 2})
+        assert found.structured_content == {"name": "a", "unitPrice": 2.0}
+        assert text_of(found) == 'looked up\n{"name": "a", "unitPrice": 2.0}'
+        for name, structured in {
+            "converted": CONVERTED,
+            "items": {"result": [{"name": "a", "unitPrice": None}]},
+            "tree": {"value": 1, "kids": [{"value": 2, "kids": []}]},
+            "number": {"result": 42},
+            "spoken": {"result": "said"},
+            "listed": {"result": [1, 2]},
+            "words": None,
+        }.items():
+            result = await client.call_tool(name, {})
+            assert not result.is_error, text_of(result)
+            assert result.structured_content == structured
+
+        for name, said in {
+            "wrong": "result.b: got 'x' (string); allowed: number",
+            "large": "too large to be sent as data",
+            "bad_meta": "'source'",
+            "refused": "Ask for less.",
+        }.items():
+            result = await client.call_tool(name, {})
+            assert result.is_error
+            assert result.structured_content is None
+            assert said in text_of(result)
+
+        by_hand = await client.call_tool("by_hand", {})
+        assert text_of(by_hand) == "said"
+        assert by_hand.meta["com.example/source"] == "sales"
+        assert by_hand.structured_content == (None if era == "legacy" else [1, 2])
+
+        search = listed["search"]
+        assert search.description == "Find items."
+        assert list(search.input_schema["properties"]) == ["region", "limit"]
+        assert search.input_schema["properties"]["limit"]["description"] == "How many"
+        got = await client.call_tool("search", {"region": "EU"})
+        assert json.loads(text_of(got)) == {"got": "Query", "region": "EU", "limit": 10}
+        refused = await client.call_tool("search", {"region": "Asia"})
+        assert text_of(refused) == "region: got 'Asia' (string); allowed: 'EU' | 'US'."
+
+
+def test_every_handshake_version_gets_results_with_schemas(kernel):
+    for version in HANDSHAKE_PROTOCOL_VERSIONS:
+        tools, found = _spoken(kernel.home, version)
+        told = {tool["name"]: tool for tool in tools["tools"]}
+        assert found["content"] == [{"type": "text", "text": "42"}]
+        if version < "2025-06-18":  # which brought both
+            assert "outputSchema" not in told["number"]
+            assert "structuredContent" not in found
+        else:
+            assert told["number"]["outputSchema"]["type"] == "object"
+            assert found["structuredContent"] == {"result": 42}
+
+
+def _spoken(home, version):
+    """Return what a client of this version is answered to a list and a call, as it is sent."""
+    hello = {
+        "protocolVersion": version,
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    call = {"name": "number", "arguments": {}}
+    messages = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+        {"id": 3, "method": "tools/call", "params": call},
+    ]
+    answers = []
+    with subprocess.Popen(
+        [*COMMAND, "stdio"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"HOME": str(home), "PATH": os.environ["PATH"]},
+    ) as bridge:
+        for message in messages:
+            bridge.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            bridge.stdin.flush()
+            while "id" in message:
+                answer = json.loads(bridge.stdout.readline())
+                if answer.get("id") == message["id"]:
+                    answers.append(answer["result"])
+                    break
+        bridge.stdin.close()
+    return answers[1:]
+
+
+async def test_a_structured_result_that_need_not_match_is_sent_as_it_is(kernel):
+    # By MCP a client may refuse it, and the official one does.
+    async with connected(kernel.home, "auto", "stdio") as client:
+        await client.list_tools()
+        with anyio.fail_after(10), pytest.raises(RuntimeError, match="structured content"):
+            await client.call_tool("loose", {})

@@ -1,0 +1,121 @@
+"""Tools from data, in a notebook and without one."""
+
+import pytest
+
+from mcp_notebook import Tool, registry
+from mcp_notebook.errors import DefinitionError, NoSuchTool
+
+SETUP = """
+import threading
+from mcp_notebook import Tool, registry
+def work(): 'Work.'
+def fails(act):
+    try:
+        act()
+    except Exception as error:
+        print(type(error).__name__, error)
+    else:
+        print("no error")
+"""
+
+
+def test_without_a_notebook_one_sentence_says_what_to_do():
+    for use in (
+        lambda: registry.add(Tool(name="a", handler=print)),
+        lambda: registry["a"],
+        lambda: len(registry),
+    ):
+        with pytest.raises(DefinitionError, match="load_ext mcp_notebook"):
+            use()
+    assert "load_ext" in repr(registry)
+
+
+def test_a_missing_tool_is_a_key_error_with_the_closest_name():
+    error = NoSuchTool("lokup", ("lookup", "other"))
+    assert isinstance(error, KeyError)
+    assert str(error) == "This notebook has no tool 'lokup'; did you mean 'lookup'?"
+
+
+def test_each_wrong_use_is_one_sentence_and_changes_nothing(shared_kernel):
+    shared_kernel.ok(SETUP + "registry.add(Tool(name='lookup', handler=lambda: 1))")
+    for code, said in {
+        "registry.remove('lookup', 'lokup')": "no tool 'lokup'; did you mean 'lookup'?",
+        "registry['x']": "no tool 'x'",
+        "registry.update('x', title='X')": "no tool 'x'",
+        "registry.update('lookup', titel='X')": "has no `titel`; did you mean `title`?",
+        "registry.update('lookup', handler=3)": "not a function",
+        "registry.add(Tool(name='a', handler=work, titel='A'))": "`Tool` has no `titel`; did you",
+        "registry.add(print)": "`registry.add` takes `Tool(",
+        "registry.add(Tool(name='a', handler=work), Tool(name='a', handler=work))": "added twice",
+        "registry.add(Tool(name='ok', handler=lambda: 1), Tool(name='n n', handler=print))": "n n",
+        "registry.add(Tool(name='kw', handler=lambda **k: 1))": "input_schema={...}",
+        "registry.add(Tool(name='c', handler=print, cache=60, input_schema={'type': 'object'}))": (
+            "read_only=True"
+        ),
+    }.items():
+        shown = shared_kernel.ok(f"fails(lambda: {code})\nprint(list(registry))").stdout
+        assert said in shown
+        assert shown.endswith("\n['lookup']\n")
+        assert shown.count("\n") == 2
+    shared_kernel.ok("registry.add(Tool(name='other', handler=lambda: 2))")
+    shown = shared_kernel.ok("fails(lambda: registry.update('lookup', name='other'))").stdout
+    assert "there is a tool of that name" in shown
+    shared_kernel.ok("registry.remove('lookup', 'other')")
+
+
+def test_update_of_a_function_of_the_notebook_keeps_following_it(shared_kernel):
+    shared_kernel.ok(SETUP + "%mcp_tool fails")
+    shared_kernel.ok("registry.update('fails', title='Fails', name='failing')")
+    shared_kernel.ok("def fails(number: int): 'New.'")
+    shown = shared_kernel.ok("print(registry['failing'].title)\n%mcp list").text
+    assert shown.startswith("Fails")
+    assert "failing(number: int)" in shown
+    shared_kernel.ok("registry.update('failing', handler=lambda: 1)\ndel fails")
+    assert shared_kernel.ok("print(list(registry))").stdout == "['failing']\n"
+    shared_kernel.ok("registry.remove('failing')")
+
+
+def test_many_threads_may_add_and_remove(shared_kernel):
+    shared_kernel.ok(SETUP)
+    shown = shared_kernel.ok(
+        "def work(n):\n"
+        "    for i in range(20):\n"
+        "        registry.add(Tool(name=f't{n}-{i}', handler=lambda: 1))\n"
+        "        if i % 2: registry.remove(f't{n}-{i}')\n"
+        "threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "print(len(registry))"
+    ).stdout
+    assert shown == "80\n"
+    shared_kernel.ok("registry.remove(*registry)")
+
+
+def test_they_are_gone_after_a_reload_and_the_facade_finds_the_new_extension(shared_kernel):
+    shared_kernel.ok(SETUP + "registry.add(Tool(name='a', handler=lambda: 1))")
+    shared_kernel.ok("%reload_ext mcp_notebook")
+    assert shared_kernel.ok("print(len(registry))").stdout == "0\n"
+    shared_kernel.ok("registry.add(Tool(name='b', handler=lambda: 1))")
+    assert "b()" in shared_kernel.ok("%mcp list").text
+
+
+def test_an_updated_tool_still_follows_what_it_was_made_of(shared_kernel):
+    shared_kernel.ok(SETUP + "registry.remove(*registry)")
+    counter = (
+        "from mcp_notebook import mcp_tool\nclass Counter:\n    def __init__(self, n): self.n = n\n"
+        "    @mcp_tool\n    def get(self) -> int:\n        'Get.'\n        return self.n\n"
+        "c = Counter(1)"
+    )
+    shared_kernel.ok(counter)
+    shared_kernel.ok("%mcp_tool c")
+    shared_kernel.ok("registry.update('get', priority=2)")
+    shared_kernel.ok("c = Counter(50)")
+    assert "50" in shared_kernel.ok("%mcp call get").stdout
+    shared_kernel.ok("del c")
+    assert shared_kernel.ok("print(list(registry))").stdout == "[]\n"
+    shared_kernel.ok("%%mcp_tool\ndef f():\n    'Old.'\n    return 'old'")
+    shared_kernel.ok("registry.update('f', title='F')")
+    shared_kernel.ok("def f():\n    'New.'\n    return 'new'")
+    shared_kernel.ok("registry.update('f', priority=1)")
+    assert shared_kernel.ok("print(registry['f'].handler())").stdout == "new\n"
+    assert "new" in shared_kernel.ok("%mcp call f").stdout
