@@ -89,6 +89,10 @@ class Asking:
         given = dict(params.input_responses or {})
         while (result := await call.follow(listener)) is None:
             for question in tuple(call.questions.values()):
+                if call.shown.get(question.key, question.question) != question.question:
+                    # Asked under the key of one that was withdrawn meanwhile: what the user has
+                    # said to that one is no answer to this one.
+                    continue
                 response = given.pop(question.key, None)
                 if isinstance(response, types.ElicitResult):
                     call.answer(_answer(question, response))
@@ -97,6 +101,7 @@ class Asking:
             try:
                 if not can_elicit(ctx):  # each request declares anew
                     raise CallError(_NOT_DECLARED)  # noqa: TRY301
+                call.shown = {item.key: item.question for item in call.questions.values()}
                 state = self._parked.park(call, params.name, params.arguments or {})
             except CallError as error:
                 for question in tuple(call.questions.values()):

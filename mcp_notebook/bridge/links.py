@@ -88,6 +88,8 @@ class RunningCall:
         self._news = asyncio.Event()
         self.questions: dict[int, wire.Ask] = {}
         """Those that are open, oldest first."""
+        self.shown: dict[str, int] = {}
+        """By their keys, the questions that the client has brought to its user."""
         self.lacks: str | None = None
         """The capability of the client without which the call failed."""
 
@@ -107,11 +109,11 @@ class RunningCall:
                 await listener.log(self._logs.popleft())
             if self._result.done():
                 return self._result.result()
-            if self.questions.keys() != set(asked):
-                return None
             if self._progress is not None and listener.progress is not None:
                 progress, self._progress = self._progress, None
                 await listener.progress(progress)
+            elif self.questions.keys() != set(asked):
+                return None
             else:
                 await self._news.wait()
 

@@ -21,8 +21,9 @@ from mcp_notebook.errors import CallError, UnknownState
 
 ANSWER_LIMIT = 600.0
 """Seconds that a user has for an answer; the notebook's main thread may be waiting for it."""
-MAX_PARKED = 100
-"""Calls that may be parked at a time: a client that never comes back costs one each time."""
+MAX_PARKED = 32
+"""Calls that may be parked at a time: a client that never comes back costs one each time, and takes
+one of the `Settings.max_waiting_calls` of its kernel."""
 
 NOBODY_ANSWERED = f"Nobody answered the tool's question within {ANSWER_LIMIT / 60:.0f} minutes."
 

@@ -568,7 +568,8 @@ class Invoker:
         to = CallState.FAILED if result.is_error else CallState.DONE
         if result.is_error and call.asked is not None:
             to = call.asked[0]
-        if call.ticket is not None and call.asked is None and not result.is_error:
+        again = call.asked is None and not result.is_error and not call.questions.consulted
+        if call.ticket is not None and again:
             self.cache.store(call.ticket, result)
         self._answer(call, to, result)
         with self._lock:

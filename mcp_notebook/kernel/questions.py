@@ -111,6 +111,8 @@ class Questions:
         self._count = 0
         self._open: dict[int, tuple[str, Future[Reply]]] = {}
         self._closed: CallError | None = None
+        self.consulted = False
+        """Whether the tool has asked, or whether it can: its result is for this client only."""
 
     def tell_waiting(self, waits: Callable[[bool], None]) -> None:
         """Have this called with True when the call begins to wait, with False when it has ended.
@@ -122,6 +124,7 @@ class Questions:
     @property
     def possible(self) -> bool:
         """Whether anybody can be asked."""
+        self.consulted = True
         return self._ask is not None and self._closed is None
 
     def check_possible(self, message: str) -> None:
@@ -130,6 +133,7 @@ class Questions:
         Raises:
             CallError: That is so.
         """
+        self.consulted = True
         if self._closed is not None:
             raise self._closed
         if self._ask is None:

@@ -4,7 +4,7 @@ Runs in the user's kernel; pure, for any thread. A result is found by its tool, 
 now, and by the arguments as the client sent them: no code of the tool's author has to run to find
 one, so that it is given at once, also while a cell runs. A default that one call names and another
 leaves out makes two entries. Two equal calls at the same time both run. When to look, and what to
-keep, is decided in `kernel.invoke`: what succeeded and was not stopped.
+keep, is decided in `kernel.invoke`: what succeeded, was not stopped and has asked nobody.
 """
 
 import hashlib

@@ -73,7 +73,7 @@ async def test_only_so_many_calls_are_parked_and_a_close_cancels_them(call, sent
     parked = ParkedCalls()
     for _ in range(parking.MAX_PARKED):
         parked.park(call, "top", {})
-    with pytest.raises(CallError, match="100 calls wait for answers already"):
+    with pytest.raises(CallError, match=f"{parking.MAX_PARKED} calls wait for answers already"):
         parked.park(call, "top", {})
     parked.close()
     assert len(sent) == parking.MAX_PARKED

@@ -6,6 +6,7 @@ import anyio
 import mcp_types as types
 import pytest
 from clients import ERAS, TRANSPORTS, connected, text_of
+from live import Link, record_of
 from mcp.shared.exceptions import MCPError
 
 pytestmark = pytest.mark.anyio
@@ -18,6 +19,7 @@ from mcp_notebook import CannotElicit, Context
 
 runs = []
 stopped = threading.Event()
+gone = threading.Event()
 
 class Trip(BaseModel):
     to: Literal["Rome", "Oslo"]
@@ -56,6 +58,20 @@ async def hasty(ctx: Context) -> str:
         return (await ctx.elicit_async("Quick?", str, key="quick")).data
     return "early"
 
+async def confused(ctx: Context) -> str:
+    "Ask something else under the same key."
+    try:
+        await asyncio.wait_for(ctx.elicit_async("Delete a.txt?", key="confirm"), 0.2)
+    except TimeoutError:
+        gone.set()
+        return (await ctx.elicit_async("Delete everything?", key="confirm")).action
+    return "early"
+
+def loaded(ctx: Context) -> str:
+    "Say how far it is, then ask."
+    ctx.progress(1, 3, "loaded")
+    return ctx.elicit("Go on?").action
+
 def careful(ctx: Context) -> str:
     "Do without an answer."
     if ctx.can_elicit:
@@ -74,10 +90,22 @@ def blocked(ctx: Context) -> str:
         stopped.set()
 """
 
+CACHED = """%%mcp_tool --read-only --cache 60s
+def favourite(ctx: Context) -> str:
+    "Ask, if that can be."
+    return str(ctx.elicit("Favourite?", str).data) if ctx.can_elicit else "nobody to ask"
+"""
+THREAD = """%%mcp_tool --run thread
+def wait_gone() -> bool:
+    "Wait until the first question has been withdrawn."
+    return gone.wait(10)
+"""
+
 
 @pytest.fixture(scope="module")
 def kernel(shared_kernel):
-    shared_kernel.ok(TOOLS)
+    for cell in (TOOLS, CACHED, THREAD):
+        shared_kernel.ok(cell)
     return shared_kernel
 
 
@@ -241,3 +269,41 @@ async def test_a_state_fits_the_call_that_it_was_given_for_and_fits_once(kernel)
         # An answer that comes with the call is used when its question comes.
         given = await call("rounds", {"n": 1}, answer)
         assert json.loads(text_of(given)) == ["x"]
+
+
+async def test_what_the_user_said_to_one_question_is_no_answer_to_another(kernel, era):
+    async def late():
+        with Link(record_of(kernel)) as link:
+            await anyio.to_thread.run_sync(link.call, "wait_gone")
+        return {}
+
+    kernel.ok("gone.clear()")
+    user = User({"Delete a.txt?": late, "Delete everything?": "decline"})
+    async with connected(kernel.home, era, "http", elicitation_callback=user) as client:
+        await client.list_tools()
+        assert text_of(await client.call_tool("confused", {})) == "decline"
+
+
+async def test_what_a_user_was_asked_for_is_given_to_nobody_else(kernel, era):
+    async with connected(kernel.home, era, "stdio") as client:
+        await client.list_tools()
+        assert text_of(await client.call_tool("favourite", {})) == "nobody to ask"
+    for word in ("blue", "red"):
+        user = User({"Favourite?": {"value": word}})
+        async with connected(kernel.home, era, "stdio", elicitation_callback=user) as client:
+            await client.list_tools()
+            assert text_of(await client.call_tool("favourite", {})) == word
+
+
+async def test_progress_before_a_question_is_told(kernel, era):
+    told = []
+
+    async def hear(done, total, message):
+        told.append((done, total, message))
+
+    user = User({"Go on?": {}})
+    async with connected(kernel.home, era, "stdio", elicitation_callback=user) as client:
+        await client.list_tools()
+        result = await client.call_tool("loaded", {}, progress_callback=hear)
+    assert text_of(result) == "accept"
+    assert (1.0, 3.0, "loaded") in told
