@@ -201,7 +201,7 @@ def test_ipythons_own_syntax_works_and_sees_the_calls_variables(shell, capfd):
 def test_a_syntax_error_points_at_the_cells_own_line(shell, text, line, column):
     with pytest.raises(CellSyntaxError) as caught:
         tool(shell, text)
-    shown = re.sub(r"\x1b\[\d+m", "", "\n".join(caught.value._render_traceback_()))
+    shown = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(caught.value._render_traceback_()))
     assert f">:{line}\n" in shown
     assert "SyntaxError" in shown
     assert "cells.py" not in shown
