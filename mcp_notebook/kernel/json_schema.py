@@ -62,7 +62,7 @@ def checked(schema: Any, tool: str, option: str, *, of_arguments: bool = True) -
         text.encode()  # a lone surrogate cannot be sent
         plain: dict[str, Any] = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise wrong(f"is no JSON ({bounded(str(error))}): use what JSON has only.") from None
+        raise wrong(_no_json(error)) from None
     if len(text) > MAX_SCHEMA:
         raise wrong(
             f"is {len(text)} characters of JSON; clients are sent at most {MAX_SCHEMA}: shorten it."
@@ -85,6 +85,12 @@ def checked(schema: Any, tool: str, option: str, *, of_arguments: bool = True) -
     except RecursionError:
         raise wrong("is nested too deeply: make it flatter.") from None
     return plain
+
+
+def _no_json(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "is nested too deeply: make it flatter."
+    return f"is no JSON ({bounded(str(error))}): use what JSON has only."
 
 
 def validator(schema: dict[str, Any]) -> Any:

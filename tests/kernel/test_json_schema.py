@@ -81,7 +81,7 @@ def circular():
         (of(a={"default": object()}), "is no JSON"),
         (of(a={"default": "\ud800"}), "is no JSON"),
         (circular(), "is no JSON"),
-        (deep(), "JSON"),
+        (deep(), "too deeply"),
         ({"type": "object", "description": "x" * 2_000_000}, "at most 1000000"),
     ],
 )
