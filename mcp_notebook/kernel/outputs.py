@@ -43,7 +43,7 @@ from mcp_notebook.kernel.result_schema import (
     rooted,
 )
 from mcp_notebook.kernel.returns import ReturnType, return_type
-from mcp_notebook.kernel.schema import NO_ANNOTATION, return_annotation
+from mcp_notebook.kernel.signatures import NO_ANNOTATION, return_annotation
 from mcp_notebook.kernel.texts import is_instance, safe_message
 
 MAX_PLACES = 5

@@ -25,7 +25,7 @@ from mcp_notebook.kernel.problems import (
     known,
     shown,
 )
-from mcp_notebook.kernel.schema import Handler, handler_of
+from mcp_notebook.kernel.signatures import Handler, handler_of
 
 _EXPLAINED = frozenset(
     {"type", "const", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}

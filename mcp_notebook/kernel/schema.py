@@ -6,13 +6,10 @@ which values they take is `kernel.arguments`' business, what a refusal of values
 `kernel.problems`'; what a tool is and who calls it is `kernel.tools`' and `kernel.invoke`'s.
 """
 
-import functools
-import inspect
-import types
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache as once
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
@@ -20,14 +17,21 @@ from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.annotations import resolved
 from mcp_notebook.kernel.arguments import MISSING, Parameter, build, parameter
 from mcp_notebook.kernel.docstrings import FunctionDoc, function_doc
 from mcp_notebook.kernel.flat import Flat, check_known, flattened, is_model
-from mcp_notebook.kernel.markers import header_problem, is_hidden
+from mcp_notebook.kernel.markers import header_problem
 from mcp_notebook.kernel.metaschema import schema_problem
-from mcp_notebook.kernel.problems import bounded, explain, shown
+from mcp_notebook.kernel.problems import bounded, explain, shown, told
 from mcp_notebook.kernel.schema_cache import SchemaCache
+from mcp_notebook.kernel.signatures import (
+    Hinted,
+    docstring_of,
+    fixed_parameters,
+    hinted_parameters,
+    name_of,
+    written,
+)
 
 
 @dataclass(frozen=True)
@@ -67,31 +71,12 @@ class FunctionSchema:
             # A validator of the author's may raise anything.
             name = _culprit(validator, arguments)
             raise InvalidArguments(
-                f"{name or 'arguments'}: refused by a validator: {_told(error)}."
+                f"{name or 'arguments'}: refused by a validator: {told(error)}."
             ) from error
         if self._flat is not None:
             return {self._flat: given}
         # A default is passed as the author wrote it, the very object, as Python does.
         return {**self._defaults, **given}
-
-
-NO_ANNOTATION: Any = inspect.Signature.empty
-"""Stands for no return annotation."""
-
-
-def return_annotation(function: Callable[..., Any]) -> Any:
-    """Return what a function's signature says that it returns, or `NO_ANNOTATION`.
-
-    Raises:
-        Exception: Whatever the author's expression raises; ``NameError`` for an unknown name.
-    """
-    plain = _plain(function)
-    if inspect.isclass(plain):
-        return NO_ANNOTATION
-    annotation = inspect.signature(function).return_annotation
-    if annotation is NO_ANNOTATION:
-        return annotation
-    return resolved(annotation, getattr(plain, "__globals__", {}))
 
 
 def function_schema(  # noqa: PLR0913 - each says one thing
@@ -117,11 +102,10 @@ def function_schema(  # noqa: PLR0913 - each says one thing
         DefinitionError: The signature cannot be offered to clients; says which parameter and what
             to do.
     """
-    plain = _plain(function)
-    name = name or getattr(plain, "__name__", None) or type(function).__name__
-    docstring = _docstring(function, plain)
-    hinted = [_hinted(item, plain, name, hidden_types) for item in _signature(function, name)]
-    fixed = frozenset(_fixed(function))
+    name = name or name_of(function)
+    docstring = docstring_of(function)
+    hinted = hinted_parameters(function, name, hidden_types=hidden_types)
+    fixed = frozenset(fixed_parameters(function))
     key = None
     if cache is not None and not flatten:
         key = _key(cache, (name, docstring, described, sorted(fixed)), hinted)
@@ -140,44 +124,14 @@ def function_schema(  # noqa: PLR0913 - each says one thing
     return schema
 
 
-@dataclass(frozen=True)
-class _Hinted:
-    """A parameter as it stands in the signature."""
-
-    name: str
-    hint: Any
-    """Resolved; `MISSING` if there is none."""
-    default: Any
-    """`MISSING` if there is none."""
-    seen_as: Literal["argument", "injected", "hidden"]
-    """Whether clients see it, or why not."""
-
-
-def _hinted(
-    item: inspect.Parameter, plain: Callable[..., Any], name: str, hidden_types: tuple[type, ...]
-) -> _Hinted:
-    hint = MISSING if item.annotation is item.empty else _resolved(item, plain, name)
-    default = MISSING if item.default is item.empty else item.default
-    if _is_injected(hint, hidden_types):
-        return _Hinted(item.name, hint, default, "injected")
-    if not is_hidden(hint):
-        return _Hinted(item.name, hint, default, "argument")
-    if default is MISSING:
-        raise DefinitionError(
-            f"`{name}`: the parameter `{item.name}` is `Hidden`, so no client can give it a value: "
-            f"give it a default, `{item.name}: Annotated[..., Hidden] = ...`."
-        )
-    return _Hinted(item.name, hint, default, "hidden")
-
-
-def _names(hinted: Sequence[_Hinted], seen_as: str) -> tuple[str, ...]:
+def _names(hinted: Sequence[Hinted], seen_as: str) -> tuple[str, ...]:
     return tuple(item.name for item in hinted if item.seen_as == seen_as)
 
 
 def _made(  # noqa: PLR0913 - as `function_schema`
     name: str,
     docstring: str | None,
-    hinted: Sequence[_Hinted],
+    hinted: Sequence[Hinted],
     fixed: Collection[str],
     *,
     flatten: bool,
@@ -222,16 +176,16 @@ def _made(  # noqa: PLR0913 - as `function_schema`
         return replace(known_to_clients, _flat=flat.name)
     defaults = _defaults(parameters)
     # A `Field(alias=...)` is what clients say.
-    told = zip(parameters, schema["properties"], strict=True)
+    published = zip(parameters, schema["properties"], strict=True)
     _check_defaults(
-        {alias: defaults[item.name] for item, alias in told if item.name in defaults},
+        {alias: defaults[item.name] for item, alias in published if item.name in defaults},
         validator,
         name,
     )
     return replace(known_to_clients, _defaults=defaults)
 
 
-def _parameters(hinted: Sequence[_Hinted], doc: FunctionDoc) -> list[Parameter]:
+def _parameters(hinted: Sequence[Hinted], doc: FunctionDoc) -> list[Parameter]:
     return [
         parameter(
             item.name,
@@ -251,7 +205,7 @@ def _defaults(parameters: Sequence[Parameter]) -> dict[str, Any]:
 # -- schemas of earlier starts ---------------------------------------------------------------------
 
 
-def _key(cache: SchemaCache, said: tuple[Any, ...], hinted: Sequence[_Hinted]) -> str | None:
+def _key(cache: SchemaCache, said: tuple[Any, ...], hinted: Sequence[Hinted]) -> str | None:
     parts = [
         (item.name, item.seen_as, *_kept(item.hint), *_kept(item.default))
         if item.seen_as == "argument"
@@ -265,7 +219,7 @@ def _kept(value: Any) -> tuple[Any, ...]:
     return ("none",) if value is MISSING else ("given", value)
 
 
-def _restored(stored: Mapping[str, Any], name: str, hinted: Sequence[_Hinted]) -> FunctionSchema:
+def _restored(stored: Mapping[str, Any], name: str, hinted: Sequence[Hinted]) -> FunctionSchema:
     @once
     def validator() -> SchemaValidator:
         # Without the docstring: what is said about parameters changes nothing in what they take.
@@ -289,175 +243,6 @@ def _restored(stored: Mapping[str, Any], name: str, hinted: Sequence[_Hinted]) -
     )
 
 
-# -- the signature ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Handler:
-    """What a function takes whose arguments an author describes by hand."""
-
-    description: str
-    """As `FunctionSchema.description`."""
-    injected: tuple[str, ...]
-    """Parameters that get the `Context`."""
-    hidden: tuple[str, ...]
-    """Parameters that clients cannot set."""
-    required: tuple[str, ...]
-    """Parameters that have no default."""
-    accepted: frozenset[str] | None
-    """All names that it can be given; None: any."""
-
-
-def handler_of(
-    function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
-) -> Handler:
-    """Read what a function takes by name; one that does not tell is taken to take anything.
-
-    Args:
-        function: Any callable.
-        name: What messages call it.
-        hidden_types: Parameters annotated with one of these are not for clients.
-
-    Raises:
-        DefinitionError: A parameter cannot be given by name.
-    """
-    plain = _plain(function)
-    description = function_doc(_docstring(function, plain)).description
-    try:
-        found = _parameters_of(function)
-    except (TypeError, ValueError):
-        return Handler(description, (), (), (), None)
-    named: list[inspect.Parameter] = []
-    injected: list[inspect.Parameter] = []
-    hidden: list[inspect.Parameter] = []
-    for item in found:
-        if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
-            continue
-        if item.kind is item.POSITIONAL_ONLY:
-            if item.default is item.empty:
-                _check_kind(item, name)
-            continue  # it keeps its default
-        hint = Any if item.annotation is item.empty else _hint_or_any(item, plain, name)
-        if _is_injected(hint, hidden_types):
-            injected.append(item)
-        else:
-            (hidden if is_hidden(hint) else named).append(item)
-    is_open = any(item.kind is item.VAR_KEYWORD for item in found)
-    return Handler(
-        description,
-        tuple(item.name for item in injected),
-        tuple(item.name for item in hidden),
-        tuple(item.name for item in (*named, *hidden) if item.default is item.empty),
-        None if is_open else frozenset(item.name for item in named),
-    )
-
-
-def _hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
-    try:
-        return _resolved(item, plain, name)
-    except DefinitionError:
-        return Any  # clients are told the author's schema, whatever the hint means
-
-
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function or class behind partials, methods, wrappers and callable objects."""
-    while True:
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif inspect.ismethod(function):
-            function = function.__func__
-        elif inspect.isclass(function):
-            return function
-        elif "__wrapped__" in getattr(function, "__dict__", {}):
-            function = function.__wrapped__  # type: ignore[attr-defined]
-        elif inspect.isroutine(function):
-            return function
-        else:
-            function = type(function).__call__
-
-
-def _docstring(function: Callable[..., Any], plain: Callable[..., Any]) -> str | None:
-    """Return what is said about a callable: by itself, what it calls, or its class."""
-    own = vars(function).get("__doc__") if isinstance(function, functools.partial) else None
-    doc = own or getattr(plain, "__doc__", None)
-    if not doc and getattr(plain, "__name__", None) == "__call__":
-        doc = type(function).__doc__
-    return doc if isinstance(doc, str) else None
-
-
-def _signature(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
-    fixed = function.keywords if isinstance(function, functools.partial) else {}
-    try:
-        parameters = _parameters_of(function)
-    except (TypeError, ValueError):
-        raise DefinitionError(
-            f"`{name}` does not tell its parameters (it is not written in Python): wrap it in a "
-            "function, `def my_tool(...): return ...`."
-        ) from None
-    found = [item for item in parameters if item.name not in fixed]
-    for item in found:
-        _check_kind(item, name)
-    return found
-
-
-def _parameters_of(function: Callable[..., Any]) -> Sequence[inspect.Parameter]:
-    if isinstance(function, functools.partial):
-        # A copy: `update_wrapper` makes `inspect` look through the partial, at what it has fixed.
-        function = functools.partial(function.func, *function.args, **function.keywords)
-    return list(inspect.signature(function).parameters.values())
-
-
-def _fixed(function: Callable[..., Any]) -> Iterable[str]:
-    """Return the parameters that a partial has given values."""
-    if not isinstance(function, functools.partial):
-        return ()
-    inner = inspect.signature(function.func).parameters
-    return (*function.keywords, *list(inner)[: len(function.args)])
-
-
-def _check_kind(item: inspect.Parameter, name: str) -> None:
-    if item.kind is item.POSITIONAL_ONLY:
-        raise DefinitionError(
-            f"`{name}`: the parameter `{item.name}` is positional-only, but clients pass arguments "
-            "by name: remove the `/` from the signature, or wrap it in a function without it."
-        )
-    if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
-        stars, kind = ("*", "list") if item.kind is item.VAR_POSITIONAL else ("**", "dict")
-        raise DefinitionError(
-            f"`{name}`: clients cannot be told what `{stars}{item.name}` takes: give each argument "
-            f"a parameter of its own, take one `{item.name}: {kind}`, or say what it takes, "
-            "`registry.add(Tool(..., input_schema={...}))`."
-        )
-
-
-def _resolved(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
-    # A class's parameters stand in its constructor; the builtin ones have no globals.
-    origin = plain.__init__ if inspect.isclass(plain) else plain
-    try:
-        return resolved(item.annotation, getattr(origin, "__globals__", {}))
-    except NameError as error:
-        raise DefinitionError(
-            f"`{name}`: the type hint of `{item.name}` names `{error.name}`, which is not defined "
-            "(yet): run the cell that defines or imports it first."
-        ) from None
-    except Exception as error:
-        # A hint that is a string is code of the author's.
-        raise DefinitionError(
-            f"`{name}`: the type hint of `{item.name}`, {_hint(item.annotation)}, cannot be read "
-            f"({_told(error)}): correct it."
-        ) from error
-
-
-def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:
-    """Tell whether a hint is one of these types, also if optional or annotated."""
-    if get_origin(hint) is Annotated:
-        return _is_injected(get_args(hint)[0], hidden_types)
-    if get_origin(hint) in (Union, types.UnionType):
-        inner = [item for item in get_args(hint) if item is not type(None)]
-        return len(inner) == 1 and _is_injected(inner[0], hidden_types)
-    return inspect.isclass(hint) and issubclass(hint, hidden_types)
-
-
 def _flat(parameters: Sequence[Parameter], documented: Mapping[str, str], name: str) -> Flat:
     if len(parameters) != 1:
         listed = ", ".join(f"`{item.name}`" for item in parameters) or "none"
@@ -469,7 +254,7 @@ def _flat(parameters: Sequence[Parameter], documented: Mapping[str, str], name: 
     if not is_model(item.annotation):
         raise DefinitionError(
             f"`{name}`: `flatten` (`--flatten`) needs a pydantic model, a dataclass or a TypedDict "
-            f"as the type hint of `{item.name}`, not {_hint(item.annotation)}."
+            f"as the type hint of `{item.name}`, not {written(item.annotation)}."
         )
     if item.optional:
         raise DefinitionError(
@@ -499,7 +284,7 @@ def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> 
         try:
             build([item])
         except Exception as own:  # noqa: BLE001 - as in `_built`
-            hint = _hint(item.annotation)
+            hint = written(item.annotation)
             return DefinitionError(
                 f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be told to clients as a "
                 f"JSON Schema{_reason(own)}: use a type that JSON has (str, float, list, ...) and "
@@ -507,7 +292,7 @@ def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> 
                 "WithJsonSchema({...})]`, with a `BeforeValidator(...)` to convert it."
             )
     return DefinitionError(
-        f"`{name}`: its parameters cannot be told to clients as a JSON Schema ({_told(error)}): "
+        f"`{name}`: its parameters cannot be told to clients as a JSON Schema ({told(error)}): "
         "simplify their type hints."
     )
 
@@ -515,7 +300,7 @@ def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> 
 def _reason(error: Exception) -> str:
     # pydantic's advice for a type that it does not know is for authors of models.
     unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
-    return "" if unknown else f" ({_told(error)})"
+    return "" if unknown else f" ({told(error)})"
 
 
 def _check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, name: str) -> None:
@@ -532,7 +317,7 @@ def _check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, nam
             ]
             reason = own[0] if own else None
         except Exception as error:  # noqa: BLE001 - a validator of the author's may raise anything
-            reason = _told(error)
+            reason = told(error)
         else:
             continue
         if reason:
@@ -556,20 +341,3 @@ def _culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> str | 
         except Exception:  # noqa: BLE001 - this is what we look for
             return name
     return None
-
-
-def _hint(annotation: Any) -> str:
-    """Return a type hint as its author wrote it, about."""
-    if get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
-    if isinstance(annotation, str):
-        return repr(annotation)
-    return f"`{inspect.formatannotation(annotation)}`"
-
-
-def _told(error: Exception) -> str:
-    """Return an exception on one line; the author's own may fail even at that."""
-    try:
-        return bounded(f"{type(error).__name__}: {error}")
-    except Exception:  # noqa: BLE001 - see above
-        return type(error).__name__

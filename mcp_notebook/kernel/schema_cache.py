@@ -38,7 +38,14 @@ _TOUCH = 86_400.0
 """Seconds between two notes of a file's use: one note a day is enough for pruning."""
 _SUFFIX = ".json"
 _MAKERS = (
-    *("schema.py", "arguments.py", "annotations.py", "attrs_classes.py", "docstrings.py"),
+    *(
+        "schema.py",
+        "signatures.py",
+        "arguments.py",
+        "annotations.py",
+        "attrs_classes.py",
+        "docstrings.py",
+    ),
     *("markers.py", "metaschema.py", "fingerprints.py"),
 )
 """Our modules that say what a schema is: who changes them without a new version, gets new ones."""

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_notebook.bridge.progress import CellProgress, SharedProgress, shown_on_stderr
 
-SALES = Path("/work/sales.ipynb")
+SALES = Path("sales.ipynb")
 
 
 def _tell(show):
