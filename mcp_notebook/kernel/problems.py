@@ -311,11 +311,3 @@ def _range(schema: _Schema, low: str, high: str, both: str) -> str:
 def _listed(items: Sequence[str], separator: str, limit: int) -> str:
     rest = f"{separator}... ({len(items)} in all)" if len(items) > limit else ""
     return separator.join(items[:limit]) + rest
-
-
-def told(error: Exception) -> str:
-    """Return an exception on one line; the author's own may fail even at that."""
-    try:
-        return bounded(f"{type(error).__name__}: {error}")
-    except Exception:  # noqa: BLE001 - see above
-        return type(error).__name__

@@ -22,7 +22,7 @@ from mcp_notebook.kernel.docstrings import FunctionDoc, function_doc
 from mcp_notebook.kernel.flat import Flat, check_known, flattened, is_model
 from mcp_notebook.kernel.markers import header_problem
 from mcp_notebook.kernel.metaschema import schema_problem
-from mcp_notebook.kernel.problems import bounded, explain, shown, told
+from mcp_notebook.kernel.problems import bounded, explain, shown
 from mcp_notebook.kernel.schema_cache import SchemaCache
 from mcp_notebook.kernel.signatures import (
     Hinted,
@@ -32,6 +32,7 @@ from mcp_notebook.kernel.signatures import (
     name_of,
     written,
 )
+from mcp_notebook.kernel.texts import safe_message
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class FunctionSchema:
             # A validator of the author's may raise anything.
             name = _culprit(validator, arguments)
             raise InvalidArguments(
-                f"{name or 'arguments'}: refused by a validator: {told(error)}."
+                f"{name or 'arguments'}: refused by a validator: {safe_message(error)}."
             ) from error
         if self._flat is not None:
             return {self._flat: given}
@@ -292,15 +293,15 @@ def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> 
                 "WithJsonSchema({...})]`, with a `BeforeValidator(...)` to convert it."
             )
     return DefinitionError(
-        f"`{name}`: its parameters cannot be told to clients as a JSON Schema ({told(error)}): "
-        "simplify their type hints."
+        f"`{name}`: its parameters cannot be told to clients as a JSON Schema "
+        f"({safe_message(error)}): simplify their type hints."
     )
 
 
 def _reason(error: Exception) -> str:
     # pydantic's advice for a type that it does not know is for authors of models.
     unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
-    return "" if unknown else f" ({told(error)})"
+    return "" if unknown else f" ({safe_message(error)})"
 
 
 def _check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, name: str) -> None:
@@ -317,7 +318,7 @@ def _check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, nam
             ]
             reason = own[0] if own else None
         except Exception as error:  # noqa: BLE001 - a validator of the author's may raise anything
-            reason = told(error)
+            reason = safe_message(error)
         else:
             continue
         if reason:

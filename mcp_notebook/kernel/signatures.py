@@ -18,7 +18,7 @@ from mcp_notebook.kernel.annotations import resolved
 from mcp_notebook.kernel.arguments import MISSING
 from mcp_notebook.kernel.docstrings import function_doc
 from mcp_notebook.kernel.markers import is_hidden
-from mcp_notebook.kernel.problems import told
+from mcp_notebook.kernel.texts import safe_message
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ def _resolved(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> 
         # A hint that is a string is code of the author's.
         raise DefinitionError(
             f"`{name}`: the type hint of `{item.name}`, {written(item.annotation)}, cannot be read "
-            f"({told(error)}): correct it."
+            f"({safe_message(error)}): correct it."
         ) from error
 
 

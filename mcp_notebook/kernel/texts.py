@@ -93,7 +93,7 @@ def safe_message(error: BaseException) -> str:
     """Return an exception's type and message on one line, whatever its ``__str__`` does."""
     name = type(error).__name__
     try:
-        text = cut(clean(str(error)), MAX_REPR)
+        text = cut(" ".join(clean(str(error)).split()), MAX_REPR)
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - the user's code may raise anything
