@@ -11,6 +11,7 @@
     │   ├── InvalidResult      what the tool returned does not fit its output schema
     │   ├── UnknownTool        no tool of that name (a protocol error, -32602, on the wire)
     │   ├── UnknownState       no call waits for this answer (-32602 on the wire)
+    │   ├── UnknownResource    no resource of that URI, or it has expired
     │   ├── AmbiguousTool      two notebooks have a tool of that name
     │   ├── CannotElicit       the client's user cannot be asked
     │   ├── InvalidAnswer      the user's answer does not fit the question
@@ -114,6 +115,26 @@ class UnknownState(CallError):
             "Invalid or expired requestState: no call of this tool with these arguments waits for "
             "an answer by it. Call the tool again, without the state."
         )
+
+
+class UnknownResource(CallError):
+    """The client asked for a resource that cannot be read.
+
+    Args:
+        uri: What it asked for.
+        expired: Whether it could be read once.
+    """
+
+    def __init__(self, uri: str, *, expired: bool) -> None:
+        self.uri = uri
+        reason = (
+            "it has expired: the notebook's kernel keeps only what was made or read last "
+            "(MCP_NOTEBOOK_MAX_RESOURCE_BYTES). Call the tool again"
+            if expired
+            else "the notebook's kernel has none of this URI. List the resources, or call the tool "
+            "again"
+        )
+        super().__init__(f"The resource {uri!r} cannot be read: {reason}.")
 
 
 class CannotElicit(CallError):

@@ -8,10 +8,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Self, get_type_hints
+from typing import Annotated, Any, Literal, Self, TypeAlias, get_type_hints
 
 from mcp_notebook.errors import SettingsError
 
+TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
+"""How tables are written in results; "auto": the way that takes less room."""
 DEFAULT_PORT = 8791
 """Port of the HTTP endpoint when none is given; the next free one is taken if it is in use."""
 
@@ -75,6 +77,23 @@ class Settings:
     """Characters of JSON in one result's structured content; more is an error, never cut."""
     max_table_rows: int = field(default=50, metadata=_env("MCP_NOTEBOOK_MAX_TABLE_ROWS", least=1))
     """Rows of a table in a result; longer ones show their head and tail."""
+    table_format: TableFormat = field(default="auto", metadata=_env("MCP_NOTEBOOK_TABLE_FORMAT"))
+    """How tables are written: "markdown", "csv", or "auto", the one of them that is shorter."""
+    max_pictures: int = field(default=8, metadata=_env("MCP_NOTEBOOK_MAX_PICTURES", least=1))
+    """Pictures in one result; of more, the first ones and the last one are shown."""
+    max_picture_side: int = field(
+        default=1_568, metadata=_env("MCP_NOTEBOOK_MAX_PICTURE_SIDE", least=16)
+    )
+    """Pixels on the longer side of a picture; larger ones are scaled down, as models' vision does
+    anyway."""
+    max_picture_bytes: int = field(
+        default=2**20, metadata=_env("MCP_NOTEBOOK_MAX_PICTURE_BYTES", least=1_024)
+    )
+    """Bytes of one encoded picture; larger ones are made smaller."""
+    max_resource_bytes: int = field(
+        default=256 * 2**20, metadata=_env("MCP_NOTEBOOK_MAX_RESOURCE_BYTES", least=0)
+    )
+    """Bytes of memory for the originals of what results show only in part; the oldest expire."""
 
     kernel_id: str | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KERNEL_ID"))
     """Set by a bridge for the headless kernel that it starts: the id of that kernel's record."""

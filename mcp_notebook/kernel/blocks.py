@@ -1,4 +1,4 @@
-"""Content blocks out of what Jupyter displays are made of, and the budget of a whole result.
+"""Content blocks out of what Jupyter displays are made of.
 
 Runs in the user's kernel, on the thread of the call. A display offers one thing in several MIME
 types; a model gets one of them, the first of this table that says something:
@@ -23,21 +23,18 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
 from mcp_notebook.kernel import pictures
+from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.jsonable import json_text, to_json_value
-from mcp_notebook.kernel.texts import clean, cut, fair_share, html_text, is_sendable, safe_repr
+from mcp_notebook.kernel.texts import clean, cut, html_text, is_sendable, safe_repr
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
 PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
-MAX_PICTURES = 8
-"""Pictures of one result."""
-MAX_BLOCKS = 100
-"""Blocks of one result."""
 MAX_SPECIFICATION = 5_000
 """Characters of the JSON of a plot, and of an SVG's source."""
 
@@ -49,31 +46,31 @@ _ANNOTATIONS = frozenset({"audience", "priority"})
 _WIDGET = "application/vnd.jupyter.widget"
 
 
-def bundle_blocks(data: Mapping[str, Any], max_items: int) -> list[ContentBlock]:
+def bundle_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]:
     """Make blocks of a display's data.
 
     Args:
         data: MIME types and values, as IPython's formatters and ``display`` give them.
-        max_items: Elements to take over from JSON data.
+        budget: What the result may take.
     """
     for mime_type in PICTURES:
         if data.get(mime_type):
-            return encoded_picture(data[mime_type])
-    text = _text_of(data, max_items)
+            return encoded_picture(data[mime_type], budget)
+    text = _text_of(data, budget.chars)
     if text:
         return [Text(text)]
     html = data.get("text/html")
-    blocks = _html_blocks(_string(html)) if html else []
+    blocks = _html_blocks(_string(html), budget) if html else []
     if blocks or not data:
         return blocks
-    text = _poor_text_of(data, max_items)
+    text = _poor_text_of(data, budget.chars)
     return [Text(text)] if text else [Text(f"[a display that has no text: {', '.join(data)}]")]
 
 
-def encoded_picture(data: Any) -> list[ContentBlock]:
+def encoded_picture(data: Any, budget: Budget) -> list[ContentBlock]:
     """Make a block of an encoded picture: bytes, or base64 as Jupyter's messages have it."""
     try:
-        return picture(pictures.from_bytes(_bytes(data)))
+        return picture(pictures.from_bytes(_bytes(data), budget))
     except ValueError as error:
         return [Text(f"[{error}]")]
 
@@ -84,59 +81,18 @@ def picture(made: pictures.Picture) -> list[ContentBlock]:
     return [Image(made.data, made.mime_type), *note]
 
 
-def checked(block: ContentBlock) -> list[ContentBlock]:
+def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
     """Make a block of an author's own fit to be sent: right types, clean strings."""
     # The bridge refuses a frame with a block of wrong types, and the whole link with it.
     block = replace(block, **_fitting_fields(block), **_fitting_annotations(block))
     if isinstance(block, Image):
-        return _checked_image(block)
+        return _checked_image(block, budget)
     if isinstance(block, (Audio, Resource)):
         wanted = (str, bytes) if isinstance(block, Resource) else (bytes,)
         if not isinstance(block.data, wanted):
             of = f"{type(block).__name__}(data) holds no bytes but a {type(block.data).__name__}"
             return [Text(f"[{of}]")]
     return [block]
-
-
-def within_budget(blocks: Sequence[ContentBlock], max_chars: int) -> list[ContentBlock]:
-    """Keep a result to what a model can take.
-
-    The same picture is sent once (a figure that was shown and returned); of too many pictures the
-    first ones and the last one, which is the tool's value, are kept; all texts together keep to
-    `max_chars`, the longest are cut.
-    """
-    kept, notes = _within_counts(list(_without_twins(blocks)))
-    lengths = [len(block.text) for block in kept if isinstance(block, Text)]
-    share = fair_share(lengths, max_chars - sum(len(note.text) for note in notes))
-    cut_down = (
-        replace(block, text=cut(block.text, share)) if isinstance(block, Text) else block
-        for block in kept
-    )
-    return [*(b for b in cut_down if not isinstance(b, Text) or is_sendable(b.text)), *notes]
-
-
-def _within_counts(blocks: list[ContentBlock]) -> tuple[list[ContentBlock], list[Text]]:
-    notes = []
-    shown = [index for index, block in enumerate(blocks) if isinstance(block, Image)]
-    left_out = set(shown[MAX_PICTURES - 1 : -1]) if len(shown) > MAX_PICTURES else set()
-    if left_out:
-        notes.append(Text(f"[{len(left_out)} of {len(shown)} pictures are left out.]"))
-        blocks = [block for index, block in enumerate(blocks) if index not in left_out]
-    if len(blocks) > MAX_BLOCKS:
-        gone = len(blocks) - MAX_BLOCKS
-        notes.append(Text(f"[{gone:,} of {len(blocks):,} parts of the result are left out.]"))
-        blocks = [*blocks[: MAX_BLOCKS // 2], *blocks[-MAX_BLOCKS // 2 :]]
-    return blocks, notes
-
-
-def _without_twins(blocks: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
-    seen: set[bytes] = set()
-    for block in blocks:
-        if isinstance(block, Image):
-            if block.data in seen:
-                continue
-            seen.add(block.data)
-        yield block
 
 
 def _text_of(data: Mapping[str, Any], max_items: int) -> str | None:
@@ -165,7 +121,7 @@ def _poor_text_of(data: Mapping[str, Any], max_items: int) -> str | None:
     return clean(_string(data.get("text/plain") or ""))
 
 
-def _html_blocks(html: str) -> list[ContentBlock]:
+def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
     text, media = html_text(html)
     blocks: list[ContentBlock] = [Text(clean(text))] if is_sendable(text) else []
     for address in media:
@@ -176,7 +132,7 @@ def _html_blocks(html: str) -> list[ContentBlock]:
         if mime_type.startswith("audio/"):
             blocks.append(Audio(_bytes(data), mime_type))
         elif mime_type in PICTURES:
-            blocks += encoded_picture(data)
+            blocks += encoded_picture(data, budget)
     return blocks
 
 
@@ -206,12 +162,12 @@ def _fitting_annotations(block: ContentBlock) -> dict[str, Any]:
     }
 
 
-def _checked_image(block: Image) -> list[ContentBlock]:
+def _checked_image(block: Image, budget: Budget) -> list[ContentBlock]:
     try:
         if not isinstance(block.data, bytes):
             name = type(block.data).__name__
             raise TypeError(f"Image(data) takes a picture's encoded bytes, not a {name}.")  # noqa: TRY301
-        made = pictures.from_bytes(block.data)
+        made = pictures.from_bytes(block.data, budget)
     except (TypeError, ValueError) as error:
         return [Text(f"[{error}]")]
     fitting = replace(block, data=made.data, mime_type=made.mime_type)

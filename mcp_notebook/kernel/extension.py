@@ -34,6 +34,7 @@ from mcp_notebook.kernel.endpoint import Address, Endpoint
 from mcp_notebook.kernel.invoke import Invoker
 from mcp_notebook.kernel.magics import McpMagics, complete_mcp, complete_mcp_tool
 from mcp_notebook.kernel.objects import classes_of_tools, named_tools
+from mcp_notebook.kernel.resources import ResourceStore
 from mcp_notebook.kernel.results import Converter
 from mcp_notebook.kernel.schema_cache import SchemaCache
 from mcp_notebook.kernel.texts import safe_message
@@ -60,15 +61,21 @@ class Extension:
         self.settings = settings
         schemas = SchemaCache(settings.schemas_folder) if settings.schema_cache else None
         self.registry = ToolRegistry(self._tools_changed, schemas)
+        self._id = settings.kernel_id or new_id()
+        self.resources = ResourceStore(self._id, settings.max_resource_bytes)
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
             shell,
             shell.kernel.io_loop.asyncio_loop,
             self.registry,
-            Converter(formatter.format, settings, code_name=shell.compile.format_code_name),
+            Converter(
+                formatter.format,
+                settings,
+                keep=self.resources.keep,
+                code_name=shell.compile.format_code_name,
+            ),
             settings,
         )
-        self._id = settings.kernel_id or new_id()
         self._record: Record | None = None
         self._pid = os.getpid()
         self._activity = Activity(shell.kernel, self.invoker)

@@ -245,7 +245,9 @@ def _from_pil(image: Any, what: str) -> _Source:
             # In colours: those of a palette cannot be mixed.
             small = small.convert("RGBA" if "A" in small.getbands() or small.info else "RGB")
             small.thumbnail((side, side))
-            data = pictures.from_pil(small).data
+            buffer = io.BytesIO()
+            small.save(buffer, format="PNG")
+            data = buffer.getvalue()
             if len(data) <= MAX_BYTES:
                 break
     except Exception as error:  # PIL raises anything on broken images

@@ -12,12 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.texts import is_instance, safe_message
 
-MAX_SIDE = 1_568
-"""Pixels on the longer side; models' vision scales larger pictures down anyway."""
-MAX_BYTES = 2**20
-"""Bytes of one encoded picture; larger ones become JPEG if that is smaller."""
 _JPEG_QUALITY = 85
 _PNG_MODES = frozenset({"1", "L", "LA", "I;16", "P", "RGB", "RGBA"})
 
@@ -47,7 +44,7 @@ def mime_type_of(data: bytes) -> str | None:
     return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
 
 
-def from_bytes(data: bytes) -> Picture:
+def from_bytes(data: bytes, budget: Budget) -> Picture:
     """Take an encoded picture, made smaller if it is too large.
 
     Raises:
@@ -61,16 +58,17 @@ def from_bytes(data: bytes) -> Picture:
         return Picture(data, mime_type)
     try:
         with pil.open(io.BytesIO(data)) as image:
-            if mime_type is not None and max(image.size) <= MAX_SIDE and len(data) <= MAX_BYTES:
+            fits = max(image.size) <= budget.picture_side and len(data) <= budget.picture_bytes
+            if mime_type is not None and fits:
                 return Picture(data, mime_type)
-            return from_pil(image)
+            return from_pil(image, budget)
     except pil.UnidentifiedImageError:
         raise ValueError(_not_a_picture(data)) from None
     except Exception as error:  # PIL raises anything on broken files
         raise ValueError(f"A picture cannot be read: {safe_message(error)}.") from error
 
 
-def from_pil(image: Any) -> Picture:
+def from_pil(image: Any, budget: Budget) -> Picture:
     """Encode a PIL image as PNG, or as JPEG where a PNG would be too large.
 
     Raises:
@@ -80,22 +78,22 @@ def from_pil(image: Any) -> Picture:
     if min(size) < 1:
         raise ValueError(f"A picture of {size[0]}x{size[1]} pixels has nothing to show.")
     note = ""
-    if max(size) > MAX_SIDE:
-        factor = MAX_SIDE / max(size)
+    if max(size) > budget.picture_side:
+        factor = budget.picture_side / max(size)
         smaller = tuple(max(1, math.floor(side * factor)) for side in size)
         image = image.convert(_scalable(image.mode)).resize(smaller)
         note = f"The picture was scaled down from {size[0]}x{size[1]} to {smaller[0]}x{smaller[1]}."
     if image.mode not in _PNG_MODES:
         image = image.convert(_scalable(image.mode))
     data = _encoded(image, format="PNG")
-    if len(data) > MAX_BYTES and "A" not in image.mode:
+    if len(data) > budget.picture_bytes and "A" not in image.mode:
         jpeg = _encoded(image.convert("RGB"), format="JPEG", quality=_JPEG_QUALITY)
         if len(jpeg) < len(data):
             return Picture(jpeg, "image/jpeg", note)
     return Picture(data, "image/png", note)
 
 
-def from_figure(figure: Any) -> Picture | None:
+def from_figure(figure: Any, budget: Budget) -> Picture | None:
     """Draw a matplotlib figure as the notebook would; None if there is nothing on it."""
     if not figure.axes and not figure.lines and not figure.texts and not figure.images:
         return None
@@ -108,7 +106,7 @@ def from_figure(figure: Any) -> Picture | None:
         edgecolor=figure.get_edgecolor(),
         bbox_inches="tight",
     )
-    return from_bytes(buffer.getvalue())
+    return from_bytes(buffer.getvalue(), budget)
 
 
 def figures_of(value: Any) -> list[Any] | None:

@@ -40,8 +40,10 @@ from mcp_notebook.content import ContentBlock, Image, Result, Text
 from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel import blocks as make
 from mcp_notebook.kernel import pictures, tables
+from mcp_notebook.kernel.budget import Budget, within_budget
 from mcp_notebook.kernel.failures import CodeName, failure_text
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
+from mcp_notebook.kernel.originals import Keep, keep_nothing
 from mcp_notebook.kernel.outputs import OutputSchema, check_size, plain_data
 from mcp_notebook.kernel.result_meta import check_meta
 from mcp_notebook.kernel.texts import (
@@ -105,6 +107,7 @@ class Converter:
     Args:
         format: IPython's ``shell.display_formatter.format``.
         settings: How much text and how many rows a result may have.
+        keep: Keeps the originals of what is shown only in part.
         code_name: IPython's ``shell.compile.format_code_name``, to name cells in tracebacks.
     """
 
@@ -113,10 +116,12 @@ class Converter:
         format: Format,  # noqa: A002 - IPython's own name for it
         settings: Settings,
         *,
+        keep: Keep = keep_nothing,
         code_name: CodeName | None = None,
     ) -> None:
         self._format = format
-        self._settings = settings
+        self._budget = Budget.of(settings, keep)
+        self._max_structured_chars = settings.max_structured_chars
         self._code_name = code_name
 
     def result(self, value: Any, outputs: Outputs, output: OutputSchema | None = None) -> Result:
@@ -133,7 +138,7 @@ class Converter:
         if isinstance(value, _LAZY):
             try:
                 # For a program whole or not at all; what is too long is refused below.
-                most = MAX_COLLECTED if output is None else self._settings.max_structured_chars
+                most = MAX_COLLECTED if output is None else self._max_structured_chars
                 value = _collected(value, most)
             except KeyboardInterrupt:
                 raise
@@ -178,7 +183,7 @@ class Converter:
         Raises:
             InvalidResult: It does not match its schema, or is too large.
         """
-        limit = self._settings.max_structured_chars
+        limit = self._max_structured_chars
         if not isinstance(value, Result):
             return None if output is None else output.structured(value, limit)
         check_meta(value.meta)
@@ -206,7 +211,7 @@ class Converter:
         return replace(self._finished([Text(text)], outputs), structured=structured)
 
     def _value_blocks(self, value: Any, data: Any = MISSING) -> list[ContentBlock]:
-        return _Values(self._format, self._settings, data).top(value)
+        return _Values(self._format, self._budget, data).top(value)
 
     def _own(self, value: Result, structured: Any, outputs: Outputs) -> Result:
         content = value.content if isinstance(value.content, (list, tuple)) else [value.content]
@@ -217,12 +222,12 @@ class Converter:
             self._finished(made, outputs),
             structured=structured,
             is_error=bool(value.is_error),
-            meta=plain_data(dict(value.meta or {}), self._settings.max_structured_chars),
+            meta=plain_data(dict(value.meta or {}), self._max_structured_chars),
         )
 
     def _finished(self, made: list[ContentBlock], outputs: Outputs) -> Result:
         shown = self._output_blocks(outputs() if callable(outputs) else outputs)
-        kept = make.within_budget([*shown, *made], self._settings.max_result_chars)
+        kept = within_budget([*shown, *made], self._budget)
         return Result(kept or [Text(NOTHING)])
 
     def _output_blocks(self, outputs: Iterable[Output]) -> list[ContentBlock]:
@@ -241,7 +246,7 @@ class Converter:
 
     def _display_blocks(self, output: Displayed) -> list[ContentBlock]:
         try:
-            return make.bundle_blocks(output.data, self._settings.max_result_chars)
+            return make.bundle_blocks(output.data, self._budget)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the data may be of any type
@@ -253,13 +258,13 @@ class _Values:
 
     Args:
         format_: IPython's.
-        settings: How much text and how many rows a result may have.
+        budget: What the result may take.
         data: The value as a program gets it, if one does: its JSON text says the same.
     """
 
-    def __init__(self, format_: Format, settings: Settings, data: Any = MISSING) -> None:
+    def __init__(self, format_: Format, budget: Budget, data: Any = MISSING) -> None:
         self._format = format_
-        self._settings = settings
+        self._budget = budget
         self._data = data
         self._value = MISSING
 
@@ -290,19 +295,19 @@ class _Values:
             made = self._picture(block.data)
             if made is not None:
                 return made
-        return make.checked(block)
+        return make.checked(block, self._budget)
 
     def _picture(self, value: Any) -> list[ContentBlock] | None:
         try:
             if is_instance(value, "PIL.Image.Image"):
-                return make.picture(pictures.from_pil(value))
+                return make.picture(pictures.from_pil(value, self._budget))
         except ValueError as error:
             return [Text(f"[{error}]")]
         if isinstance(value, (bytes, bytearray)):
             data = bytes(value)
             if pictures.mime_type_of(data) is None:
                 return [Text(bytes_text(data) or "[no bytes]")]
-            return make.encoded_picture(data)
+            return make.encoded_picture(data, self._budget)
         figures = pictures.figures_of(value)
         if figures is None:
             return None
@@ -311,8 +316,8 @@ class _Values:
     def _figure(self, figure: Any) -> list[ContentBlock]:
         data, _ = self._format(figure, _RICH)
         if data:
-            return make.bundle_blocks(data, self._settings.max_result_chars)
-        drawn = pictures.from_figure(figure)
+            return make.bundle_blocks(data, self._budget)
+        drawn = pictures.from_figure(figure, self._budget)
         return [Text("[an empty figure]")] if drawn is None else make.picture(drawn)
 
     def _table(self, value: Any) -> list[ContentBlock]:
@@ -320,13 +325,8 @@ class _Values:
         # registered a formatter of their own.
         data, _ = self._format(value, _RICH)
         if data:
-            return make.bundle_blocks(data, self._settings.max_result_chars)
-        text = tables.table_text(
-            value,
-            max_rows=self._settings.max_table_rows,
-            max_chars=self._settings.max_result_chars,
-        )
-        return [Text(text)]
+            return make.bundle_blocks(data, self._budget)
+        return [Text(tables.table_text(value, self._budget))]
 
     def _is_mixed(self, value: Any) -> bool:
         if isinstance(value, Mapping):
@@ -350,7 +350,6 @@ class _Values:
         return _joined(made)
 
     def _represented(self, value: Any) -> list[ContentBlock]:
-        limit = self._settings.max_result_chars
         if type(value) in {bool, int, float, list, tuple, dict, set}:
             return [Text(self._json(value))]
         if is_instance(value, "numpy.ndarray"):
@@ -358,19 +357,19 @@ class _Values:
         known = is_jsonable(value)
         if known:
             data, _ = self._format(value, _RICH)
-            return make.bundle_blocks(data, limit) if data else [Text(self._json(value))]
+            return make.bundle_blocks(data, self._budget) if data else [Text(self._json(value))]
         # IPython would print the traceback of a repr that fails into the user's last cell.
         failed = repr_failure(value)
         data, _ = self._format(value, None, ("text/plain",) if failed else None)
         if data:
-            return make.bundle_blocks(data, limit)
+            return make.bundle_blocks(data, self._budget)
         # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
         return [] if _displays_itself(value) else [Text(failed or safe_repr(value))]
 
     def _json(self, value: Any) -> str:
         if self._data is not MISSING and value is self._value:
             return self._data if isinstance(self._data, str) else json_text(self._data)
-        made = to_json_value(value, self._settings.max_result_chars)
+        made = to_json_value(value, self._budget.chars)
         return made if isinstance(made, str) else json_text(made)
 
 

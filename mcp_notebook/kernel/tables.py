@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.texts import clean, is_instance, safe_repr
 
 MAX_COLUMNS = 30
@@ -29,20 +30,20 @@ def is_table(value: Any) -> bool:
     return is_instance(value, "pandas.DataFrame") or is_instance(value, "pandas.Series")
 
 
-def table_text(value: Any, *, max_rows: int, max_chars: int) -> str:
+def table_text(value: Any, budget: Budget) -> str:
     """Show a DataFrame or Series.
 
     Args:
         value: The table.
-        max_rows: Rows to show; of a longer table half from its head, half from its tail.
-        max_chars: Characters of the whole text; fewer rows are shown if need be.
+        budget: How many rows to show, of a longer table half from its head, half from its tail;
+            and how many characters: fewer rows are shown if need be.
     """
     series = is_instance(value, "pandas.Series")
     frame = value.to_frame("value" if value.name is None else value.name) if series else value
     height, width = frame.shape
     positions = _ends(width, MAX_COLUMNS)
     names = [_name(frame.columns[position]) for position in positions]
-    rows = _ends(height, max(max_rows, 1))
+    rows = _ends(height, budget.table_rows)
     columns = [*_index_columns(frame, rows), *_data_columns(frame, positions, names, rows)]
 
     types = ", ".join(
@@ -56,7 +57,7 @@ def table_text(value: Any, *, max_rows: int, max_chars: int) -> str:
     notes = [title]
     if width > len(positions):
         notes.append(_columns_left_out(frame))
-    return _fitting(notes, columns if width else [], height, max_chars)
+    return _fitting(notes, columns if width else [], height, budget.chars)
 
 
 def array_text(value: Any) -> str:

@@ -4,7 +4,11 @@ import io
 
 import pytest
 
-from mcp_notebook.kernel.pictures import MAX_BYTES, MAX_SIDE, from_bytes, from_pil
+from mcp_notebook.kernel.budget import Budget
+from mcp_notebook.kernel.pictures import from_bytes, from_pil
+from mcp_notebook.settings import Settings
+
+BUDGET = Budget.of(Settings())
 
 pil = pytest.importorskip("PIL.Image")
 
@@ -18,25 +22,25 @@ def encoded(image, form):
 @pytest.mark.parametrize("form", ["png", "jpeg", "gif", "webp"])
 def test_a_fitting_picture_is_passed_on_byte_for_byte(form):
     data = encoded(pil.new("RGB", (20, 10)), form)
-    picture = from_bytes(data)
+    picture = from_bytes(data, BUDGET)
     assert picture.data is data
     assert picture.mime_type == f"image/{form}"
 
 
 def test_a_picture_of_another_format_becomes_png():
-    assert from_bytes(encoded(pil.new("RGB", (20, 10)), "bmp")).mime_type == "image/png"
+    assert from_bytes(encoded(pil.new("RGB", (20, 10)), "bmp"), BUDGET).mime_type == "image/png"
 
 
 @pytest.mark.parametrize("data", [b"", b"no picture at all", b"\x89PNG\r\n\x1a\nbroken", b"RIFF"])
 def test_bytes_that_are_no_picture_are_refused_with_a_sentence(data):
     with pytest.raises(ValueError, match=r"no picture|cannot be read"):
-        from_bytes(data)
+        from_bytes(data, BUDGET)
 
 
 def test_a_picture_too_large_to_be_decoded_is_refused():
     header = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (30_000).to_bytes(4, "big") * 2 + b"\x08\2\0\0\0"
     with pytest.raises(ValueError, match=r"no picture|cannot be read"):
-        from_bytes(header + b"\0" * 100)
+        from_bytes(header + b"\0" * 100, BUDGET)
 
 
 @pytest.mark.parametrize(
@@ -44,20 +48,20 @@ def test_a_picture_too_large_to_be_decoded_is_refused():
 )
 @pytest.mark.parametrize("size", [(8, 4), (2_000, 10)])
 def test_every_mode_of_pil_can_be_encoded(mode, size):
-    picture = from_pil(pil.new(mode, size))
+    picture = from_pil(pil.new(mode, size), BUDGET)
     width, height = pil.open(io.BytesIO(picture.data)).size
-    assert max(width, height) <= MAX_SIDE
-    assert bool(picture.note) == (max(size) > MAX_SIDE)
+    assert max(width, height) <= BUDGET.picture_side
+    assert bool(picture.note) == (max(size) > BUDGET.picture_side)
 
 
 def test_a_photo_is_sent_as_jpeg_when_png_would_be_too_large():
     np = pytest.importorskip("numpy")
     noise = np.random.default_rng(0).integers(0, 255, (800, 800, 3), dtype="uint8")
-    picture = from_pil(pil.fromarray(noise))
+    picture = from_pil(pil.fromarray(noise), BUDGET)
     assert picture.mime_type == "image/jpeg"
-    assert len(picture.data) < MAX_BYTES
+    assert len(picture.data) < BUDGET.picture_bytes
 
 
 def test_a_picture_without_pixels_is_refused():
     with pytest.raises(ValueError, match="nothing to show"):
-        from_pil(pil.new("RGB", (0, 5)))
+        from_pil(pil.new("RGB", (0, 5)), BUDGET)

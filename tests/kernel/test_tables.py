@@ -2,14 +2,18 @@
 
 import pytest
 
+from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.tables import MAX_COLUMNS, array_text, table_text
+from mcp_notebook.settings import Settings
 
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
 
 
 def shown(table, max_rows=50, max_chars=25_000):
-    return table_text(table, max_rows=max_rows, max_chars=max_chars)
+    return table_text(
+        table, Budget.of(Settings(max_table_rows=max_rows, max_result_chars=max_chars))
+    )
 
 
 def test_a_short_frame_is_shown_whole_under_its_shape_and_types():

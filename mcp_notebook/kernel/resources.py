@@ -1,0 +1,115 @@
+"""What clients can read besides results: the originals of what results show only in part.
+
+Runs in the user's kernel. Calls keep originals from whichever thread they run on; the endpoint's
+thread lists them and has them read. They are kept as long as the kernel lives and there is room:
+beyond `max_bytes` those that nobody has read or made for the longest time expire. What an original
+is, is made by who knows it (`kernel.tables`, `kernel.pictures`...); how a client gets it is
+`kernel.endpoint`'s and `bridge.server`'s business.
+"""
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from mcp_notebook.content import ResourceLink
+from mcp_notebook.errors import UnknownResource
+from mcp_notebook.kernel.originals import Form, Original
+
+SCHEME = "notebook"
+MAX_ORIGINALS = 1_000
+"""Originals that are kept at a time, however small."""
+MAX_EXPIRED = 10_000
+"""Expired originals that are remembered, to be told from those that never were."""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    original: Original
+    links: tuple[ResourceLink, ...]
+
+
+class ResourceStore:
+    """Keeps originals within bounds; safe to use from any thread.
+
+    Args:
+        kernel_id: Of the kernel's record: the first part of each URI, which tells a bridge whom to
+            ask.
+        max_bytes: Bytes of memory that originals may hold together.
+    """
+
+    def __init__(self, kernel_id: str, max_bytes: int) -> None:
+        self._kernel_id = kernel_id
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        """By key; the one that was made or read last is the last."""
+        self._order: dict[str, int] = {}
+        self._made = 0
+        self._bytes = 0
+        self._expired: OrderedDict[str, None] = OrderedDict()
+
+    def keep(self, original: Original) -> tuple[ResourceLink, ...]:
+        """Keep an original, see `originals.Keep`."""
+        if original.cost > self._max_bytes:
+            return ()
+        key = secrets.token_hex(8)
+        links = tuple(self._link(key, original, form) for form in original.forms)
+        with self._lock:
+            self._made += 1
+            self._order[key] = self._made
+            self._kept[key] = _Kept(original, links)
+            self._bytes += original.cost
+            while self._bytes > self._max_bytes or len(self._kept) > MAX_ORIGINALS:
+                self._expire_oldest()
+        return links
+
+    @property
+    def links(self) -> Sequence[ResourceLink]:
+        """All that can be read now, in the order in which it was made."""
+        with self._lock:
+            keys = sorted(self._kept, key=self._order.__getitem__)
+            return [link for key in keys for link in self._kept[key].links]
+
+    def form(self, uri: str) -> Form:
+        """Find what a URI stands for; it counts as used just now.
+
+        Raises:
+            UnknownResource: It has expired, or never was.
+        """
+        key = uri.removeprefix(f"{SCHEME}://{self._kernel_id}/").partition("/")[0]
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None:
+                for link, form in zip(kept.links, kept.original.forms, strict=True):
+                    if link.uri == uri:
+                        self._kept.move_to_end(key)
+                        return form
+            expired = key in self._expired
+        raise UnknownResource(uri, expired=expired)
+
+    def clear(self) -> None:
+        """Let everything go."""
+        with self._lock:
+            while self._kept:
+                self._expire_oldest()
+
+    def _link(self, key: str, original: Original, form: Form) -> ResourceLink:
+        name = f"{original.name}{form.extension}"
+        return ResourceLink(
+            uri=f"{SCHEME}://{self._kernel_id}/{key}/{quote(name)}",
+            name=name,
+            title=original.title,
+            mime_type=form.mime_type,
+            size=form.size,
+        )
+
+    def _expire_oldest(self) -> None:
+        key, gone = self._kept.popitem(last=False)
+        del self._order[key]
+        self._bytes -= gone.original.cost
+        self._expired[key] = None
+        if len(self._expired) > MAX_EXPIRED:
+            self._expired.popitem(last=False)
