@@ -1,0 +1,199 @@
+"""matplotlib's figures and animations, drawn as the notebook draws them, whatever their size.
+
+Runs in the user's kernel, on the thread of the call. matplotlib is never imported here: who has a
+figure has imported it. A figure is drawn by IPython's formatters, so that the user's resolution and
+colours count; one whose pixels would fill the memory is drawn smaller from the start. Making the
+drawn picture fit the budget is `kernel.pictures`' business, open figures are `kernel.pyplot`'s.
+"""
+
+import io
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from mcp_notebook.kernel.texts import is_instance, safe_message
+
+MAX_DRAWN = 25_000_000
+"""Pixels of a figure that is drawn at its own size: each takes about 5 bytes while it is drawn, 20
+where the notebook's pictures are of double resolution."""
+NOTE = "mcp_notebook.note"
+"""Key of a display's metadata: a sentence about its picture."""
+
+_RASTER = ("image/png", "image/jpeg", "text/markdown")
+_PAD_INCHES = 0.3
+"""What matplotlib adds around a figure, on both sides, and a bit."""
+_NO_FIGURE = object()
+
+
+def is_drawn(value: Any) -> bool:
+    """Tell whether `display_of` draws a value: a figure, a part of one, or an animation."""
+    return _is_figure(value) or is_animation(value)
+
+
+def is_animation(value: Any) -> bool:
+    """Tell whether a value is an animation of matplotlib's."""
+    return is_instance(value, "matplotlib.animation.Animation")
+
+
+def display_of(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Draw a figure or an animation's first frame, as ``display_formatter.format`` would.
+
+    Args:
+        value: What `is_drawn`.
+        format_: IPython's ``shell.display_formatter.format``.
+        side: Pixels on the longer side of a figure that is too large to be drawn at its own size.
+
+    Returns:
+        The representations by MIME type, one of them a text if the figure cannot be drawn; and
+        their metadata.
+    """
+    try:
+        if not _is_figure(value):
+            return _first_frame(value, format_, side)
+        return _drawn(_whole(value), format_, side)
+    except Exception as error:  # noqa: BLE001 - artists and callbacks may be the user's code
+        what = "figure" if _is_figure(value) else "animation"
+        return {"text/plain": f"[The {what} cannot be drawn: {safe_message(error)}.]"}, {}
+
+
+def figures_of(value: Any) -> list[Any] | None:
+    """Return the matplotlib figures that a value stands for.
+
+    Plotting functions return axes, lines, bars, or lists and arrays of them: all stand for the
+    figure that they are part of.
+
+    Returns:
+        The figures without repetition; None if the value is, or holds, anything else.
+    """
+    if "matplotlib.figure" not in sys.modules:
+        return None
+    figures: dict[int, Any] = {}
+    for part in _flat(value):
+        figure = _figure_of(part)
+        if figure is None:
+            return None
+        if figure is not _NO_FIGURE:
+            figures[id(figure)] = figure
+    return list(figures.values()) if figures else None
+
+
+def shows(value: Any, figure: Any) -> bool:
+    """Tell whether a tool's value is shown as the figure, or with it among its parts."""
+    parts = value.values() if isinstance(value, Mapping) else [value]
+    flat = [leaf for part in parts for leaf in (part, *_flat_once(part))]
+    return any(
+        # An animation has no public name for its figure.
+        figure is (getattr(leaf, "_fig", None) if is_animation(leaf) else shown)
+        for leaf in flat
+        for shown in figures_of(leaf) or (None,)
+    )
+
+
+def _is_figure(value: Any) -> bool:
+    return is_instance(value, "matplotlib.figure.FigureBase")
+
+
+def _whole(figure: Any) -> Any:
+    while is_instance(figure, "matplotlib.figure.SubFigure"):
+        figure = figure.figure
+    return figure
+
+
+def _drawn(figure: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    if len(figure.get_children()) <= 1:  # its background
+        return {"text/plain": "[an empty figure]"}, {}
+    width, height = _inches(figure)
+    if width * height * figure.dpi**2 <= MAX_DRAWN:
+        data, metadata = format_(figure, _RASTER)
+        return (data, metadata) if data else ({"image/png": _png(figure, figure.dpi)}, {})
+    own_width, own_height = figure.get_size_inches()
+    before = f"{math.ceil(width * figure.dpi)}x{math.ceil(height * figure.dpi)} pixels"
+    if own_width * own_height * figure.dpi**2 <= MAX_DRAWN:
+        note = f"What lies outside the figure is left out: with it there would be {before}."
+        return {"image/png": _png(figure, figure.dpi, tight=False)}, {NOTE: note}
+    dpi = side / (max(own_width, own_height) + _PAD_INCHES)
+    note = (
+        f"The figure, of {before}, was drawn with {dpi:.3g} dots per inch in place of "
+        f"{figure.dpi:g}: figure.savefig(path) saves it in full size."
+    )
+    return {"image/png": _png(figure, dpi, tight=False)}, {NOTE: note}
+
+
+def _inches(figure: Any) -> tuple[float, float]:
+    """Return how large the notebook draws a figure: with what sticks out of it."""
+    box = figure.get_tightbbox()
+    sizes = box.width + _PAD_INCHES, box.height + _PAD_INCHES
+    if all(map(math.isfinite, sizes)):
+        return sizes
+    width, height = figure.get_size_inches()
+    return width, height
+
+
+def _png(figure: Any, dpi: float, *, tight: bool = True) -> bytes:
+    buffer = io.BytesIO()
+    figure.canvas.print_figure(
+        buffer,
+        format="png",
+        dpi=dpi,
+        facecolor=figure.get_facecolor(),
+        edgecolor=figure.get_edgecolor(),
+        # A figure that is not tight is drawn so even where matplotlib's settings say otherwise.
+        bbox_inches="tight" if tight else figure.bbox_inches,
+    )
+    return buffer.getvalue()
+
+
+class _FirstFrameReady(Exception):
+    """Ends the saving of an animation."""
+
+
+class _FirstFrame:
+    """A matplotlib movie writer that leaves the first frame on the figure."""
+
+    def __init__(self) -> None:
+        self.figure: Any = None
+
+    @contextmanager
+    def saving(self, figure: Any, *_args: Any, **_kwargs: Any) -> Iterator["_FirstFrame"]:
+        self.figure = figure
+        yield self
+
+    def grab_frame(self, **_kwargs: Any) -> None:
+        raise _FirstFrameReady
+
+
+def _first_frame(animation: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    writer = _FirstFrame()
+    with suppress(_FirstFrameReady):
+        animation.save("first frame", writer=writer)
+    data, metadata = _drawn(writer.figure, format_, side)
+    notes = ["This is the first frame of an animation.", metadata.get(NOTE, "")]
+    return data, {**metadata, NOTE: " ".join(filter(None, notes))}
+
+
+def _figure_of(part: Any) -> Any:
+    grid = type(part).__module__.startswith("seaborn.")
+    if not grid and not is_instance(part, "matplotlib.artist.Artist"):
+        return None
+    figure = part if _is_figure(part) else getattr(part, "figure", None)
+    figure = _whole(figure)
+    if is_instance(figure, "matplotlib.figure.Figure"):
+        return figure
+    return None if grid else _NO_FIGURE  # an artist that was removed from its figure
+
+
+def _flat(value: Any) -> Iterable[Any]:
+    nested = isinstance(value, (list, tuple)) or (
+        is_instance(value, "numpy.ndarray") and value.dtype == object
+    )
+    # The first element tells nearly always; a long list of numbers is not walked through.
+    if not nested:
+        return [value]
+    parts = value.flat if is_instance(value, "numpy.ndarray") else value
+    return (leaf for part in parts for leaf in _flat_once(part))
+
+
+def _flat_once(part: Any) -> Iterable[Any]:
+    return part if isinstance(part, (list, tuple)) and part else [part]
