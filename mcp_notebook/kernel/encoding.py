@@ -64,7 +64,7 @@ def encoded_image(
     grey, notes = _grey(image)
     factor = min(1.0, budget.picture_side / max(width, height))
     for _ in range(MAX_TRIES):
-        size = (max(1, math.floor(width * factor)), max(1, math.floor(height * factor)))
+        size = (max(1, round(width * factor)), max(1, round(height * factor)))
         fewest = 0
         for data, form in _encodings(plain_image(_resized(grey, size)), mime_type):
             if len(data) <= budget.picture_bytes:

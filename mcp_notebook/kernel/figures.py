@@ -9,8 +9,8 @@ drawn picture fit the budget is `kernel.pictures`' business, open figures are `k
 import io
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from mcp_notebook.kernel.texts import is_instance, safe_message
@@ -104,31 +104,49 @@ def _whole(figure: Any) -> Any:
 def _drawn(figure: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[str, Any]]:
     if len(figure.get_children()) <= 1:  # its background
         return {"text/plain": "[an empty figure]"}, {}
-    width, height = _inches(figure)
-    if width * height * figure.dpi**2 <= MAX_DRAWN:
-        data, metadata = format_(figure, _RASTER)
-        return (data, metadata) if data else ({"image/png": _png(figure, figure.dpi)}, {})
-    own_width, own_height = figure.get_size_inches()
-    before = f"{math.ceil(width * figure.dpi)}x{math.ceil(height * figure.dpi)} pixels"
-    if own_width * own_height * figure.dpi**2 <= MAX_DRAWN:
-        note = f"What lies outside the figure is left out: with it there would be {before}."
-        return {"image/png": _png(figure, figure.dpi, tight=False)}, {NOTE: note}
-    dpi = side / (max(own_width, own_height) + _PAD_INCHES)
+    dpi = figure.dpi
+    own = figure.get_size_inches()
+    if _pixels(own, dpi) > MAX_DRAWN:
+        return _drawn_smaller(figure, own, side)
+    stuck_out = _tight_inches(figure)
+    if _pixels(stuck_out, dpi) > MAX_DRAWN:
+        size = _size(stuck_out, dpi)
+        note = f"What lies outside the figure is left out: with it there would be {size}."
+        return {"image/png": _png(figure, dpi, tight=False)}, {NOTE: note}
+    data, metadata = format_(figure, _RASTER)
+    return (data, metadata) if data else ({"image/png": _png(figure, dpi)}, {})
+
+
+def _drawn_smaller(
+    figure: Any, own: tuple[float, float], side: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    dpi = side / max(own)
+    size = _size(own, figure.dpi)
+    if min(own) * dpi < 1:
+        raise ValueError(f"it is {own[0]:g} x {own[1]:g} inches, which are {size}")
     note = (
-        f"The figure, of {before}, was drawn with {dpi:.3g} dots per inch in place of "
+        f"The figure, of {size}, was drawn with {dpi:.3g} dots per inch in place of "
         f"{figure.dpi:g}: figure.savefig(path) saves it in full size."
     )
     return {"image/png": _png(figure, dpi, tight=False)}, {NOTE: note}
 
 
-def _inches(figure: Any) -> tuple[float, float]:
-    """Return how large the notebook draws a figure: with what sticks out of it."""
+def _pixels(inches: tuple[float, float], dpi: float) -> float:
+    return float(inches[0] * inches[1] * dpi**2)
+
+
+def _size(inches: tuple[float, float], dpi: float) -> str:
+    return f"{math.ceil(inches[0] * dpi):,} x {math.ceil(inches[1] * dpi):,} pixels"
+
+
+def _tight_inches(figure: Any) -> tuple[float, float]:
+    """Return how large the notebook draws a figure: with what sticks out of it.
+
+    Only for a figure that may be drawn at its own size: matplotlib takes the memory for it.
+    """
     box = figure.get_tightbbox()
     sizes = box.width + _PAD_INCHES, box.height + _PAD_INCHES
-    if all(map(math.isfinite, sizes)):
-        return sizes
-    width, height = figure.get_size_inches()
-    return width, height
+    return sizes if all(map(math.isfinite, sizes)) else figure.get_size_inches()
 
 
 def _png(figure: Any, dpi: float, *, tight: bool = True) -> bytes:
@@ -149,26 +167,23 @@ class _FirstFrameReady(Exception):
     """Ends the saving of an animation."""
 
 
-class _FirstFrame:
-    """A matplotlib movie writer that leaves the first frame on the figure."""
+def _first_frame(animation: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    figure: Any = None
 
-    def __init__(self) -> None:
-        self.figure: Any = None
+    def setup(_writer: Any, of: Any, *_args: Any, **_kwargs: Any) -> None:
+        nonlocal figure
+        figure = of
 
-    @contextmanager
-    def saving(self, figure: Any, *_args: Any, **_kwargs: Any) -> Iterator["_FirstFrame"]:
-        self.figure = figure
-        yield self
-
-    def grab_frame(self, **_kwargs: Any) -> None:
+    def grab_frame(_writer: Any, **_kwargs: Any) -> None:
         raise _FirstFrameReady
 
-
-def _first_frame(animation: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    writer = _FirstFrame()
+    # A movie writer that leaves the first frame on the figure.
+    methods = {"setup": setup, "grab_frame": grab_frame, "finish": lambda _writer: None}
+    base = sys.modules["matplotlib.animation"].AbstractMovieWriter
+    writer = type("FirstFrameWriter", (base,), methods)()
     with suppress(_FirstFrameReady):
-        animation.save("first frame", writer=writer)
-    data, metadata = _drawn(writer.figure, format_, side)
+        animation.save("first_frame", writer=writer)
+    data, metadata = _drawn(figure, format_, side)
     notes = ["This is the first frame of an animation.", metadata.get(NOTE, "")]
     return data, {**metadata, NOTE: " ".join(filter(None, notes))}
 

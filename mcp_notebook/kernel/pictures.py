@@ -3,7 +3,7 @@
 Runs in the user's kernel, on the thread of the call. Recognises encoded pictures by their first
 bytes and passes on those that fit as they are; others, and PIL images, are encoded by
 `kernel.encoding`. PIL is imported when a picture must be measured; without it everything works but
-making pictures smaller. figures are `kernel.figures`' business, arrays `kernel.arrays`'.
+making pictures smaller. Figures are `kernel.figures`' business, arrays `kernel.arrays`'.
 """
 
 import importlib
@@ -13,7 +13,7 @@ from typing import Any
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.encoding import Encoded, encoded_image, plain_image
 from mcp_notebook.kernel.originals import Form, Original
-from mcp_notebook.kernel.shown import EXTENSIONS, Shown, Unshowable, encoded_original
+from mcp_notebook.kernel.shown import EXTENSIONS, NOT_KEPT, Shown, Unshowable, encoded_original
 from mcp_notebook.kernel.texts import safe_message
 
 MAX_PIXELS = 64_000_000
@@ -49,6 +49,13 @@ def mime_type_of(data: bytes) -> str | None:
         if data.startswith(beginning):
             return mime_type
     return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+
+
+def is_picture(data: bytes) -> bool:
+    """Tell whether bytes that nobody marked as a picture are surely one."""
+    if data.startswith(b"BM"):
+        return len(data) == int.from_bytes(data[2:6], "little")
+    return mime_type_of(data) is not None or data.startswith((b"II*\0", b"MM\0*"))
 
 
 def from_bytes(data: bytes, budget: Budget) -> Shown:
@@ -128,23 +135,23 @@ def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -
             image.load()  # fails if the file was cut off: clients' models refuse such a picture
         return Shown(data, mime_type)
     kind = mime_type or image.get_format_mimetype() or "application/octet-stream"
-    original = encoded_original(data, kind, size)
     if size[0] * size[1] > MAX_PIXELS:
         raise Unshowable(
             f"A picture of {size[0]}x{size[1]} pixels ({len(data):,} bytes) is too large to be "
             "shown: make it smaller in the tool.",
-            original,
+            encoded_original(data, kind, size),
         )
-    frames = getattr(image, "n_frames", 1)
-    if image.getexif().get(_ORIENTATION, 1) in _ON_ITS_SIDE:
+    if image.getexif().get(_ORIENTATION, 1) in _ON_ITS_SIDE:  # decodes a PNG
         size = size[::-1]
+    frames = getattr(image, "n_frames", 1)
     image.draft("RGB", (2 * budget.picture_side,) * 2)  # a large JPEG is decoded smaller at once
     best = "image/jpeg" if mime_type == "image/jpeg" else "image/png"
     made = encoded_image(ImageOps.exif_transpose(image), budget, best, of=size)
     notes = (*_first_frame(frames), *made.notes)
     if mime_type is not None and not made.notes:
         notes += (_compressed(made, len(data)),)
-    return Shown(made.data, made.mime_type, notes=notes, original=original if notes else None)
+    original = encoded_original(data, kind, size) if notes else None
+    return Shown(made.data, made.mime_type, notes=notes, original=original)
 
 
 def _is_whole(data: bytes, mime_type: str) -> bool:
@@ -159,6 +166,8 @@ def _still(image: Any, budget: Budget, mime_type: str) -> Shown:
     if not notes and mime_type == "image/png" and made.mime_type != mime_type:
         notes = (_compressed(made),)
     original = _pixels(image) if notes else None
+    if notes and original is None:
+        notes += (NOT_KEPT,)
     notes = (*_first_frame(getattr(image, "n_frames", 1)), *notes)
     return Shown(made.data, made.mime_type, notes=notes, original=original)
 
@@ -206,7 +215,9 @@ def _pixels(image: Any) -> Original | None:
 
 def _compressed(made: Encoded, before: int | None = None) -> str:
     what = "The picture" if before is None else f"The picture of {before:,} bytes"
-    form = made.mime_type.removeprefix("image/").upper()
+    form = (
+        "WebP" if made.mime_type == "image/webp" else made.mime_type.removeprefix("image/").upper()
+    )
     return f"{what} was compressed to a {form} of {len(made.data):,} bytes."
 
 

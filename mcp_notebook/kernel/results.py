@@ -314,7 +314,7 @@ class _Values:
             return make.picture(lambda: pictures.from_pil(value, self._budget), self._budget)
         if isinstance(value, (bytes, bytearray)):
             data = bytes(value)
-            if pictures.mime_type_of(data) is None:
+            if not pictures.is_picture(data):
                 return [Text(bytes_text(data) or "[no bytes]")]
             return make.encoded_picture(data, self._budget)
         return self._figures(value)
@@ -394,7 +394,7 @@ def _is_rich(value: Any) -> bool:
         isinstance(value, make.BLOCK_TYPES)
         or tables.is_table(value)
         or is_instance(value, "PIL.Image.Image")
-        or (isinstance(value, bytes) and pictures.mime_type_of(value) is not None)
+        or (isinstance(value, bytes) and pictures.is_picture(value))
         or figures.is_drawn(value)
         or figures.figures_of(value) is not None
         or any(callable(getattr(type(value), name, None)) for name in _RICH_METHODS)

@@ -7,11 +7,12 @@ business.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from mcp_notebook.content import ContentBlock, Image, Text
 from mcp_notebook.kernel.originals import Form, Keep, Original
 
+NOT_KEPT = "The original is too large to be kept."
 EXTENSIONS = {
     "image/png": ".png",
     "image/jpeg": ".jpg",
@@ -83,7 +84,9 @@ def within_count(
             kept.append(block)
             continue
         original = block.original if isinstance(block, Shown) else None
-        links = keep(original or encoded_original(block.data, block.mime_type))
+        original = original or encoded_original(block.data, block.mime_type)
+        title = f"Picture {places.index(index) + 1} of {len(places)}"
+        links = keep(replace(original, title=title))
         linked += bool(links)
         kept += links
     text = f"{len(left_out)} of {len(places)} pictures are left out"
@@ -102,7 +105,7 @@ def finished(blocks: Sequence[ContentBlock], keep: Keep) -> Iterator[ContentBloc
         yield Image(**{item.name: getattr(block, item.name) for item in fields(Image)})
         links = keep(block.original) if block.original is not None else ()
         lost = block.original is not None and not links
-        notes = (*block.notes, "The original is too large to be kept.") if lost else block.notes
+        notes = (*block.notes, NOT_KEPT) if lost else block.notes
         if notes:
             yield Text(f"[{' '.join(notes)}]")
         yield from links
