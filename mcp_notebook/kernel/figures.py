@@ -125,8 +125,8 @@ def _drawn_smaller(
     if min(own) * dpi < 1:
         raise ValueError(f"it is {own[0]:g} x {own[1]:g} inches, which are {size}")
     note = (
-        f"The figure, of {size}, was drawn with {dpi:.3g} dots per inch in place of "
-        f"{figure.dpi:g}: figure.savefig(path) saves it in full size."
+        f"The figure, of {own[0]:g} x {own[1]:g} inches and {size}, was drawn with {dpi:.3g} dots "
+        f"per inch in place of {figure.dpi:g}: figure.savefig(path) saves it in full size."
     )
     return {"image/png": _png(figure, dpi, tight=False)}, {NOTE: note}
 

@@ -28,7 +28,7 @@ _BEGINNINGS = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-_ENDINGS = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "image/gif": b";"}
+_ENDINGS = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9"}
 _ORIENTATION = 0x0112
 _ON_ITS_SIDE = range(5, 9)
 """EXIF's orientations that swap width and height."""
@@ -157,6 +157,8 @@ def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -
 def _is_whole(data: bytes, mime_type: str) -> bool:
     if mime_type == "image/webp":
         return len(data) >= int.from_bytes(data[4:8], "little") + 8
+    if mime_type == "image/gif":
+        return data.rstrip(b"\0").endswith(b";")
     return _ENDINGS[mime_type] in data[-_END:]
 
 
@@ -209,7 +211,8 @@ def _pixels(image: Any) -> Original | None:
         return buffer.getvalue()
 
     form = Form(EXTENSIONS["image/png"], "image/png", content)
-    cost = width * height * max(len(copy.getbands()), 1) * (4 if copy.mode in {"I", "F"} else 1)
+    per_band = 4 if copy.mode in {"I", "F"} else 2 if copy.mode.startswith("I;16") else 1
+    cost = width * height * len(copy.getbands()) * per_band
     return Original("picture", f"The original picture: {width}x{height} pixels", (form,), cost)
 
 

@@ -10,8 +10,9 @@ None                                   nothing (a sentence, if there is nothing 
 `content.Result`, `content.Text`...    as they are, made fit to be sent
 str                                    the text
 matplotlib figure; axes, artists,      the figure's picture, once, drawn as the notebook draws it
-seaborn grids, lists of such
-PIL image; bytes of a picture          the picture
+seaborn grids, lists of such           (`kernel.figures`); of an animation the first frame
+PIL image; bytes of a picture;         the picture, made smaller if it is too large, its original
+`content.Image` of these or an array   kept (`kernel.pictures`, `kernel.arrays`)
 pandas DataFrame, Series               a Markdown table, bounded (`kernel.tables`)
 generator, ``map``, ``zip``...         the list of its first items
 list, tuple, dict with any of these    each element by these rules, in order

@@ -58,7 +58,7 @@ def test_all_rows_of_a_tall_array_are_converted():
         (np.zeros(5), "this array is 5."),
         (np.float64(3), "a single number"),
         (np.zeros((2, 2, 2, 2)), "2 x 2 x 2 x 2"),
-        (np.zeros((4, 6), int), "of int64: scale .* astype"),
+        (np.zeros((4, 6), int), "of int64: scale its values .*astype"),
         (np.array([["a", "b"]]), "of <U1"),
         (np.array([[-1.0, 2.0]]), "floats from -1 to 2: scale it"),
         (np.array([[np.nan, 2.0]]), "NaN or infinite"),

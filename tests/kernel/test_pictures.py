@@ -4,6 +4,8 @@ import dataclasses
 import io
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.pictures import from_bytes, from_pil, is_picture
@@ -189,3 +191,24 @@ def test_the_authors_format_is_tried_first():
     assert from_pil(photo, BUDGET, "image/jpeg").mime_type == "image/jpeg"
     assert from_pil(photo, BUDGET, "image/webp").mime_type == "image/webp"
     assert from_pil(photo, BUDGET, "text/plain").mime_type == "image/png"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    mode=st.sampled_from(["1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "I", "F", "I;16"]),
+    width=st.integers(1, 300),
+    height=st.integers(1, 300),
+    side=st.integers(16, 400),
+    most=st.integers(1_024, 20_000),
+)
+def test_every_image_keeps_to_every_budget_and_says_what_was_done(mode, width, height, side, most):
+    budget = dataclasses.replace(BUDGET, picture_side=side, picture_bytes=most)
+    image = pil.effect_noise((width, height), 90).convert("RGB")
+    image = pil.new(mode, (width, height)) if mode.startswith(("I", "F")) else image.convert(mode)
+    picture = from_pil(image, budget)
+    assert len(picture.data) <= most
+    assert max(opened(picture).size) <= side
+    assert bool(picture.notes) == (
+        opened(picture).size != (width, height) or picture.mime_type != "image/png"
+    )
+    assert from_bytes(picture.data, budget).data is picture.data
