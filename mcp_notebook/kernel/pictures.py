@@ -143,11 +143,11 @@ def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -
         )
     if image.getexif().get(_ORIENTATION, 1) in _ON_ITS_SIDE:  # decodes a PNG
         size = size[::-1]
-    frames = getattr(image, "n_frames", 1)
+    frame = _which_frame(image)
     image.draft("RGB", (2 * budget.picture_side,) * 2)  # a large JPEG is decoded smaller at once
     best = "image/jpeg" if mime_type == "image/jpeg" else "image/png"
     made = encoded_image(ImageOps.exif_transpose(image), budget, best, of=size)
-    notes = (*_first_frame(frames), *made.notes)
+    notes = (*frame, *made.notes)
     if mime_type is not None and not made.notes:
         notes += (_compressed(made, len(data)),)
     original = encoded_original(data, kind, size) if notes else None
@@ -170,7 +170,7 @@ def _still(image: Any, budget: Budget, mime_type: str) -> Shown:
     original = _pixels(image) if notes else None
     if notes and original is None:
         notes += (NOT_KEPT,)
-    notes = (*_first_frame(getattr(image, "n_frames", 1)), *notes)
+    notes = (*_which_frame(image), *notes)
     return Shown(made.data, made.mime_type, notes=notes, original=original)
 
 
@@ -224,8 +224,9 @@ def _compressed(made: Encoded, before: int | None = None) -> str:
     return f"{what} was compressed to a {form} of {len(made.data):,} bytes."
 
 
-def _first_frame(frames: int) -> tuple[str, ...]:
-    return (f"This is the first of {frames:,} frames of an animation.",) if frames > 1 else ()
+def _which_frame(image: Any) -> tuple[str, ...]:
+    frames = getattr(image, "n_frames", 1)
+    return (f"This is frame {image.tell() + 1} of {frames:,}.",) if frames > 1 else ()
 
 
 def _not_a_picture(data: bytes) -> str:

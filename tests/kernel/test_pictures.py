@@ -156,7 +156,7 @@ def test_of_an_animation_that_does_not_fit_the_first_frame_is_shown(form):
     data = animated(form, (1_800, 40))
     picture = from_bytes(data, BUDGET)
     assert picture.mime_type == "image/png"
-    assert picture.notes[0] == "This is the first of 5 frames of an animation."
+    assert picture.notes[0] == "This is frame 1 of 5."
     assert picture.original.forms[0].content() is data
     with pil.open(io.BytesIO(data)) as image:
         assert from_pil(image, BUDGET).notes == picture.notes
