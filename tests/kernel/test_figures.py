@@ -3,7 +3,6 @@
 import base64
 import gc
 import io
-import resource
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
@@ -16,6 +15,7 @@ from mcp_notebook.kernel.results import Converter
 from mcp_notebook.settings import Settings
 
 pil = pytest.importorskip("PIL.Image")
+resource = pytest.importorskip("resource")
 
 
 @pytest.fixture
