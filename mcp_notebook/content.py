@@ -33,10 +33,17 @@ class Text(Annotated):
 
 @dataclass(frozen=True)
 class Image(Annotated):
-    """A picture as encoded bytes (PNG, JPEG, WebP or GIF)."""
+    """A picture.
 
-    data: bytes = field(repr=False)
+    A tool may give encoded bytes, a PIL image, a matplotlib figure, or an array: height x width
+    (grey), or height x width x 3 or 4 (RGB, RGBA), of uint8, of floats from 0 to 1, or of bool. On
+    the link, and in the bridge, it is always encoded bytes of PNG, JPEG, WebP or GIF.
+    """
+
+    data: Any = field(repr=False)
     mime_type: str = "image/png"
+    """What encoded bytes are is seen from them; for an image or array, the format that is tried
+    first: ``image/jpeg`` and ``image/webp`` are smaller for photos."""
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,25 @@ Which values become a display at all is `kernel.results`' business.
 import base64
 import binascii
 import math
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
-from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
-from mcp_notebook.kernel import pictures
+from mcp_notebook.content import Annotated, Audio, ContentBlock, Image, Resource, ResourceLink, Text
+from mcp_notebook.kernel import arrays, pictures
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.jsonable import json_text, to_json_value
-from mcp_notebook.kernel.texts import clean, cut, html_text, is_sendable, safe_repr
+from mcp_notebook.kernel.shown import Shown, Unshowable
+from mcp_notebook.kernel.texts import (
+    clean,
+    cut,
+    html_text,
+    is_instance,
+    is_sendable,
+    safe_repr,
+)
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
 PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
@@ -69,16 +78,16 @@ def bundle_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]
 
 def encoded_picture(data: Any, budget: Budget) -> list[ContentBlock]:
     """Make a block of an encoded picture: bytes, or base64 as Jupyter's messages have it."""
+    return picture(lambda: pictures.from_bytes(_bytes(data), budget), budget)
+
+
+def picture(make: Callable[[], Shown], budget: Budget) -> list[ContentBlock]:
+    """Make blocks of a picture, or of why there is none."""
     try:
-        return picture(pictures.from_bytes(_bytes(data), budget))
-    except ValueError as error:
-        return [Text(f"[{error}]")]
-
-
-def picture(made: pictures.Picture) -> list[ContentBlock]:
-    """Make blocks of a picture and of what was done to it."""
-    note: list[ContentBlock] = [Text(made.note)] if made.note else []
-    return [Image(made.data, made.mime_type), *note]
+        return [make()]
+    except Unshowable as error:
+        links = budget.keep(error.original) if error.original is not None else ()
+        return [Text(f"[{error}]"), *links]
 
 
 def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
@@ -93,6 +102,13 @@ def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
             of = f"{type(block).__name__}(data) holds no bytes but a {type(block.data).__name__}"
             return [Text(f"[{of}]")]
     return [block]
+
+
+def annotated(made: list[ContentBlock], block: Image) -> list[ContentBlock]:
+    """Give the pictures that an author's block became what it says about itself."""
+    said = {item.name: getattr(block, item.name) for item in fields(Annotated)}
+    said |= _fitting_annotations(block)
+    return [replace(one, **said) if isinstance(one, Image) else one for one in made]
 
 
 def _text_of(data: Mapping[str, Any], max_items: int) -> str | None:
@@ -163,15 +179,23 @@ def _fitting_annotations(block: ContentBlock) -> dict[str, Any]:
 
 
 def _checked_image(block: Image, budget: Budget) -> list[ContentBlock]:
-    try:
-        if not isinstance(block.data, bytes):
-            name = type(block.data).__name__
-            raise TypeError(f"Image(data) takes a picture's encoded bytes, not a {name}.")  # noqa: TRY301
-        made = pictures.from_bytes(block.data, budget)
-    except (TypeError, ValueError) as error:
-        return [Text(f"[{error}]")]
-    fitting = replace(block, data=made.data, mime_type=made.mime_type)
-    return [fitting, *picture(made)[1:]]
+    return annotated(picture(lambda: _marked(block, budget), budget), block)
+
+
+def _marked(block: Image, budget: Budget) -> Shown:
+    """Make the picture that an author marked as one."""
+    data = block.data
+    if isinstance(data, bytes):
+        return pictures.from_bytes(data, budget)
+    if is_instance(data, "PIL.Image.Image"):
+        return pictures.from_pil(data, budget, block.mime_type)
+    if arrays.is_array(data):
+        return pictures.from_pil(arrays.image_of(data), budget, block.mime_type)
+    name = type(data).__name__
+    text = f"Image(data) takes a picture's encoded bytes, a PIL image or an array, not a {name}"
+    if isinstance(data, (str, os.PathLike)):
+        raise Unshowable(f"{text}: for a file, Image(pathlib.Path(path).read_bytes()).")
+    raise Unshowable(f"{text}.")
 
 
 def _bytes(data: Any) -> bytes:

@@ -4,12 +4,13 @@ Runs in the user's kernel, on the thread of the call. `Budget` goes through the 
 a value; `within_budget` is its last step, which looks at all blocks of a result together.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from mcp_notebook.content import ContentBlock, Image, Text
+from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.kernel.originals import Keep, keep_nothing
+from mcp_notebook.kernel.shown import finished, within_count, without_twins
 from mcp_notebook.kernel.texts import cut, fair_share, is_sendable
 from mcp_notebook.settings import Settings, TableFormat
 
@@ -59,10 +60,13 @@ def within_budget(blocks: Sequence[ContentBlock], budget: Budget) -> list[Conten
     """Keep a result to what a model can take.
 
     The same picture is sent once (a figure that was shown and returned); of too many pictures the
-    first ones and the last one, which is the tool's value, are kept; all texts together keep to
+    first ones and the last one, which is the tool's value, are shown, the others become links. What
+    was done to a picture, and the link to its original, comes after it. All texts together keep to
     `budget.chars`, the longest are cut.
     """
-    kept, notes = _within_counts(list(_without_twins(blocks)), budget.pictures)
+    kept, notes = within_count(list(without_twins(blocks)), budget.pictures, budget.keep)
+    kept, more = _within_blocks(list(finished(kept, budget.keep)))
+    notes += more
     lengths = [len(block.text) for block in kept if isinstance(block, Text)]
     share = fair_share(lengths, budget.chars - sum(len(note.text) for note in notes))
     cut_down = (
@@ -72,27 +76,9 @@ def within_budget(blocks: Sequence[ContentBlock], budget: Budget) -> list[Conten
     return [*(b for b in cut_down if not isinstance(b, Text) or is_sendable(b.text)), *notes]
 
 
-def _within_counts(
-    blocks: list[ContentBlock], pictures: int
-) -> tuple[list[ContentBlock], list[Text]]:
-    notes = []
-    shown = [index for index, block in enumerate(blocks) if isinstance(block, Image)]
-    left_out = set(shown[pictures - 1 : -1]) if len(shown) > pictures else set()
-    if left_out:
-        notes.append(Text(f"[{len(left_out)} of {len(shown)} pictures are left out.]"))
-        blocks = [block for index, block in enumerate(blocks) if index not in left_out]
-    if len(blocks) > MAX_BLOCKS:
-        gone = len(blocks) - MAX_BLOCKS
-        notes.append(Text(f"[{gone:,} of {len(blocks):,} parts of the result are left out.]"))
-        blocks = [*blocks[: MAX_BLOCKS // 2], *blocks[-MAX_BLOCKS // 2 :]]
-    return blocks, notes
-
-
-def _without_twins(blocks: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
-    seen: set[bytes] = set()
-    for block in blocks:
-        if isinstance(block, Image):
-            if block.data in seen:
-                continue
-            seen.add(block.data)
-        yield block
+def _within_blocks(blocks: list[ContentBlock]) -> tuple[list[ContentBlock], list[Text]]:
+    if len(blocks) <= MAX_BLOCKS:
+        return blocks, []
+    gone = len(blocks) - MAX_BLOCKS
+    note = Text(f"[{gone:,} of {len(blocks):,} parts of the result are left out.]")
+    return [*blocks[: MAX_BLOCKS // 2], *blocks[-MAX_BLOCKS // 2 :]], [note]

@@ -26,7 +26,7 @@ from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.bars import CallBars
 from mcp_notebook.kernel.context import LogMessage
 from mcp_notebook.kernel.guards import Steps, guarded
-from mcp_notebook.kernel.results import Displayed, Output, Printed
+from mcp_notebook.kernel.results import Displayed, Format, Output, Printed
 from mcp_notebook.kernel.streams import leave_stream, route_stream
 from mcp_notebook.kernel.texts import clean
 
@@ -155,11 +155,15 @@ class OutputRouter:
     Args:
         shell: The notebook's IPython.
         loop: The main thread's event loop.
+        displayed: Does for calls what ``shell.display_formatter.format`` does for cells.
     """
 
-    def __init__(self, shell: InteractiveShell, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, shell: InteractiveShell, loop: asyncio.AbstractEventLoop, displayed: Format
+    ) -> None:
         self._shell = shell
         self._loop = loop
+        self._displayed = displayed
         self._create_task = loop.create_task
         self._streams: list[Any] = []
         self._lock = threading.Lock()
@@ -195,6 +199,7 @@ class OutputRouter:
                     _route(self._shell, "showtraceback", _show_nothing),
                     # Not ipykernel's hooks: they are of one thread, and a tool may use another one.
                     _route(self._shell.display_pub, "publish", _publish),
+                    _route(self._shell.display_formatter, "format", self._format),
                     _route(self._shell.display_pub, "clear_output", _clear_output),
                     _route(self._shell, "ask_exit", _refuse_exit),
                     _route(self._loop, "stop", _refuse_exit),
@@ -214,6 +219,9 @@ class OutputRouter:
         with self._lock:
             while self._streams:
                 leave_stream(self._streams.pop())
+
+    def _format(self, _capture: Capture, *args: Any, **kwargs: Any) -> Any:
+        return self._displayed(*args, **kwargs)
 
     def _create_guarded_task(self, capture: Capture, task: Any, **options: Any) -> Any:
         return self._create_task(guarded(task, capture.steps), **options)

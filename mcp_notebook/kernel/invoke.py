@@ -44,10 +44,11 @@ from mcp_notebook.kernel.bars import Bars, CallBars
 from mcp_notebook.kernel.calls import Call, CallState, describe
 from mcp_notebook.kernel.capture import Capture, OutputRouter, current_capture
 from mcp_notebook.kernel.context import LEVELS, NO_CLIENT, Client, Context, LogMessage, Update
+from mcp_notebook.kernel.figures import shows
 from mcp_notebook.kernel.interrupts import InterruptGate, InterruptWatch, ThreadGate
 from mcp_notebook.kernel.logs import Logs
 from mcp_notebook.kernel.outputs import OutputSchema
-from mcp_notebook.kernel.pyplot import Figures, close_figures, holds, open_figures
+from mcp_notebook.kernel.pyplot import Figures, close_figures, open_figures
 from mcp_notebook.kernel.questions import Questions
 from mcp_notebook.kernel.result_cache import ResultCache, Ticket
 from mcp_notebook.kernel.results import Converter
@@ -133,7 +134,7 @@ class Invoker:
         self._time_limit = settings.call_timeout
         self.cache = ResultCache()
         """Results of read-only tools that are given again."""
-        self._router = OutputRouter(shell, loop)
+        self._router = OutputRouter(shell, loop, converter.displayed)
         self._figures = Figures()
         self._bars = Bars(_current_bars)
         self._logs = Logs(current_capture)
@@ -531,8 +532,8 @@ class Invoker:
     def _convert(self, call: ActiveCall, value: Any) -> Result:
         figures = open_figures()
         for figure in figures:
-            if not holds(value, figure):
-                data, metadata = self._shell.display_formatter.format(figure)
+            if not shows(value, figure):
+                data, metadata = self._converter.displayed(figure)
                 call.capture.show(data, metadata, None)
         try:
             # The outputs are read at last: an object's own display method may print or show.

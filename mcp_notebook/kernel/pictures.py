@@ -1,22 +1,26 @@
 """Pictures as bytes that every client can show, in a size that a model can take.
 
 Runs in the user's kernel, on the thread of the call. Recognises encoded pictures by their first
-bytes, encodes PIL images, finds and draws matplotlib figures. matplotlib is never imported here;
-PIL is, when a picture must be measured or made smaller, and everything works without it but that.
+bytes and passes on those that fit as they are; others, and PIL images, are encoded by
+`kernel.encoding`. PIL is imported when a picture must be measured; without it everything works but
+making pictures smaller. Figures are `kernel.figures`' business, arrays `kernel.arrays`'.
 """
 
+import importlib
 import io
-import math
-import sys
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_notebook.kernel.budget import Budget
-from mcp_notebook.kernel.texts import is_instance, safe_message
+from mcp_notebook.kernel.encoding import Encoded, encoded_image, plain_image
+from mcp_notebook.kernel.originals import Form, Original
+from mcp_notebook.kernel.shown import EXTENSIONS, NOT_KEPT, Shown, Unshowable, encoded_original
+from mcp_notebook.kernel.texts import safe_message
 
-_JPEG_QUALITY = 85
-_PNG_MODES = frozenset({"1", "L", "LA", "I;16", "P", "RGB", "RGBA"})
+MAX_PIXELS = 64_000_000
+"""Pixels of a picture that is decoded: a quarter of a gigabyte. Below PIL's own limit, which it
+warns of in the user's notebook."""
+MAX_FRAME_PIXELS = 16_000_000
+"""Pixels of all frames of an animation that is encoded."""
 
 _BEGINNINGS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -24,16 +28,19 @@ _BEGINNINGS = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-
-
-@dataclass(frozen=True)
-class Picture:
-    """An encoded picture."""
-
-    data: bytes = field(repr=False)
-    mime_type: str
-    note: str = ""
-    """What was done to it, for the reader of the result."""
+_ENDINGS = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9"}
+_ORIENTATION = 0x0112
+_ON_ITS_SIDE = range(5, 9)
+"""EXIF's orientations that swap width and height."""
+_END = 64
+"""Bytes at the end of a file in which its format's ending is looked for."""
+_FILES = {
+    "image/png": ("PIL.PngImagePlugin", "PngImageFile"),
+    "image/jpeg": ("PIL.JpegImagePlugin", "JpegImageFile"),
+    "image/gif": ("PIL.GifImagePlugin", "GifImageFile"),
+    "image/webp": ("PIL.WebPImagePlugin", "WebPImageFile"),
+}
+"""PIL's classes of files: ``PIL.Image.open`` warns of large ones before their size is known."""
 
 
 def mime_type_of(data: bytes) -> str | None:
@@ -44,142 +51,182 @@ def mime_type_of(data: bytes) -> str | None:
     return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
 
 
-def from_bytes(data: bytes, budget: Budget) -> Picture:
+def is_picture(data: bytes) -> bool:
+    """Tell whether bytes that nobody marked as a picture are surely one."""
+    if data.startswith(b"BM"):
+        return len(data) == int.from_bytes(data[2:6], "little")
+    return mime_type_of(data) is not None or data.startswith((b"II*\0", b"MM\0*"))
+
+
+def from_bytes(data: bytes, budget: Budget) -> Shown:
     """Take an encoded picture, made smaller if it is too large.
 
     Raises:
-        ValueError: The bytes are no picture, or too large a one.
+        Unshowable: The bytes are no picture, or too large a one.
     """
     mime_type = mime_type_of(data)
-    pil = _pil()
-    if pil is None:
-        if mime_type is None:
-            raise ValueError(_not_a_picture(data))
-        return Picture(data, mime_type)
     try:
-        with pil.open(io.BytesIO(data)) as image:
-            fits = max(image.size) <= budget.picture_side and len(data) <= budget.picture_bytes
-            if mime_type is not None and fits:
-                return Picture(data, mime_type)
-            return from_pil(image, budget)
-    except pil.UnidentifiedImageError:
-        raise ValueError(_not_a_picture(data)) from None
+        import PIL  # noqa: PLC0415 - only for pictures, and only if it is there
+        import PIL.Image  # noqa: PLC0415
+    except ImportError:
+        return _unmeasured(data, mime_type, budget)
+    try:
+        with _opened(data, mime_type) as image:
+            return _from_file(image, data, mime_type, budget)
+    except Unshowable:
+        raise
+    except PIL.UnidentifiedImageError:
+        raise Unshowable(_not_a_picture(data)) from None
     except Exception as error:  # PIL raises anything on broken files
-        raise ValueError(f"A picture cannot be read: {safe_message(error)}.") from error
+        raise Unshowable(f"A picture cannot be read: {safe_message(error)}.") from error
 
 
-def from_pil(image: Any, budget: Budget) -> Picture:
-    """Encode a PIL image as PNG, or as JPEG where a PNG would be too large.
+def from_pil(image: Any, budget: Budget, mime_type: str = "image/png") -> Shown:
+    """Encode a PIL image.
+
+    Args:
+        image: It.
+        budget: What it may take.
+        mime_type: The format that its author wants, as `encoded_image` has it.
 
     Raises:
-        ValueError: The picture has no pixels.
+        Unshowable: The picture has no pixels, or cannot be encoded.
     """
-    size = image.size
-    if min(size) < 1:
-        raise ValueError(f"A picture of {size[0]}x{size[1]} pixels has nothing to show.")
-    note = ""
-    if max(size) > budget.picture_side:
-        factor = budget.picture_side / max(size)
-        smaller = tuple(max(1, math.floor(side * factor)) for side in size)
-        image = image.convert(_scalable(image.mode)).resize(smaller)
-        note = f"The picture was scaled down from {size[0]}x{size[1]} to {smaller[0]}x{smaller[1]}."
-    if image.mode not in _PNG_MODES:
-        image = image.convert(_scalable(image.mode))
-    data = _encoded(image, format="PNG")
-    if len(data) > budget.picture_bytes and "A" not in image.mode:
-        jpeg = _encoded(image.convert("RGB"), format="JPEG", quality=_JPEG_QUALITY)
-        if len(jpeg) < len(data):
-            return Picture(jpeg, "image/jpeg", note)
-    return Picture(data, "image/png", note)
-
-
-def from_figure(figure: Any, budget: Budget) -> Picture | None:
-    """Draw a matplotlib figure as the notebook would; None if there is nothing on it."""
-    if not figure.axes and not figure.lines and not figure.texts and not figure.images:
-        return None
-    buffer = io.BytesIO()
-    figure.canvas.print_figure(
-        buffer,
-        format="png",
-        dpi=figure.dpi,
-        facecolor=figure.get_facecolor(),
-        edgecolor=figure.get_edgecolor(),
-        bbox_inches="tight",
-    )
-    return from_bytes(buffer.getvalue(), budget)
-
-
-def figures_of(value: Any) -> list[Any] | None:
-    """Return the matplotlib figures that a value stands for.
-
-    Plotting functions return axes, lines, bars, or lists and arrays of them: all stand for the
-    figure that they are part of.
-
-    Returns:
-        The figures without repetition; None if the value is, or holds, anything else.
-    """
-    if "matplotlib.figure" not in sys.modules:
-        return None
-    figures: dict[int, Any] = {}
-    for part in _flat(value):
-        figure = _figure_of(part)
-        if figure is None:
-            return None
-        if figure is not _NO_FIGURE:
-            figures[id(figure)] = figure
-    return list(figures.values()) if figures else None
-
-
-_NO_FIGURE = object()
-
-
-def _figure_of(part: Any) -> Any:
-    grid = type(part).__module__.startswith("seaborn.")
-    if not grid and not is_instance(part, "matplotlib.artist.Artist"):
-        return None
-    figure: Any = getattr(part, "figure", None)
-    while is_instance(figure, "matplotlib.figure.SubFigure"):
-        figure = figure.figure
-    if is_instance(part, "matplotlib.figure.Figure"):
-        return part
-    if is_instance(figure, "matplotlib.figure.Figure"):
-        return figure
-    return None if grid else _NO_FIGURE  # an artist that was removed from its figure
-
-
-def _flat(value: Any) -> Iterable[Any]:
-    nested = isinstance(value, (list, tuple)) or (
-        is_instance(value, "numpy.ndarray") and value.dtype == object
-    )
-    # The first element tells nearly always; a long list of numbers is not walked through.
-    if not nested:
-        return [value]
-    parts = value.flat if is_instance(value, "numpy.ndarray") else value
-    return (leaf for part in parts for leaf in _flat_once(part))
-
-
-def _flat_once(part: Any) -> Iterable[Any]:
-    return part if isinstance(part, (list, tuple)) and part else [part]
-
-
-def _pil() -> Any:
     try:
-        import PIL.Image  # noqa: PLC0415 - only for pictures, and only if it is there
-    except ImportError:
+        return _animation(image, budget) or _still(image, budget, mime_type)
+    except Unshowable:
+        raise
+    except Exception as error:  # PIL raises anything on broken or closed images
+        raise Unshowable(f"A PIL image cannot be encoded: {safe_message(error)}.") from error
+
+
+def _unmeasured(data: bytes, mime_type: str | None, budget: Budget) -> Shown:
+    if mime_type is None:
+        raise Unshowable(_not_a_picture(data))
+    if len(data) > budget.picture_bytes:
+        raise Unshowable(
+            f"A picture of {len(data):,} bytes is too large to be shown: install Pillow "
+            "(`pip install pillow`), and it is scaled down.",
+            encoded_original(data, mime_type),
+        )
+    return Shown(data, mime_type)
+
+
+def _opened(data: bytes, mime_type: str | None) -> Any:
+    import PIL.Image  # noqa: PLC0415 - as above
+
+    file = io.BytesIO(data)
+    if mime_type is None:
+        return PIL.Image.open(file)
+    module, name = _FILES[mime_type]
+    try:
+        return getattr(importlib.import_module(module), name)(file)
+    except SyntaxError as error:  # so do PIL's classes say that a file is broken
+        raise ValueError(str(error)) from None
+
+
+def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -> Shown:
+    from PIL import ImageOps  # noqa: PLC0415 - who has an image has PIL
+
+    size = image.size
+    fits = max(size) <= budget.picture_side and len(data) <= budget.picture_bytes
+    if mime_type is not None and fits and min(size) > 0:
+        if not _is_whole(data, mime_type):
+            image.load()  # fails if the file was cut off: clients' models refuse such a picture
+        return Shown(data, mime_type)
+    kind = mime_type or image.get_format_mimetype() or "application/octet-stream"
+    if size[0] * size[1] > MAX_PIXELS:
+        raise Unshowable(
+            f"A picture of {size[0]}x{size[1]} pixels ({len(data):,} bytes) is too large to be "
+            "shown: make it smaller in the tool.",
+            encoded_original(data, kind, size),
+        )
+    if image.getexif().get(_ORIENTATION, 1) in _ON_ITS_SIDE:  # decodes a PNG
+        size = size[::-1]
+    frame = _which_frame(image)
+    image.draft("RGB", (2 * budget.picture_side,) * 2)  # a large JPEG is decoded smaller at once
+    best = "image/jpeg" if mime_type == "image/jpeg" else "image/png"
+    made = encoded_image(ImageOps.exif_transpose(image), budget, best, of=size)
+    notes = (*frame, *made.notes)
+    if mime_type is not None and not made.notes:
+        notes += (_compressed(made, len(data)),)
+    original = encoded_original(data, kind, size) if notes else None
+    return Shown(made.data, made.mime_type, notes=notes, original=original)
+
+
+def _is_whole(data: bytes, mime_type: str) -> bool:
+    if mime_type == "image/webp":
+        return len(data) >= int.from_bytes(data[4:8], "little") + 8
+    if mime_type == "image/gif":
+        return data.rstrip(b"\0").endswith(b";")
+    return _ENDINGS[mime_type] in data[-_END:]
+
+
+def _still(image: Any, budget: Budget, mime_type: str) -> Shown:
+    made = encoded_image(image, budget, mime_type)
+    notes = made.notes
+    if not notes and mime_type == "image/png" and made.mime_type != mime_type:
+        notes = (_compressed(made),)
+    original = _pixels(image) if notes else None
+    if notes and original is None:
+        notes += (NOT_KEPT,)
+    notes = (*_which_frame(image), *notes)
+    return Shown(made.data, made.mime_type, notes=notes, original=original)
+
+
+def _animation(image: Any, budget: Budget) -> Shown | None:
+    """Encode an animation that was opened from a file, if that is one that may fit."""
+    frames = getattr(image, "n_frames", 1)
+    form = getattr(image, "format", None)
+    if frames < 2 or form not in {"GIF", "WEBP", "PNG"}:  # noqa: PLR2004 - more than one
         return None
-    return PIL.Image
-
-
-def _scalable(mode: str) -> str:
-    if mode in {"RGBA", "LA", "PA", "La", "RGBa", "P"}:
-        return "RGBA"
-    return "L" if mode in {"L", "1", "I", "I;16", "F"} else "RGB"
-
-
-def _encoded(image: Any, **options: Any) -> bytes:
+    width, height = image.size
+    if max(width, height) > budget.picture_side or width * height * frames > MAX_FRAME_PIXELS:
+        return None
+    frame = image.tell()
     buffer = io.BytesIO()
-    image.save(buffer, **options)
-    return buffer.getvalue()
+    try:
+        image.save(buffer, format=form, save_all=True)
+    finally:
+        image.seek(frame)
+    data = buffer.getvalue()
+    fits = len(data) <= budget.picture_bytes
+    return Shown(data, f"image/{form.lower()}") if fits else None
+
+
+def _pixels(image: Any) -> Original | None:
+    """Describe an image, to be encoded when it is read.
+
+    As it is now: a tool may draw on the same image in its next call. Copying is a small part of
+    what making it smaller has cost.
+    """
+    width, height = image.size
+    if width * height > MAX_PIXELS:
+        return None
+    copy = image.copy()
+
+    def content() -> bytes:
+        buffer = io.BytesIO()
+        plain_image(copy).save(buffer, format="PNG")
+        return buffer.getvalue()
+
+    form = Form(EXTENSIONS["image/png"], "image/png", content)
+    per_band = 4 if copy.mode in {"I", "F"} else 2 if copy.mode.startswith("I;16") else 1
+    cost = width * height * len(copy.getbands()) * per_band
+    return Original("picture", f"The original picture: {width}x{height} pixels", (form,), cost)
+
+
+def _compressed(made: Encoded, before: int | None = None) -> str:
+    what = "The picture" if before is None else f"The picture of {before:,} bytes"
+    form = (
+        "WebP" if made.mime_type == "image/webp" else made.mime_type.removeprefix("image/").upper()
+    )
+    return f"{what} was compressed to a {form} of {len(made.data):,} bytes."
+
+
+def _which_frame(image: Any) -> tuple[str, ...]:
+    frames = getattr(image, "n_frames", 1)
+    return (f"This is frame {image.tell() + 1} of {frames:,}.",) if frames > 1 else ()
 
 
 def _not_a_picture(data: bytes) -> str:

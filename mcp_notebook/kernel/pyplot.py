@@ -97,10 +97,3 @@ def close_figures(figures: list[Any]) -> None:
     """Close figures, as a notebook does at the end of a cell."""
     for figure in figures:
         sys.modules["matplotlib.pyplot"].close(figure)
-
-
-def holds(value: Any, figure: Any) -> bool:
-    """Tell whether a tool's value is the figure, or a list or tuple with it."""
-    return value is figure or (
-        isinstance(value, (list, tuple)) and any(item is figure for item in value)
-    )

@@ -10,8 +10,9 @@ None                                   nothing (a sentence, if there is nothing 
 `content.Result`, `content.Text`...    as they are, made fit to be sent
 str                                    the text
 matplotlib figure; axes, artists,      the figure's picture, once, drawn as the notebook draws it
-seaborn grids, lists of such
-PIL image; bytes of a picture          the picture
+seaborn grids, lists of such           (`kernel.figures`); of an animation the first frame
+PIL image; bytes of a picture;         the picture, made smaller if it is too large, its original
+`content.Image` of these or an array   kept (`kernel.pictures`, `kernel.arrays`)
 pandas DataFrame, Series               a Markdown table, bounded (`kernel.tables`)
 generator, ``map``, ``zip``...         the list of its first items
 list, tuple, dict with any of these    each element by these rules, in order
@@ -39,13 +40,14 @@ from typing import Any, Protocol, TypeAlias
 from mcp_notebook.content import ContentBlock, Image, Result, Text
 from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel import blocks as make
-from mcp_notebook.kernel import pictures, tables
+from mcp_notebook.kernel import figures, pictures, tables
 from mcp_notebook.kernel.budget import Budget, within_budget
 from mcp_notebook.kernel.failures import CodeName, failure_text
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
 from mcp_notebook.kernel.originals import Keep, keep_nothing
 from mcp_notebook.kernel.outputs import OutputSchema, check_size, plain_data
 from mcp_notebook.kernel.result_meta import check_meta
+from mcp_notebook.kernel.shown import Shown
 from mcp_notebook.kernel.texts import (
     clean,
     clean_print,
@@ -123,6 +125,17 @@ class Converter:
         self._budget = Budget.of(settings, keep)
         self._max_structured_chars = settings.max_structured_chars
         self._code_name = code_name
+
+    def displayed(
+        self, value: Any, include: Any = None, exclude: Any = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Do for a call what ``display_formatter.format`` does for a cell.
+
+        Figures are not drawn larger than the memory takes.
+        """
+        if figures.is_drawn(value):
+            return figures.display_of(value, self._format, self._budget.picture_side)
+        return self._format(value, include, exclude)
 
     def result(self, value: Any, outputs: Outputs, output: OutputSchema | None = None) -> Result:
         """Make the result of a call that returned.
@@ -246,7 +259,7 @@ class Converter:
 
     def _display_blocks(self, output: Displayed) -> list[ContentBlock]:
         try:
-            return make.bundle_blocks(output.data, self._budget)
+            return _display_blocks(output.data, output.metadata, self._budget)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the data may be of any type
@@ -292,33 +305,30 @@ class _Values:
 
     def _author_block(self, block: ContentBlock) -> list[ContentBlock]:
         if isinstance(block, Image) and not isinstance(block.data, (bytes, bytearray, memoryview)):
-            made = self._picture(block.data)
+            made = self._figures(block.data)
             if made is not None:
-                return made
+                return make.annotated(made, block)
         return make.checked(block, self._budget)
 
     def _picture(self, value: Any) -> list[ContentBlock] | None:
-        try:
-            if is_instance(value, "PIL.Image.Image"):
-                return make.picture(pictures.from_pil(value, self._budget))
-        except ValueError as error:
-            return [Text(f"[{error}]")]
+        if is_instance(value, "PIL.Image.Image"):
+            return make.picture(lambda: pictures.from_pil(value, self._budget), self._budget)
         if isinstance(value, (bytes, bytearray)):
             data = bytes(value)
-            if pictures.mime_type_of(data) is None:
+            if not pictures.is_picture(data):
                 return [Text(bytes_text(data) or "[no bytes]")]
             return make.encoded_picture(data, self._budget)
-        figures = pictures.figures_of(value)
-        if figures is None:
+        return self._figures(value)
+
+    def _figures(self, value: Any) -> list[ContentBlock] | None:
+        found = [value] if figures.is_drawn(value) else figures.figures_of(value)
+        if found is None:
             return None
-        return [block for figure in figures for block in self._figure(figure)]
+        return [block for one in found for block in self._figure(one)]
 
     def _figure(self, figure: Any) -> list[ContentBlock]:
-        data, _ = self._format(figure, _RICH)
-        if data:
-            return make.bundle_blocks(data, self._budget)
-        drawn = pictures.from_figure(figure, self._budget)
-        return [Text("[an empty figure]")] if drawn is None else make.picture(drawn)
+        shown = figures.display_of(figure, self._format, self._budget.picture_side)
+        return _display_blocks(*shown, self._budget)
 
     def _table(self, value: Any) -> list[ContentBlock]:
         # Not all types: pandas' own HTML would be made, too. These three exist only if the user
@@ -385,10 +395,21 @@ def _is_rich(value: Any) -> bool:
         isinstance(value, make.BLOCK_TYPES)
         or tables.is_table(value)
         or is_instance(value, "PIL.Image.Image")
-        or (isinstance(value, bytes) and pictures.mime_type_of(value) is not None)
-        or pictures.figures_of(value) is not None
+        or (isinstance(value, bytes) and pictures.is_picture(value))
+        or figures.is_drawn(value)
+        or figures.figures_of(value) is not None
         or any(callable(getattr(type(value), name, None)) for name in _RICH_METHODS)
     )
+
+
+def _display_blocks(
+    data: Mapping[str, Any], metadata: Mapping[str, Any], budget: Budget
+) -> list[ContentBlock]:
+    made = make.bundle_blocks(data, budget)
+    note = metadata.get(figures.NOTE)
+    if note and made and isinstance(made[0], Shown):
+        made[0] = replace(made[0], notes=(note, *made[0].notes))
+    return made
 
 
 def _displays_itself(value: Any) -> bool:

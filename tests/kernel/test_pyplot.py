@@ -34,6 +34,31 @@ def several() -> str:
     first, second = plt.figure(), plt.figure()
     plt.figure(first.number)
     return f"{plt.gcf() is first} {plt.get_fignums()}"
+
+@mcp_tool
+def huge(way: str):
+    figure = plt.figure(figsize=(300, 300), dpi=100)
+    figure.add_subplot().plot([1, 2])
+    if way == "display":
+        display(figure)
+        plt.close(figure)
+    elif way == "return":
+        return figure
+
+@mcp_tool
+def animate(way: str):
+    from matplotlib.animation import ArtistAnimation
+    figure, axes = plt.subplots()
+    moving = ArtistAnimation(figure, [axes.plot([1, 2]), axes.plot([2, 1])])
+    if way == "display":
+        display(moving)
+        plt.close(figure)
+    elif way == "return":
+        return {"moving": moving}
+
+@mcp_tool
+def cannot_be_drawn():
+    plt.title(r"$\\frac{$")
 """
 
 
@@ -53,6 +78,28 @@ def test_calls_that_overlap_draw_on_figures_of_their_own(kernel):
     assert sorted(text_of(result) for result in results) == ["a [1] True", "b [1] True"]
     for result in results:
         assert sum(isinstance(block, Image) for block in result.content) == 1
+
+
+@pytest.mark.parametrize("way", ["display", "return", "leave it open"])
+def test_a_figure_of_30_000_pixels_leaves_the_kernel_alive(kernel, way):
+    with Link(record_of(kernel)) as link:
+        picture, note = link.call("huge", way=way).content
+    assert isinstance(picture, Image)
+    assert note.text.startswith("[The figure, of 300 x 300 inches and 30,000 x 30,000 pixels")
+
+
+@pytest.mark.parametrize("way", ["display", "return"])
+def test_an_animation_is_one_picture_with_a_note(kernel, way):
+    with Link(record_of(kernel)) as link:
+        result = link.call("animate", way=way)
+    assert sum(isinstance(block, Image) for block in result.content) == 1
+    assert text_of(result).endswith("[This is the first frame of an animation.]")
+
+
+def test_an_open_figure_that_cannot_be_drawn_is_a_sentence(kernel):
+    with Link(record_of(kernel)) as link:
+        result = link.call("cannot_be_drawn")
+    assert text_of(result).startswith("[The figure cannot be drawn: ValueError: ")
 
 
 def test_a_call_neither_sees_nor_closes_the_users_figures(kernel):
