@@ -112,7 +112,8 @@ def _audience(given: Any) -> tuple[Audience, ...]:
     names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     for name in names:
         if not isinstance(name, str) or name not in _AUDIENCES:
-            close = difflib.get_close_matches(str(name), _AUDIENCES, 1)
+            near = name if isinstance(name, str) else ""
+            close = difflib.get_close_matches(near, _AUDIENCES, 1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
             raise ValueError(
                 f"`audience` is 'user', 'assistant' or a list of them, not {_shown(name)}{hint}"

@@ -177,6 +177,10 @@ def _as_text(value: object) -> str:
     return str(value.absolute() if isinstance(value, Path) else value)
 
 
+def _parts(value: object) -> list[str]:
+    return [part for part in str(value).split(os.pathsep) if part]
+
+
 def _checked(
     option: Field[Any],
     kind: Any,
@@ -189,10 +193,9 @@ def _checked(
     bounds = Bounds(ge=option.metadata["ge"], le=option.metadata["le"], allow_inf_nan=False)
     has_bounds = option.metadata["ge"] is not None or option.metadata["le"] is not None
     adapter: TypeAdapter[object] = TypeAdapter(Annotated[kind, bounds] if has_bounds else kind)
-    if isinstance(value, str) and isinstance(option.default, tuple):
-        value = tuple(part for part in value.split(os.pathsep) if part)
+    several = isinstance(value, str) and isinstance(option.default, tuple)
     try:
-        checked = adapter.validate_python(value)
+        checked = adapter.validate_python(_parts(value) if several else value)
         # A variable set in a client's configuration has met no shell that would expand "~".
         if isinstance(checked, tuple):
             return tuple(path.expanduser() for path in checked)

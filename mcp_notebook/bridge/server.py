@@ -53,11 +53,12 @@ _SINCE = {
     "title": "2025-06-18",
     "_meta": "2025-06-18",
     "outputSchema": "2025-06-18",
-    "lastModified": "2025-06-18",  # of a content block
     "icons": "2025-11-25",
 }
 """Versions of MCP that brought fields of a tool: earlier ones are not sent them, icons being large
 and nothing else sorting them out."""
+_LAST_MODIFIED_SINCE = "2025-06-18"
+"""Version of MCP that brought this annotation of content; the others are as old as MCP."""
 MAX_CALLS = 1024
 """Calls that one bridge carries at a time, over all clients and kernels."""
 
@@ -422,7 +423,7 @@ def _annotations(block: ContentBlock, protocol_version: str) -> types.Annotation
         "audience": list(block.audience),
         "priority": block.priority,
         "lastModified": block.last_modified
-        if is_version_at_least(protocol_version, _SINCE["lastModified"])
+        if is_version_at_least(protocol_version, _LAST_MODIFIED_SINCE)
         else None,
     }
     said = {name: value for name, value in said.items() if value not in ([], None)}

@@ -38,7 +38,7 @@ class Conversion:
         function = getattr(self.function, "__name__", type(self.function).__name__)
         return (
             f"The converter `{function}` of {self.name} failed: {safe_message(error)}. "
-            f"`registry.convert({self.name}, None)` takes it away"
+            f"`registry.convert({self.name}, None)` takes it away."
         )
 
     @property

@@ -61,8 +61,9 @@ def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str,
     length = half * _BYTES_PER_CHAR
     # Cut anywhere, a text's ends may hold parts of characters: those are left out, too.
     head = file.read(length).decode(encoding, "ignore")[:half]
-    file.seek((size - length) // _BYTES_PER_CHAR * _BYTES_PER_CHAR)
-    tail = file.read(length).decode(_without_mark(encoding, file), "ignore")
+    start = (size - length) // _BYTES_PER_CHAR * _BYTES_PER_CHAR
+    file.seek(start)
+    tail = file.read(size - start).decode(_without_mark(encoding, file), "ignore")
     tail = tail[len(tail) - min(half, len(tail)) :]
     if len(marker) > most:
         return head, False

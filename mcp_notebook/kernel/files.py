@@ -176,9 +176,8 @@ class Files:
             descriptor = os.open(real, _FLAGS)
         except FileNotFoundError:
             hint = " `.expanduser()` makes a path of `~`." if said.startswith("~") else ""
-            raise Unreadable(
-                f"There is no file {said}; from here it would be {real}.{hint}"
-            ) from None
+            where = clean(str(real))
+            raise Unreadable(f"There is no file {said}; it would be {where}.{hint}") from None
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             _check_regular(said, status.st_mode)
@@ -250,11 +249,9 @@ def _converted(
     if found.size > MAX_CONVERTED or not (kind or is_notebook):
         return None
     source = _all(file, found.size).decode(encoding, "replace")
-    return (
-        notebook_blocks(source, budget)
-        if kind is None
-        else make.bundle_blocks({kind: source}, budget)
-    )
+    if kind is None:
+        return notebook_blocks(source, budget)
+    return make.bundle_blocks({kind: source}, budget)
 
 
 def _binary(file: BinaryIO, found: _File, budget: Budget, original: Original) -> list[ContentBlock]:
@@ -303,6 +300,6 @@ def _folder_text(said: str, folder: Path) -> str:
                 break
     number = f"more than {MAX_ENTRIES:,}" if count > MAX_ENTRIES else f"{count:,}"
     return (
-        f"[{said} is a folder with {number} {'entry' if count == 1 else 'entries'}. A tool can "
-        "return the paths of files in it, or their names: `[path.name for path in folder.iterdir()]`.]"
+        f"[{said} is a folder with {number} {'entry' if count == 1 else 'entries'}. The tool's "
+        "author can return their names, `[path.name for path in folder.iterdir()]`, or one file.]"
     )

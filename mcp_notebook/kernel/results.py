@@ -376,12 +376,12 @@ class _Values:
 
     def _is_mixed(self, value: Any) -> bool:
         if isinstance(value, Mapping):
-            return any(
-                map(self._rich_in(value), (value[key] for key in islice(value, MAX_COLLECTED)))
-            )
-        return isinstance(value, (list, tuple)) and any(
-            map(self._rich_in(value), value[:MAX_COLLECTED])
-        )
+            items: Iterable[Any] = (value[key] for key in islice(value, MAX_COLLECTED))
+        elif isinstance(value, (list, tuple)):
+            items = value[:MAX_COLLECTED]
+        else:
+            return False
+        return any(map(self._rich_in(value), items))
 
     def _rich_in(self, value: Any) -> Callable[[Any], bool]:
         """Return what tells whether an item of a collection is more than text."""

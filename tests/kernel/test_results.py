@@ -458,7 +458,7 @@ WEIRD = st.one_of(
     st.builds(Audio, st.one_of(st.binary(), st.integers())),
 )
 ODD = st.one_of(st.none(), st.text(), st.integers(), st.floats(), st.lists(st.text()), st.binary())
-WEIRD |= st.builds(Text, ODD, audience=ODD, priority=ODD, last_modified=ODD)
+WEIRD |= st.builds(Text, ODD)
 WEIRD |= st.builds(ResourceLink, ODD, ODD, ODD, ODD, ODD, ODD)
 WEIRD |= st.builds(Resource, ODD, ODD, ODD)
 ANYTHING = st.recursive(
