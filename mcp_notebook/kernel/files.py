@@ -10,11 +10,12 @@ data is, its text, is `kernel.jsonable`'s business.
 import mimetypes
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, TypeAlias
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
 from mcp_notebook.errors import CallError
@@ -53,6 +54,21 @@ _DISPLAYED = {
     "application/xhtml+xml": "text/html",
     "image/svg+xml": "image/svg+xml",
 }
+_TYPES = {  # what not every system knows, or knows as something else
+    ".arrow": "application/vnd.apache.arrow.file",
+    ".csv": "text/csv",
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".ipynb": "application/x-ipynb+json",
+    ".md": "text/markdown",
+    ".parquet": "application/vnd.apache.parquet",
+    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ".py": "text/x-python",
+    ".toml": "application/toml",
+    ".ts": "text/plain",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+}
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -60,6 +76,10 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISLNK, "a link to itself"),
 )
+
+
+_Original: TypeAlias = Callable[[str | None], Original]
+"""Makes a file's original, given the encoding of a text."""
 
 
 class Unreadable(CallError):
@@ -82,7 +102,9 @@ class _File:
     def mime_type(self) -> str | None:
         """What its name says."""
         guess, packed = mimetypes.guess_type(self.path.name, strict=False)
-        return f"application/{packed}" if packed else guess
+        return _TYPES.get(self.path.suffix.lower()) or (
+            f"application/{packed}" if packed else guess
+        )
 
 
 def is_path(value: Any) -> bool:
@@ -104,7 +126,8 @@ class Files:
         own = None if folder is None else _real(folder)
         # A kernel without a folder of its own is started in "/": that allows nothing.
         self._folder = None if own is None or own == Path(own.anchor) else own
-        self._roots = [*([self._folder] if self._folder else []), *map(_real, roots)]
+        self._allowed = tuple(map(_real, roots))
+        self._roots = (*((self._folder,) if self._folder else ()), *self._allowed)
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -128,7 +151,7 @@ class Files:
                 if real.is_dir():
                     return [Text(_folder_text(said, real))]
                 with self._opened(said, real) as (file, found):
-                    return _content(file, found, budget, self._original(found))
+                    return _content(file, found, budget, partial(self._original, found))
         except Unreadable as error:
             return [Text(f"[{error}]")]
 
@@ -157,11 +180,12 @@ class Files:
         target = clean(str(real))
         leads = "" if absolute == target else f" leads to {target}, which"
         own = "the notebook's folder" + (f" ({clean(str(self._folder))})" if self._folder else "")
-        folder = clean(str(real.parent))
+        roots = os.pathsep.join(clean(str(root)) for root in (*self._allowed, real.parent))
         return (
             f"The file {said} is not shown: it{leads} is outside of {own} and the allowed roots. "
-            f"To allow it, run `%env MCP_NOTEBOOK_ALLOWED_ROOTS={folder}` and then `%reload_ext "
-            "mcp_notebook` in the notebook, or set that variable before Jupyter starts."
+            f"To allow it, run `%env MCP_NOTEBOOK_ALLOWED_ROOTS={roots}`, `%reload_ext "
+            "mcp_notebook` and the tools' cells again in the notebook, or set that variable before "
+            "Jupyter starts."
         )
 
     @contextmanager
@@ -183,20 +207,21 @@ class Files:
             _check_regular(said, status.st_mode)
             yield file, _File(said, real, status.st_size, _identity(status))
 
-    def _original(self, found: _File) -> Original:
-        """Return the whole of a file, read when a client asks for it."""
+    def _original(self, found: _File, encoding: str | None) -> Original:
+        """Return the whole of a file, a text if it has an encoding; read when a client asks."""
 
-        def content() -> bytes:
+        def content() -> str | bytes:
             _, real = self._located(found.path)
             with _explained(found.said), self._opened(found.said, real) as (file, now):
                 if now.identity == found.identity:
-                    return file.read(found.size)
+                    data = file.read(found.size)
+                    return data.decode(encoding, "replace") if encoding else data
             raise Unreadable(
                 f"The file {found.said} has changed since the result that links to it: call the "
                 "tool again."
             )
 
-        mime_type = found.mime_type or BINARY
+        mime_type = found.mime_type or ("text/plain" if encoding else BINARY)
         name = clean(found.path.stem) or "file"
         title = f"The file {found.said} ({mime_type}, {size_text(found.size)})"
         form = Form(clean(found.path.suffix), mime_type, content, found.size)
@@ -204,7 +229,7 @@ class Files:
 
 
 def _content(
-    file: BinaryIO, found: _File, budget: Budget, original: Original
+    file: BinaryIO, found: _File, budget: Budget, original: _Original
 ) -> list[ContentBlock]:
     beginning = file.read(_BEGINNING)
     if not beginning:
@@ -222,12 +247,12 @@ def _content(
     if sound is not None and found.size <= budget.picture_bytes:
         return sounds.sound(Audio(_all(file, found.size), sound), budget)
     if encoding is None or by_name == "application/pdf" or beginning.startswith(b"%PDF-"):
-        return _binary(file, found, budget, original)
+        return _binary(file, found, budget, original(None))
     return _text(file, found, encoding, budget, original)
 
 
 def _text(
-    file: BinaryIO, found: _File, encoding: str, budget: Budget, original: Original
+    file: BinaryIO, found: _File, encoding: str, budget: Budget, original: _Original
 ) -> list[ContentBlock]:
     text, whole = "", False
     made = _converted(file, found, encoding, budget)
@@ -237,7 +262,10 @@ def _text(
         made = [Text(text)]
         if not text.strip():
             return [Text(f"[The file {found.said} holds nothing but white space.]")]
-    return [*made, *(budget.keep(original) if not whole and found.size <= MAX_READ else ())]
+    return [
+        *made,
+        *(budget.keep(original(encoding)) if not whole and found.size <= MAX_READ else ()),
+    ]
 
 
 def _converted(

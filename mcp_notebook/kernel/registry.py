@@ -165,10 +165,12 @@ class Registry(Mapping[str, Tool]):
         Raises:
             DefinitionError: There can be no such converter.
         """
-        converters: Converters = _extension().converters
+        extension = _extension()
+        converters: Converters = extension.converters
 
         def set_(given: Any) -> Any:
             converters.set(kind, given)
+            extension.invoker.cache.clear()  # of results that it would have converted
             return given
 
         if function is _MISSING:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
+from live import Link, record_of, text_of
 
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError
@@ -134,7 +135,7 @@ def test_html_is_shown_as_displays_are_with_a_link_to_its_source(folder, made, s
     [text, link] = made(written(folder / "a.html", source))
     assert "One" in text.text
     assert "script" not in text.text
-    assert store.form(link.uri).content() == source.encode()
+    assert store.form(link.uri).content() == source
 
 
 def test_a_notebooks_file_is_its_cells_and_what_they_showed(folder, made):
@@ -222,7 +223,7 @@ def test_a_long_text_is_cut_and_the_whole_file_is_a_link(folder, made, store):
     assert text.text.startswith("0,0\n1,1\n")
     assert text.text.endswith("299,89401")
     assert "left out" in text.text
-    assert store.form(link.uri).content() == path.read_bytes()
+    assert store.form(link.uri).content() == path.read_text()
     assert link.mime_type == "text/csv"
 
 
@@ -324,8 +325,8 @@ def test_what_is_outside_is_named_with_the_setting(folder, tmp_path, said):
     secret = written(tmp_path / "secret.txt", "secret")
     told = (
         f"is outside of the notebook's folder ({folder}) and the allowed roots. To allow it, run "
-        f"`%env MCP_NOTEBOOK_ALLOWED_ROOTS={tmp_path}` and then `%reload_ext mcp_notebook` in the "
-        "notebook, or set that variable before Jupyter starts.]"
+        f"`%env MCP_NOTEBOOK_ALLOWED_ROOTS={tmp_path}`, `%reload_ext mcp_notebook` and the tools' "
+        "cells again in the notebook, or set that variable before Jupyter starts.]"
     )
     assert said(secret) == f"[The file {secret} is not shown: it {told}"
     assert said(Path("../secret.txt")) == f"[The file ../secret.txt is not shown: it {told}"
@@ -356,6 +357,8 @@ def test_allowed_roots_are_allowed(folder, tmp_path, said):
     )
     (folder / "link.txt").symlink_to(shared)
     assert said(folder / "link.txt", allowed_roots=(other,)) == "shared"
+    text = said(tmp_path / "a.txt", allowed_roots=(other,))
+    assert f"MCP_NOTEBOOK_ALLOWED_ROOTS={other}{os.pathsep}{tmp_path}`" in text
 
 
 def test_the_folder_is_that_of_when_the_extension_was_loaded(folder, tmp_path, monkeypatch):
@@ -435,3 +438,18 @@ def test_a_path_whose_own_code_fails_is_a_sentence(said):
 
     assert said(Odd()) == "[A Odd is no path: RuntimeError: no path today.]"
     assert "A Number is no path: TypeError" in said(Number())
+
+
+def test_a_tool_of_a_live_kernel_returns_files_of_its_notebooks_folder(shared_kernel):
+    shared_kernel.ok(
+        "%%mcp_tool\n"
+        "from pathlib import Path\n"
+        "def notes() -> Path:\n    'Notes.'\n"
+        "    Path('notes.md').write_text('# Notes')\n    return Path('notes.md')\n"
+        "def hosts():\n    'Outside.'\n    return Path('/etc/hosts')\n"
+    )
+    with Link(record_of(shared_kernel)) as link:
+        result = link.call("notes")
+        assert (text_of(result), result.structured) == ("# Notes", {"result": "notes.md"})
+        said = text_of(link.call("hosts"))
+    assert f"outside of the notebook's folder ({os.path.realpath(shared_kernel.home)})" in said

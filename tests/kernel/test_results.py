@@ -396,6 +396,20 @@ def test_blocks_of_content_and_other_values_mix_in_one_list(converter):
     ]
 
 
+def test_what_a_block_is_made_of_keeps_what_the_block_says(converter, plt):
+    figure, axes = plt.subplots()
+    axes.plot([1, 2])
+    said = {"audience": ("user",), "priority": 0.5, "last_modified": "2025-01-12"}
+    [picture] = converter.result(Image(figure, **said), ()).content
+    assert picture == Image(picture.data, "image/png", **said)
+    pandas = pytest.importorskip("pandas")
+    [table] = converter.result(Text(pandas.DataFrame({"a": [1]}), **said), ()).content
+    assert table == Text(table.text, **said)
+    assert "DataFrame: 1 row" in table.text
+    assert converter.result(Text(5, **said), ()).content == [Text("5", **said)]
+    assert converter.result(Text([1, "a"]), ()).content == [Text('[1, "a"]')]
+
+
 def test_a_dict_with_pictures_names_each_of_them(converter):
     result = converter.result({"n": 1, "plot": Image(PNG)}, ())
     assert kinds(result) == ["Text", "Image"]
