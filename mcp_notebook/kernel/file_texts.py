@@ -21,20 +21,20 @@ _MARKS = (
 _ODD = frozenset(range(0x20)) - frozenset(b"\t\n\r\f\x1b") | {0x7F}
 
 
-def text_encoding(beginning: bytes, *, whole: bool) -> str | None:
+def text_encoding(beginning: bytes, end: bytes) -> str | None:
     """Tell the encoding of a text by its first bytes; None if it is none.
 
     Args:
         beginning: The first bytes of a file.
-        whole: It has no more.
+        end: The last: what begins with a header of text may hold numbers.
     """
     for mark, encoding in _MARKS:
         if beginning.startswith(mark):
             return encoding
-    if 0 in beginning:
+    if 0 in beginning or 0 in end:
         return None
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(beginning, whole)
+        codecs.getincrementaldecoder("utf-8")().decode(beginning, final=beginning == end)
     except UnicodeDecodeError:
         return _old_encoding(beginning)
     return "utf-8"

@@ -235,13 +235,15 @@ def _content(
     if not beginning:
         return [Text(f"[The file {found.said} is empty.]")]
     by_name = found.mime_type or ""
-    encoding = text_encoding(beginning, whole=len(beginning) == found.size)
+    file.seek(max(found.size - _BEGINNING, 0))
+    encoding = text_encoding(beginning, file.read(_BEGINNING))
     is_picture = pictures.mime_type_of(beginning) or (
         by_name.startswith("image/") and encoding is None
     )
     if is_picture and found.size <= MAX_PICTURE:
         made = make.encoded_picture(_all(file, found.size), budget)
-        if any(isinstance(block, Image) for block in made) or encoding is None:
+        shown = any(isinstance(block, Image) for block in made)
+        if shown or (encoding is None and pictures.mime_type_of(beginning)):
             return made
     sound = sounds.mime_type_of(beginning)
     if sound is not None and found.size <= budget.picture_bytes:

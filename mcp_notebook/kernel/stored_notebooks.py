@@ -6,12 +6,16 @@ reader's to show otherwise. `nbformat` is the bridge's and never loaded here.
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.kernel import blocks as make
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.texts import clean, clean_print
+
+MAX_PARTS = 500
+"""Sources and outputs of a notebook that are shown."""
 
 
 def notebook_blocks(source: str, budget: Budget) -> list[ContentBlock] | None:
@@ -28,9 +32,12 @@ def notebook_blocks(source: str, budget: Budget) -> list[ContentBlock] | None:
         notebook = json.loads(source)
         cells = notebook["cells"]
         language = notebook.get("metadata", {}).get("language_info", {}).get("name", "python")
-        made = [block for cell in cells for block in _cell(cell, str(language), budget)]
+        parts = (block for cell in cells for block in _cell(cell, str(language), budget))
+        made = list(islice(parts, MAX_PARTS + 1))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
+    if len(made) > MAX_PARTS:
+        made[-1] = Text(f"[The rest of the notebook's {len(cells):,} cells is left out.]")
     return _joined(made) or [Text("[a notebook without cells]")]
 
 

@@ -174,6 +174,7 @@ def test_a_notebook_that_is_none_is_its_text(folder, said, source):
         ("report.pdf", PDF, "application/pdf"),
         ("report.pdf", b"%PDF-1.4 all ASCII", "application/pdf"),
         ("a.bin", b"\0\1\2", "application/octet-stream"),
+        ("a.fits", b"HEADER " * 2_000 + bytes(100), "image/fits"),
         ("a.csv.gz", b"\x1f\x8b\0", "application/gzip"),
         ("a b.zip", b"PK\3\4\0", "application/zip"),
     ],
@@ -244,9 +245,11 @@ def test_a_file_of_ten_gigabytes_is_not_read(folder, made, said, monkeypatch):
     path = folder / "huge.txt"
     with path.open("wb") as file:
         file.write(b"first line\n" * 2_000)
-        file.truncate(10 * 10**9)
+        file.seek(10 * 10**9 - 20_000)  # all between takes no room on the disk
+        file.write(b"last line\n" * 2_000)
     [text] = made(path, max_result_chars=1_000)
     assert text.text.startswith("first line\nfirst line\n")
+    assert text.text.endswith("last line\nlast line\n")
     assert "the middle of 10,000,000,000 bytes is left out" in text.text
     with (path := folder / "huge.bin").open("wb") as file:
         file.truncate(10 * 10**9)
