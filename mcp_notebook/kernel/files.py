@@ -1,46 +1,34 @@
-"""Files that tools return as paths: their content, by its type.
+"""Files that tools return as paths: which of them are opened.
 
 Runs in the user's kernel, on the thread of the call; a file that a result only links to is read on
 the thread of who reads it. Only regular files within the notebook's folder and the allowed roots
 are opened, whatever path leads to them, each once; nothing here waits for a file that has nothing
-to read (a pipe, a device), and no more of a file is read than is shown or sent. What a path within
-data is, its text, is `kernel.jsonable`'s business.
+to read (a pipe, a device). What is in a file is `kernel.file_contents`' business, what a path
+within data is, its text, `kernel.jsonable`'s.
 """
 
-import mimetypes
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, Self, TypeAlias
+from typing import Any, BinaryIO, Self
 
-from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
+from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.errors import CallError
-from mcp_notebook.kernel import blocks as make
-from mcp_notebook.kernel import pictures, sounds
 from mcp_notebook.kernel.budget import Budget
-from mcp_notebook.kernel.documents import BINARY, left_out, size_text
-from mcp_notebook.kernel.file_texts import read_text, text_encoding
+from mcp_notebook.kernel.documents import BINARY, size_text
+from mcp_notebook.kernel.file_contents import File, file_blocks
 from mcp_notebook.kernel.originals import Form, Original
-from mcp_notebook.kernel.stored_notebooks import notebook_blocks
 from mcp_notebook.kernel.texts import clean, safe_message
 from mcp_notebook.settings import Settings
 
 MAX_FILES = 8
 """Paths of one list or dict whose files are shown; of more, all are shown as text."""
-MAX_READ = 100 * 2**20
-"""Bytes of a file that a client can read by a link."""
-MAX_CONVERTED = 8 * 2**20
-"""Bytes of HTML, a notebook or an SVG that are read to show what is in them."""
-MAX_PICTURE = 64 * 2**20
-"""Bytes of a picture's file that are read to show it."""
 MAX_ENTRIES = 10_000
 """Entries of a folder that are counted."""
 
-_BEGINNING = 8_192
 _NO_FILES = tuple(Path(path) for path in ("/proc", "/sys"))
 _FLAGS = (
     os.O_RDONLY
@@ -49,26 +37,6 @@ _FLAGS = (
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_BINARY", 0)
 )
-_DISPLAYED = {
-    "text/html": "text/html",
-    "application/xhtml+xml": "text/html",
-    "image/svg+xml": "image/svg+xml",
-}
-_TYPES = {  # what not every system knows, or knows as something else
-    ".arrow": "application/vnd.apache.arrow.file",
-    ".csv": "text/csv",
-    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    ".ipynb": "application/x-ipynb+json",
-    ".md": "text/markdown",
-    ".parquet": "application/vnd.apache.parquet",
-    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    ".py": "text/x-python",
-    ".toml": "application/toml",
-    ".ts": "text/plain",
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".yaml": "application/yaml",
-    ".yml": "application/yaml",
-}
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -78,33 +46,8 @@ _KINDS = (
 )
 
 
-_Original: TypeAlias = Callable[[str | None], Original]
-"""Makes a file's original, given the encoding of a text."""
-
-
 class Unreadable(CallError):
     """A file cannot be shown; says which and why."""
-
-
-@dataclass(frozen=True)
-class _File:
-    """A file that may be shown."""
-
-    said: str
-    """As the author wrote it."""
-    path: Path
-    """Where it really is."""
-    size: int
-    identity: tuple[int, ...]
-    """Changes when the file does."""
-
-    @property
-    def mime_type(self) -> str | None:
-        """What its name says."""
-        guess, packed = mimetypes.guess_type(self.path.name, strict=False)
-        return _TYPES.get(self.path.suffix.lower()) or (
-            f"application/{packed}" if packed else guess
-        )
 
 
 def is_path(value: Any) -> bool:
@@ -151,7 +94,7 @@ class Files:
                 if real.is_dir():
                     return [Text(_folder_text(said, real))]
                 with self._opened(said, real) as (file, found):
-                    return _content(file, found, budget, partial(self._original, found))
+                    return file_blocks(file, found, budget, partial(self._original, found))
         except Unreadable as error:
             return [Text(f"[{error}]")]
 
@@ -189,7 +132,7 @@ class Files:
         )
 
     @contextmanager
-    def _opened(self, said: str, real: Path) -> Iterator[tuple[BinaryIO, _File]]:
+    def _opened(self, said: str, real: Path) -> Iterator[tuple[BinaryIO, File]]:
         """Open a file, once, and tell what it is.
 
         Raises:
@@ -205,9 +148,9 @@ class Files:
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             _check_regular(said, status.st_mode)
-            yield file, _File(said, real, status.st_size, _identity(status))
+            yield file, File(said, real, status.st_size, _identity(status))
 
-    def _original(self, found: _File, encoding: str | None) -> Original:
+    def _original(self, found: File, encoding: str | None) -> Original:
         """Return the whole of a file, a text if it has an encoding; read when a client asks."""
 
         def content() -> str | bytes:
@@ -228,71 +171,6 @@ class Files:
         return Original(name, title, (form,), cost=0)
 
 
-def _content(
-    file: BinaryIO, found: _File, budget: Budget, original: _Original
-) -> list[ContentBlock]:
-    beginning = file.read(_BEGINNING)
-    if not beginning:
-        return [Text(f"[The file {found.said} is empty.]")]
-    by_name = found.mime_type or ""
-    file.seek(max(found.size - _BEGINNING, 0))
-    encoding = text_encoding(beginning, file.read(_BEGINNING))
-    is_picture = pictures.mime_type_of(beginning) or (
-        by_name.startswith("image/") and encoding is None
-    )
-    if is_picture and found.size <= MAX_PICTURE:
-        made = make.encoded_picture(_all(file, found.size), budget)
-        shown = any(isinstance(block, Image) for block in made)
-        if shown or (encoding is None and pictures.mime_type_of(beginning)):
-            return made
-    sound = sounds.mime_type_of(beginning)
-    if sound is not None and found.size <= budget.picture_bytes:
-        return sounds.sound(Audio(_all(file, found.size), sound), budget)
-    if encoding is None or by_name == "application/pdf" or beginning.startswith(b"%PDF-"):
-        return _binary(file, found, budget, original(None))
-    return _text(file, found, encoding, budget, original)
-
-
-def _text(
-    file: BinaryIO, found: _File, encoding: str, budget: Budget, original: _Original
-) -> list[ContentBlock]:
-    text, whole = "", False
-    made = _converted(file, found, encoding, budget)
-    if not made:
-        text, whole = read_text(file, found.size, encoding, budget.chars)
-        text = clean(text)
-        made = [Text(text)]
-        if not text.strip():
-            return [Text(f"[The file {found.said} holds nothing but white space.]")]
-    return [
-        *made,
-        *(budget.keep(original(encoding)) if not whole and found.size <= MAX_READ else ()),
-    ]
-
-
-def _converted(
-    file: BinaryIO, found: _File, encoding: str, budget: Budget
-) -> list[ContentBlock] | None:
-    """Make blocks of a text that is more to its readers than its source."""
-    kind = _DISPLAYED.get(found.mime_type or "")
-    is_notebook = found.path.suffix == ".ipynb"
-    if found.size > MAX_CONVERTED or not (kind or is_notebook):
-        return None
-    source = _all(file, found.size).decode(encoding, "replace")
-    if kind is None:
-        return notebook_blocks(source, budget)
-    return make.bundle_blocks({kind: source}, budget)
-
-
-def _binary(file: BinaryIO, found: _File, budget: Budget, original: Original) -> list[ContentBlock]:
-    mime_type = original.forms[0].mime_type
-    if found.size <= budget.picture_bytes:
-        return [Resource(found.path.as_uri(), _all(file, found.size), mime_type)]
-    if found.size > MAX_READ:
-        return [Text(f"[{original.title} is too large to be sent, at most {size_text(MAX_READ)}.]")]
-    return left_out(original.title, original, budget)
-
-
 @contextmanager
 def _explained(said: str) -> Iterator[None]:
     try:
@@ -304,11 +182,6 @@ def _explained(said: str) -> Iterator[None]:
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))  # unlike `resolve`, raises nothing
-
-
-def _all(file: BinaryIO, size: int) -> bytes:
-    file.seek(0)
-    return file.read(size)  # not what has been added meanwhile
 
 
 def _check_regular(said: str, mode: int) -> None:

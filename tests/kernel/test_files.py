@@ -1,14 +1,18 @@
 """What paths of files become, and which files are never opened."""
 
 import codecs
+import contextlib
 import io
 import json
 import os
 import socket
 import wave
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 from live import Link, record_of, text_of
 
@@ -18,7 +22,10 @@ from mcp_notebook.kernel import files
 from mcp_notebook.kernel.resources import ResourceStore
 from mcp_notebook.kernel.results import Converter
 from mcp_notebook.settings import Settings
+from mcp_notebook.wire import pack, unpack
 
+FORMATTER = DisplayFormatter()
+SMALL = Settings(max_result_chars=1_000, max_picture_bytes=2_048)
 PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"
 
 
@@ -456,3 +463,31 @@ def test_a_tool_of_a_live_kernel_returns_files_of_its_notebooks_folder(shared_ke
         assert (text_of(result), result.structured) == ("# Notes", {"result": "notes.md"})
         said = text_of(link.call("hosts"))
     assert f"outside of the notebook's folder ({os.path.realpath(shared_kernel.home)})" in said
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    beginning=st.sampled_from(
+        [b"", PDF, b"\x89PNG\r\n\x1a\n", b"RIFF....WAVE", b"<html><p>", b'{"cells": [', b"\xff\xfe"]
+    ),
+    content=st.one_of(st.binary(max_size=9_000), st.text(max_size=3_000).map(str.encode)),
+    suffix=st.sampled_from(
+        ["", ".txt", ".png", ".svg", ".html", ".ipynb", ".pdf", ".wav", ".gz", ".ts", ".\ud800"]
+    ),
+    times=st.sampled_from([1, 3]),
+)
+def test_any_file_gives_a_result_that_can_be_sent(beginning, content, suffix, times):
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        path = written(
+            Path(folder) / os.fsdecode(f"a{suffix}".encode("utf-8", "replace")),
+            beginning + content * times,
+        )
+        store = ResourceStore("k", 10**9)
+        converter = Converter(FORMATTER.format, SMALL, keep=store.keep)
+        result = converter.result(path, ())
+        message, attachments = pack(1, result)
+        message.model_dump_json().encode()
+        assert list(unpack(message, attachments).content) == list(result.content)
+        assert sum(len(block.text) for block in result.content if isinstance(block, Text)) <= 1_000
+        for link in store.links:
+            assert isinstance(store.form(link.uri).content(), str | bytes)
