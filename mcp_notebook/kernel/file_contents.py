@@ -22,7 +22,7 @@ from mcp_notebook.kernel.texts import clean
 
 MAX_READ = 100 * 2**20
 """Bytes of a file that a client can read by a link."""
-MAX_CONVERTED = 8 * 2**20
+MAX_CONVERTED = 2**20
 """Bytes of HTML, a notebook or an SVG that are read to show what is in them."""
 MAX_PICTURE = 64 * 2**20
 """Bytes of a picture's file that are read to show it."""
@@ -112,6 +112,8 @@ def _text(
     file: BinaryIO, found: File, encoding: str, budget: Budget, original: MakeOriginal
 ) -> list[ContentBlock]:
     text, whole = "", False
+    if found.size > MAX_CONVERTED and found.mime_type in _DISPLAYED:
+        return _left_out(found, original(encoding), budget)  # its source says little to a model
     made = _converted(file, found, encoding, budget)
     if not made:
         text, whole = read_text(file, found.size, encoding, budget.chars)
@@ -143,6 +145,10 @@ def _binary(file: BinaryIO, found: File, budget: Budget, original: Original) -> 
     mime_type = original.forms[0].mime_type
     if found.size <= budget.picture_bytes:
         return [Resource(found.path.as_uri(), _all(file, found.size), mime_type)]
+    return _left_out(found, original, budget)
+
+
+def _left_out(found: File, original: Original, budget: Budget) -> list[ContentBlock]:
     if found.size > MAX_READ:
         return [Text(f"[{original.title} is too large to be sent, at most {size_text(MAX_READ)}.]")]
     return left_out(original.title, original, budget)

@@ -7,7 +7,8 @@ and displayed, in order, and then its value. The first line that fits decides:
 value                                  content
 =====================================  ===========================================================
 None                                   nothing (a sentence, if there is nothing else)
-`content.Result`, `content.Text`...    as they are, made fit to be sent
+`content.Result`, `content.Text`...    as they are, made fit to be sent; around another value,
+                                       what that becomes, with what the block says of itself
 value of a type that the author        what `kernel.converters` has for it returns, by these rules
 converts
 str                                    the text

@@ -7,10 +7,9 @@ gives samples. Sounds within displays come through `kernel.blocks`, files throug
 
 import importlib
 import io
-import math
 import numbers
 import wave
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +24,7 @@ MAX_RATE = 1_000_000
 _CHANNELS = 2
 _SAMPLE = 2  # bytes
 _HEADER = 44  # bytes
+_PART = 2**18  # samples that are converted at a time
 _EXTENSIONS = {
     "audio/wav": ".wav",
     "audio/mpeg": ".mp3",
@@ -77,13 +77,16 @@ def wav(samples: Any, rate: float) -> tuple[bytes, str]:
     Returns:
         A WAV file of 16 bits a sample, and a note if samples were louder than can be.
     """
-    levels, note = _levels(_columns(samples))
+    columns = _columns(samples)
+    levels, note = _levels(columns)
     with io.BytesIO() as buffer:
         with wave.open(buffer, "wb") as file:
-            file.setnchannels(levels.shape[1])
+            file.setnchannels(columns.shape[1])
             file.setsampwidth(_SAMPLE)
             file.setframerate(round(rate))
-            file.writeframes(levels.astype("<i2").tobytes())
+            file.setnframes(columns.shape[0])
+            for part in _parts(columns):
+                file.writeframesraw(levels(part).astype("<i2").tobytes())
         return buffer.getvalue(), note
 
 
@@ -129,7 +132,7 @@ def _link(
 
 def _rate(given: Any) -> float:
     usable = isinstance(given, numbers.Real) and not isinstance(given, bool)
-    if not usable or not math.isfinite(given) or not 1 <= given <= MAX_RATE:
+    if not usable or not 1 <= given <= MAX_RATE:
         said = "is missing" if given is None else f"cannot be {str(given)[:80]}"
         raise ValueError(
             f"The `rate` of a sound's samples {said}: write `Audio(samples, rate=44_100)`, samples "
@@ -176,8 +179,8 @@ def _columns(array: Any) -> Any:
     return columns
 
 
-def _levels(columns: Any) -> tuple[Any, str]:
-    """Return samples as whole numbers of 16 bits."""
+def _levels(columns: Any) -> tuple[Callable[[Any], Any], str]:
+    """Return what makes whole numbers of 16 bits of some of the samples, and a note."""
     kind, bits = columns.dtype.kind, columns.dtype.itemsize * 8
     if kind == "f":
         return _float_levels(columns)
@@ -187,16 +190,23 @@ def _levels(columns: Any) -> tuple[Any, str]:
         if not (lowest >= -(2**31) and highest < 2**31):
             raise ValueError("Samples of a sound that are integers have at most 32 bits.")
         kind = "i"
-    wide = columns.astype("i8") - (2 ** (bits - 1) if kind == "u" else 0)
-    return (wide << (16 - bits) if bits < 16 else wide >> (bits - 16)), ""  # noqa: PLR2004
+    middle = 2 ** (bits - 1) if kind == "u" else 0
+    up, down = max(16 - bits, 0), max(bits - 16, 0)
+    return lambda part: (part.astype("i8") - middle) << up >> down, ""
 
 
-def _float_levels(columns: Any) -> tuple[Any, str]:
+def _float_levels(columns: Any) -> tuple[Callable[[Any], Any], str]:
     numpy = importlib.import_module("numpy")
-    known = numpy.nan_to_num(columns.astype("f8"), nan=0.0, posinf=1.0, neginf=-1.0)
-    peak = float(abs(known).max())
-    if peak <= 1:
-        return numpy.rint(known * 32_767), ""
-    return numpy.rint(known * (32_767 / peak)), (
-        f"The sound was made quieter: its samples go to {peak:.3g}, and 1 is the loudest."
-    )
+
+    def known(part: Any) -> Any:
+        return numpy.nan_to_num(part.astype("f8"), nan=0.0, posinf=1.0, neginf=-1.0)
+
+    peak = max(float(abs(known(part)).max()) for part in _parts(columns))
+    factor = 32_767 / max(peak, 1)
+    note = f"The sound was made quieter: its samples go to {peak:.3g}, and 1 is the loudest."
+    return lambda part: numpy.rint(known(part) * factor), note if peak > 1 else ""
+
+
+def _parts(columns: Any) -> Iterator[Any]:
+    # Samples take up to eight times their room while they are converted.
+    return (columns[start : start + _PART] for start in range(0, len(columns), _PART))

@@ -145,6 +145,12 @@ def test_html_is_shown_as_displays_are_with_a_link_to_its_source(folder, made, s
     assert store.form(link.uri).content() == source
 
 
+def test_a_page_that_is_too_large_to_be_read_is_a_link(folder, made):
+    [text, link] = made(written(folder / "a.html", "<p>a" * 300_000))
+    assert "a.html (text/html, 1.2 MB) is too large to be part of the result" in text.text
+    assert link.name == "a.html"
+
+
 def test_a_notebooks_file_is_its_cells_and_what_they_showed(folder, made):
     from base64 import b64encode  # noqa: PLC0415 - for this test alone
 

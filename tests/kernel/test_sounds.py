@@ -13,6 +13,7 @@ from IPython import display
 from IPython.core.formatters import DisplayFormatter
 
 from mcp_notebook.content import Audio, ResourceLink, Text
+from mcp_notebook.kernel import sounds
 from mcp_notebook.kernel.resources import ResourceStore
 from mcp_notebook.kernel.results import Converter, Displayed
 from mcp_notebook.settings import Settings
@@ -134,6 +135,7 @@ def test_samples_that_are_too_loud_are_made_quieter_and_it_is_said():
         (Audio(TONE, rate=True), "cannot be True"),
         (Audio(TONE, rate="44100"), "cannot be 44100"),
         (Audio(TONE, rate=math.nan), "cannot be nan"),
+        (Audio(TONE, rate=10**400), "cannot be 1000"),
         (Audio(np.zeros((3, 3)), rate=8), "in the shape (3, 3): one channel or two"),
         (Audio(np.zeros((2, 2, 2)), rate=8), "in the shape (2, 2, 2)"),
         (Audio(np.float64(1), rate=8), "in the shape ()"),
@@ -171,6 +173,17 @@ def test_many_samples_are_encoded_when_they_are_read():
     assert "(audio/wav, 3.0 s at 8000 Hz, 48 kB)" in text.text
     assert store.form(link.uri).content() == wav(samples)
     assert link.size == len(wav(samples))
+
+
+def test_a_long_sound_is_as_loud_everywhere():
+    samples = np.zeros((300_000, 2), "f4")
+    samples[-1] = [2, -4]
+    data, note = sounds.wav(samples, RATE)
+    levels, _ = played(Audio(data))
+    assert levels.shape == samples.shape
+    assert levels[-1].tolist() == [16_384, -32_767]
+    assert not levels[:-1].any()
+    assert "go to 4" in note
 
 
 def test_what_cannot_be_kept_says_so():
