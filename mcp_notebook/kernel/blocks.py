@@ -81,7 +81,10 @@ def picture(made: pictures.Picture) -> list[ContentBlock]:
 def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
     """Make a block of an author's own fit to be sent: right types, clean strings."""
     # The bridge refuses a frame with a block of wrong types, and the whole link with it.
-    block = replace(block, **_fitting_fields(block))
+    # A class of the author's own may have let anything through: as one of ours it is checked.
+    kind = next(kind for kind in BLOCK_TYPES if isinstance(block, kind))
+    given = {item.name: getattr(block, item.name) for item in fields(kind)}
+    block = kind(**given | _fitting_fields(block, kind))
     match block:
         case Image():
             return _checked_image(block, budget)
@@ -152,9 +155,9 @@ def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
     return blocks
 
 
-def _fitting_fields(block: ContentBlock) -> dict[str, Any]:
+def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    for item in fields(block):
+    for item in fields(kind):
         value = getattr(block, item.name)
         if value is None and item.default is not MISSING:
             changes[item.name] = item.default

@@ -391,9 +391,9 @@ class _Values:
         paths = len(list(islice(filter(is_path, islice(parts, MAX_COLLECTED)), MAX_FILES + 1)))
 
         def is_rich(item: Any) -> bool:
-            if is_path(item):
-                return paths <= MAX_FILES
-            return _is_rich(item) or self._rules.converters.find(item, self._used) is not None
+            if self._rules.converters.find(item, self._used) is not None:
+                return True
+            return paths <= MAX_FILES if is_path(item) else _is_rich(item)
 
         return is_rich
 

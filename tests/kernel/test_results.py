@@ -410,6 +410,21 @@ def test_what_a_block_is_made_of_keeps_what_the_block_says(converter, plt):
     assert converter.result(Text([1, "a"]), ()).content == [Text('[1, "a"]')]
 
 
+def test_a_block_of_a_class_that_checks_nothing_is_checked(converter):
+    @dataclasses.dataclass(frozen=True)
+    class Own(Text):
+        note: str = ""
+
+        def __post_init__(self):
+            pass
+
+    assert converter.result(Own("a", "n", audience="user"), ()).content == [
+        Text("a", audience="user")
+    ]
+    text = only_text(converter.result(Own("a", audience="dog"), ()))
+    assert text.startswith("A value of type Own cannot be shown: ValueError: `audience` is 'user'")
+
+
 def test_a_dict_with_pictures_names_each_of_them(converter):
     result = converter.result({"n": 1, "plot": Image(PNG)}, ())
     assert kinds(result) == ["Text", "Image"]
