@@ -94,6 +94,9 @@ class Settings:
         default=256 * 2**20, metadata=_env("MCP_NOTEBOOK_MAX_RESOURCE_BYTES", least=0)
     )
     """Bytes of memory for the originals of what results show only in part; the oldest expire."""
+    allowed_roots: tuple[Path, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ROOTS"))
+    """Folders whose files a tool may return as a `Path`, besides the notebook's own; several as in
+    PATH, with ":" (on Windows ";") between."""
 
     kernel_id: str | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KERNEL_ID"))
     """Set by a bridge for the headless kernel that it starts: the id of that kernel's record."""
@@ -161,11 +164,21 @@ class Settings:
             if option.name != "kernel_id"
         }
         return {
-            # A child may run in another folder, where a relative path would mean another file.
-            variable: str(value.absolute() if isinstance(value, Path) else value)
+            variable: os.pathsep.join(_as_text(part) for part in value)
+            if isinstance(value, tuple)
+            else _as_text(value)
             for variable, value in values.items()
             if value is not None
         }
+
+
+def _as_text(value: object) -> str:
+    # A child may run in another folder, where a relative path would mean another file.
+    return str(value.absolute() if isinstance(value, Path) else value)
+
+
+def _parts(value: object) -> list[str]:
+    return [part for part in str(value).split(os.pathsep) if part]
 
 
 def _checked(
@@ -180,9 +193,12 @@ def _checked(
     bounds = Bounds(ge=option.metadata["ge"], le=option.metadata["le"], allow_inf_nan=False)
     has_bounds = option.metadata["ge"] is not None or option.metadata["le"] is not None
     adapter: TypeAdapter[object] = TypeAdapter(Annotated[kind, bounds] if has_bounds else kind)
+    several = isinstance(value, str) and isinstance(option.default, tuple)
     try:
-        checked = adapter.validate_python(value)
+        checked = adapter.validate_python(_parts(value) if several else value)
         # A variable set in a client's configuration has met no shell that would expand "~".
+        if isinstance(checked, tuple):
+            return tuple(path.expanduser() for path in checked)
         return checked.expanduser() if isinstance(checked, Path) else checked
     except (ValidationError, RuntimeError) as error:  # RuntimeError: "~" of an unknown user
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)

@@ -1,3 +1,4 @@
+import os
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -90,7 +91,26 @@ def test_a_child_with_our_environment_has_our_settings():
         token="secret",
         cell_timeout=1.5,
         allow_errors=True,
+        allowed_roots=(Path("data"), Path("/shared")),
         kernel_id="k",
     )
     child = Settings.from_environment(settings.environment())
-    assert child == replace(settings, home=Path("state").absolute(), kernel_id=None)
+    assert child == replace(
+        settings,
+        home=Path("state").absolute(),
+        allowed_roots=(Path("data").absolute(), Path("/shared")),
+        kernel_id=None,
+    )
+
+
+def test_allowed_roots_are_several_paths_as_in_path(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    given = os.pathsep.join(["/data", "", "~/more", "relative"])
+    settings = Settings.from_environment({"MCP_NOTEBOOK_ALLOWED_ROOTS": given})
+    assert settings.allowed_roots == (Path("/data"), tmp_path / "more", Path("relative"))
+    assert Settings.from_environment({}).allowed_roots == ()
+    assert Settings.from_environment(Settings().environment()).allowed_roots == ()
+    given_ = Settings.from_environment({}, allowed_roots=["~/x", Path("/y")])
+    assert given_.allowed_roots == (tmp_path / "x", Path("/y"))
+    with pytest.raises(SettingsError, match="MCP_NOTEBOOK_ALLOWED_ROOTS='~no-such-user-here/x'"):
+        Settings.from_environment({"MCP_NOTEBOOK_ALLOWED_ROOTS": "~no-such-user-here/x"})

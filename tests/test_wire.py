@@ -2,6 +2,7 @@ import asyncio
 import contextlib
 import itertools
 import math
+from datetime import datetime
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,7 @@ clean_text = st.text()
 annotations = {
     "audience": st.lists(st.sampled_from(["user", "assistant"]), unique=True).map(tuple),
     "priority": st.none() | st.floats(0, 1),
-    "last_modified": st.none() | clean_text,
+    "last_modified": st.none() | st.datetimes().map(datetime.isoformat),
 }
 blocks = st.one_of(
     st.builds(Text, clean_text, **annotations),

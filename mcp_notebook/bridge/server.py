@@ -57,6 +57,8 @@ _SINCE = {
 }
 """Versions of MCP that brought fields of a tool: earlier ones are not sent them, icons being large
 and nothing else sorting them out."""
+_LAST_MODIFIED_SINCE = "2025-06-18"
+"""Version of MCP that brought this annotation of content; the others are as old as MCP."""
 MAX_CALLS = 1024
 """Calls that one bridge carries at a time, over all clients and kernels."""
 
@@ -382,21 +384,15 @@ def _call_result(result: Result, protocol_version: str) -> types.CallToolResult:
     elif protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
         structured = None  # these eras know objects only
     return types.CallToolResult(
-        content=[_block(block) for block in result.content],
+        content=[_block(block, protocol_version) for block in result.content],
         structured_content=structured,
         is_error=result.is_error,
         _meta=dict(result.meta) or None,
     )
 
 
-def _block(block: ContentBlock) -> types.ContentBlock:
-    annotations = None
-    if block.audience or block.priority is not None or block.last_modified is not None:
-        annotations = types.Annotations(
-            audience=list(block.audience) or None,
-            priority=block.priority,
-            last_modified=block.last_modified,
-        )
+def _block(block: ContentBlock, protocol_version: str) -> types.ContentBlock:
+    annotations = _annotations(block, protocol_version)
     match block:
         case Text():
             return types.TextContent(text=block.text, annotations=annotations)
@@ -420,6 +416,18 @@ def _block(block: ContentBlock) -> types.ContentBlock:
                 size=block.size,
                 annotations=annotations,
             )
+
+
+def _annotations(block: ContentBlock, protocol_version: str) -> types.Annotations | None:
+    said = {
+        "audience": list(block.audience),
+        "priority": block.priority,
+        "lastModified": block.last_modified
+        if is_version_at_least(protocol_version, _LAST_MODIFIED_SINCE)
+        else None,
+    }
+    said = {name: value for name, value in said.items() if value not in ([], None)}
+    return types.Annotations.model_validate(said) if said else None
 
 
 def _contents(block: Resource) -> types.TextResourceContents | types.BlobResourceContents:

@@ -21,16 +21,16 @@ Which values become a display at all is `kernel.results`' business.
 
 import base64
 import binascii
-import math
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
-from mcp_notebook.content import Annotated, Audio, ContentBlock, Image, Resource, ResourceLink, Text
-from mcp_notebook.kernel import arrays, pictures
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
+from mcp_notebook.kernel import arrays, pictures, sounds
 from mcp_notebook.kernel.budget import Budget
+from mcp_notebook.kernel.documents import document, uri_of
 from mcp_notebook.kernel.jsonable import json_text, to_json_value
 from mcp_notebook.kernel.shown import Shown, Unshowable
 from mcp_notebook.kernel.texts import (
@@ -48,10 +48,7 @@ MAX_SPECIFICATION = 5_000
 """Characters of the JSON of a plot, and of an SVG's source."""
 
 _ONLY_A_NAME = re.compile(r"<[^<>\n]* object( at 0x[0-9a-fA-F]+)?>|<[\w.]+ at 0x[0-9a-fA-F]+>")
-_TEXT_FIELDS = frozenset(
-    {"text", "uri", "name", "title", "description", "mime_type", "last_modified"}
-)
-_ANNOTATIONS = frozenset({"audience", "priority"})
+_TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
 _WIDGET = "application/vnd.jupyter.widget"
 
 
@@ -93,22 +90,37 @@ def picture(make: Callable[[], Shown], budget: Budget) -> list[ContentBlock]:
 def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
     """Make a block of an author's own fit to be sent: right types, clean strings."""
     # The bridge refuses a frame with a block of wrong types, and the whole link with it.
-    block = replace(block, **_fitting_fields(block), **_fitting_annotations(block))
-    if isinstance(block, Image):
-        return _checked_image(block, budget)
-    if isinstance(block, (Audio, Resource)):
-        wanted = (str, bytes) if isinstance(block, Resource) else (bytes,)
-        if not isinstance(block.data, wanted):
-            of = f"{type(block).__name__}(data) holds no bytes but a {type(block.data).__name__}"
-            return [Text(f"[{of}]")]
+    # A class of the author's own may have let anything through: as one of ours it is checked.
+    kind = next(kind for kind in BLOCK_TYPES if isinstance(block, kind))
+    given = {item.name: getattr(block, item.name) for item in fields(kind)}
+    block = kind(**given | _fitting_fields(block, kind))
+    match block:
+        case Image():
+            return _checked_image(block, budget)
+        case Audio():
+            return sounds.sound(block, budget)
+        case Resource() if not isinstance(block.data, (str, bytes)):
+            return [Text(f"[Resource(data) holds no bytes but a {type(block.data).__name__}]")]
+        case Resource():
+            return document(block, budget)
+        case ResourceLink():
+            return [replace(block, uri=uri_of(block.uri))]
     return [block]
 
 
-def annotated(made: list[ContentBlock], block: Image) -> list[ContentBlock]:
-    """Give the pictures that an author's block became what it says about itself."""
-    said = {item.name: getattr(block, item.name) for item in fields(Annotated)}
-    said |= _fitting_annotations(block)
-    return [replace(one, **said) if isinstance(one, Image) else one for one in made]
+def as_list(content: Any) -> list[Any]:
+    """Return the parts of a `Result`, whose author may have given one without a list."""
+    return list(content) if isinstance(content, (list, tuple)) else [content]
+
+
+def annotated(blocks: list[ContentBlock], like: ContentBlock) -> list[ContentBlock]:
+    """Have all that became of a block say of itself what the block says."""
+    said = {
+        name: value
+        for name in ("audience", "priority", "last_modified")
+        if (value := getattr(like, name)) not in ((), None)
+    }
+    return [replace(block, **said) for block in blocks] if said else blocks
 
 
 def _text_of(data: Mapping[str, Any], max_items: int) -> str | None:
@@ -146,15 +158,15 @@ def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
             continue
         mime_type = kind.partition(";")[0]
         if mime_type.startswith("audio/"):
-            blocks.append(Audio(_bytes(data), mime_type))
+            blocks += sounds.sound(Audio(_bytes(data), mime_type), budget)
         elif mime_type in PICTURES:
             blocks += encoded_picture(data, budget)
     return blocks
 
 
-def _fitting_fields(block: ContentBlock) -> dict[str, Any]:
+def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    for item in fields(block):
+    for item in fields(kind):
         value = getattr(block, item.name)
         if value is None and item.default is not MISSING:
             changes[item.name] = item.default
@@ -166,16 +178,7 @@ def _fitting_fields(block: ContentBlock) -> dict[str, Any]:
             changes[item.name] = bytes(value)
     if isinstance(block, ResourceLink) and not isinstance(block.size, int):
         changes["size"] = None
-    return {name: value for name, value in changes.items() if name not in _ANNOTATIONS}
-
-
-def _fitting_annotations(block: ContentBlock) -> dict[str, Any]:
-    audience = (block.audience,) if isinstance(block.audience, str) else block.audience or ()
-    priority = math.nan if block.priority is None else float(block.priority)
-    return {
-        "audience": tuple(name for name in audience if name in ("user", "assistant")),
-        "priority": None if math.isnan(priority) else min(max(priority, 0.0), 1.0),
-    }
+    return changes
 
 
 def _checked_image(block: Image, budget: Budget) -> list[ContentBlock]:

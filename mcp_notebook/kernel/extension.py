@@ -29,6 +29,7 @@ from mcp_notebook.discovery import (
 )
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel.activity import Activity
+from mcp_notebook.kernel.converters import Converters
 from mcp_notebook.kernel.decorator import EXTENSION
 from mcp_notebook.kernel.endpoint import Address, Endpoint
 from mcp_notebook.kernel.invoke import Invoker
@@ -63,6 +64,7 @@ class Extension:
         self.registry = ToolRegistry(self._tools_changed, schemas)
         self._id = settings.kernel_id or new_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
+        self.converters = Converters()
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
             shell,
@@ -72,6 +74,7 @@ class Extension:
                 formatter.format,
                 settings,
                 keep=self.resources.keep,
+                converters=self.converters,
                 code_name=shell.compile.format_code_name,
             ),
             settings,

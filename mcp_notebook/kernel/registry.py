@@ -11,14 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar, overload
 
 from IPython.core.getipython import get_ipython
 
 from mcp_notebook.errors import DefinitionError, NoSuchTool
+from mcp_notebook.kernel.converters import Converters
 from mcp_notebook.kernel.decorator import EXTENSION
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.tools import DeclaredTool, ToolRegistry, make_tool
+
+_T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
+_MISSING: Any = object()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,6 +135,49 @@ class Registry(Mapping[str, Tool]):
         """
         return _tools().batch()
 
+    @overload
+    def convert(self, kind: type[_T], function: Callable[[_T], Any] | None, /) -> None: ...
+    @overload
+    def convert(self, kind: str, function: Callable[[Any], Any] | None, /) -> None: ...
+    @overload
+    def convert(self, kind: type | str, /) -> Callable[[_F], _F]: ...
+
+    def convert(self, kind: Any, function: Any = _MISSING, /) -> Any:
+        """Have all values of a type that tools return given to clients as something else.
+
+        ::
+
+            registry.convert(Portfolio, lambda portfolio: portfolio.summary())
+
+            @registry.convert("polars.DataFrame")
+            def table(frame):
+                return frame.head(5).to_pandas()
+
+        Also where they are items of a list or dict, and the values of subclasses that have no
+        converter of their own. Displays and structured content stay as they are. Like the tools of
+        `registry`, a converter lives until the extension is unloaded.
+
+        Args:
+            kind: The class, or its full name if its library may not have been imported yet.
+            function: Gets the value, returns anything that a tool may return; its value as it is
+                for what it does not want to convert. None takes the converter away.
+
+        Raises:
+            DefinitionError: There can be no such converter.
+        """
+        extension = _extension()
+        converters: Converters = extension.converters
+
+        def set_(given: Any) -> Any:
+            converters.set(kind, given)
+            extension.invoker.cache.clear()  # of results that it would have converted
+            return given
+
+        if function is _MISSING:
+            return set_
+        set_(function)
+        return None
+
     def __getitem__(self, name: str) -> Tool:
         return _described(_find(_tools(), name))
 
@@ -150,13 +198,17 @@ registry = Registry()
 """The tools of this notebook."""
 
 
-def _tools() -> ToolRegistry:
+def _extension() -> Any:
     extension = getattr(get_ipython(), EXTENSION, None)
     if extension is None:
         raise DefinitionError(
             "There is no notebook to have tools here: run `%load_ext mcp_notebook` in it first."
         )
-    found: ToolRegistry = extension.registry
+    return extension
+
+
+def _tools() -> ToolRegistry:
+    found: ToolRegistry = _extension().registry
     return found
 
 

@@ -7,8 +7,13 @@ and displayed, in order, and then its value. The first line that fits decides:
 value                                  content
 =====================================  ===========================================================
 None                                   nothing (a sentence, if there is nothing else)
-`content.Result`, `content.Text`...    as they are, made fit to be sent
+`content.Result`, `content.Text`...    as they are, made fit to be sent; around another value,
+                                       what that becomes, with what the block says of itself
+value of a type that the author        what `kernel.converters` has for it returns, by these rules
+converts
 str                                    the text
+`Path`, and what else leads to a file  the file's content by its type, within the notebook's folder
+                                       and the allowed roots (`kernel.files`)
 matplotlib figure; axes, artists,      the figure's picture, once, drawn as the notebook draws it
 seaborn grids, lists of such           (`kernel.figures`); of an animation the first frame
 PIL image; bytes of a picture;         the picture, made smaller if it is too large, its original
@@ -37,12 +42,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
-from mcp_notebook.content import ContentBlock, Image, Result, Text
+from mcp_notebook.content import Audio, ContentBlock, Image, Result, Text
 from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel import blocks as make
 from mcp_notebook.kernel import figures, pictures, tables
 from mcp_notebook.kernel.budget import Budget, within_budget
+from mcp_notebook.kernel.converters import Conversion, Converters
 from mcp_notebook.kernel.failures import CodeName, failure_text
+from mcp_notebook.kernel.files import MAX_FILES, Files, is_path
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
 from mcp_notebook.kernel.originals import Keep, keep_nothing
 from mcp_notebook.kernel.outputs import OutputSchema, check_size, plain_data
@@ -110,6 +117,7 @@ class Converter:
         format: IPython's ``shell.display_formatter.format``.
         settings: How much text and how many rows a result may have.
         keep: Keeps the originals of what is shown only in part.
+        converters: The author's own.
         code_name: IPython's ``shell.compile.format_code_name``, to name cells in tracebacks.
     """
 
@@ -119,9 +127,10 @@ class Converter:
         settings: Settings,
         *,
         keep: Keep = keep_nothing,
+        converters: Converters | None = None,
         code_name: CodeName | None = None,
     ) -> None:
-        self._format = format
+        self._rules = _Rules(format, Files.of(settings), converters or Converters())
         self._budget = Budget.of(settings, keep)
         self._max_structured_chars = settings.max_structured_chars
         self._code_name = code_name
@@ -134,8 +143,8 @@ class Converter:
         Figures are not drawn larger than the memory takes.
         """
         if figures.is_drawn(value):
-            return figures.display_of(value, self._format, self._budget.picture_side)
-        return self._format(value, include, exclude)
+            return figures.display_of(value, self._rules.format, self._budget.picture_side)
+        return self._rules.format(value, include, exclude)
 
     def result(self, value: Any, outputs: Outputs, output: OutputSchema | None = None) -> Result:
         """Make the result of a call that returned.
@@ -224,10 +233,10 @@ class Converter:
         return replace(self._finished([Text(text)], outputs), structured=structured)
 
     def _value_blocks(self, value: Any, data: Any = MISSING) -> list[ContentBlock]:
-        return _Values(self._format, self._budget, data).top(value)
+        return _Values(self._rules, self._budget, data).top(value)
 
     def _own(self, value: Result, structured: Any, outputs: Outputs) -> Result:
-        content = value.content if isinstance(value.content, (list, tuple)) else [value.content]
+        content = make.as_list(value.content)
         made = [block for part in content for block in self._value_blocks(part)]
         if not made and structured is not None:
             made = [Text(json_text(structured))]
@@ -266,20 +275,32 @@ class Converter:
             return [Text(f"[a display that cannot be shown: {safe_message(error)}]")]
 
 
+@dataclass(frozen=True)
+class _Rules:
+    """What the conversion of every value goes by."""
+
+    format: Format
+    files: Files
+    converters: Converters
+
+
 class _Values:
     """The conversion of one value; `one` is the table above.
 
     Args:
-        format_: IPython's.
+        rules: What it goes by.
         budget: What the result may take.
         data: The value as a program gets it, if one does: its JSON text says the same.
     """
 
-    def __init__(self, format_: Format, budget: Budget, data: Any = MISSING) -> None:
-        self._format = format_
+    def __init__(self, rules: _Rules, budget: Budget, data: Any = MISSING) -> None:
+        self._rules = rules
+        self._format = rules.format
         self._budget = budget
         self._data = data
         self._value = MISSING
+        self._used: tuple[Conversion, ...] = ()
+        """The converters whose results are being converted."""
 
     def top(self, value: Any) -> list[ContentBlock]:
         self._value = value
@@ -290,10 +311,15 @@ class _Values:
     def one(self, value: Any) -> list[ContentBlock]:  # noqa: PLR0911 - the table, in its order
         if value is None:
             return []
+        conversion = self._rules.converters.find(value, self._used)
+        if conversion is not None:
+            return self._converted(value, conversion)
         if isinstance(value, make.BLOCK_TYPES):
-            return self._author_block(value)
+            return make.annotated(self._author_block(value), value)
         if type(value) is str:
             return [Text(clean(value))]
+        if is_path(value):
+            return self._rules.files.blocks(value, self._budget)
         special = self._picture(value)
         if special is not None:
             return special
@@ -303,11 +329,32 @@ class _Values:
             return self._mixed(value)
         return self._represented(value)
 
+    def _converted(self, value: Any, conversion: Conversion) -> list[ContentBlock]:
+        used = self._used
+        # Not again in what it returns: a converter may return its value, or a value like it.
+        self._used = (*used, conversion)
+        try:
+            made = conversion.function(value)
+            if isinstance(made, _LAZY):
+                made = _collected(made, MAX_COLLECTED)
+            parts = make.as_list(made.content) if isinstance(made, Result) else [made]
+            return [block for part in parts for block in self.one(part)]
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the author's code
+            return [Text(f"[{conversion.failure(error)}]")]
+        finally:
+            self._used = used
+
     def _author_block(self, block: ContentBlock) -> list[ContentBlock]:
+        if isinstance(block, Text) and not isinstance(block.text, str):
+            return self.one(block.text)
+        if isinstance(block, (Image, Audio)) and is_path(block.data):
+            return self._rules.files.blocks(block.data, self._budget)
         if isinstance(block, Image) and not isinstance(block.data, (bytes, bytearray, memoryview)):
             made = self._figures(block.data)
             if made is not None:
-                return make.annotated(made, block)
+                return made
         return make.checked(block, self._budget)
 
     def _picture(self, value: Any) -> list[ContentBlock] | None:
@@ -340,13 +387,31 @@ class _Values:
 
     def _is_mixed(self, value: Any) -> bool:
         if isinstance(value, Mapping):
-            return any(_is_rich(value[key]) for key in islice(value, MAX_COLLECTED))
-        return isinstance(value, (list, tuple)) and any(map(_is_rich, value[:MAX_COLLECTED]))
+            items: Iterable[Any] = (value[key] for key in islice(value, MAX_COLLECTED))
+        elif isinstance(value, (list, tuple)):
+            items = value[:MAX_COLLECTED]
+        else:
+            return False
+        return any(map(self._rich_in(value), items))
+
+    def _rich_in(self, value: Any) -> Callable[[Any], bool]:
+        """Return what tells whether an item of a collection is more than text."""
+        # Many paths are a listing, not files to be read.
+        parts = value.values() if isinstance(value, Mapping) else value
+        paths = len(list(islice(filter(is_path, islice(parts, MAX_COLLECTED)), MAX_FILES + 1)))
+
+        def is_rich(item: Any) -> bool:
+            if self._rules.converters.find(item, self._used) is not None:
+                return True
+            return paths <= MAX_FILES if is_path(item) else _is_rich(item)
+
+        return is_rich
 
     def _mixed(self, value: Any) -> list[ContentBlock]:
         made: list[ContentBlock] = []
+        is_rich = self._rich_in(value)
         for key in islice(value, MAX_COLLECTED) if isinstance(value, Mapping) else ():
-            rich = _is_rich(value[key])
+            rich = is_rich(value[key])
             made.append(
                 Text(f"{clean(str(key))}:" + ("" if rich else f" {self._json(value[key])}"))
             )
@@ -354,7 +419,9 @@ class _Values:
         for item in () if isinstance(value, Mapping) else value[:MAX_COLLECTED]:
             # Not `one` for all: a list may contain itself.
             plain = [] if item is None else [Text(self._json(item))]
-            made += self.one(item) if _is_rich(item) else plain
+            rich = is_rich(item)
+            made += [Text(f"{self._json(item)}:")] if rich and is_path(item) else []
+            made += self.one(item) if rich else plain
         if len(value) > MAX_COLLECTED:
             made.append(Text(f"[{len(value) - MAX_COLLECTED:,} more items are left out.]"))
         return _joined(made)

@@ -22,6 +22,7 @@ from mcp_notebook.bridge import server as server_module
 from mcp_notebook.bridge.catalog import Catalog
 from mcp_notebook.bridge.links import Links
 from mcp_notebook.bridge.server import NO_TOOLS, NotebookServer
+from mcp_notebook.content import Text
 
 pytestmark = pytest.mark.anyio
 
@@ -33,9 +34,9 @@ def everything():
     import io, PIL.Image
     PIL.Image.new("RGB", (2, 2)).save(data := io.BytesIO(), "png")
     return [
-        Text("for the user", audience=["user"], priority=0.5),
+        Text("for the user", audience="user", priority=0.5, last_modified="2025-01-12T15:00:58Z"),
         Image(data.getvalue()),
-        Audio(b"RIFF", mime_type="audio/wav"),
+        Audio(b"OggS", audience=["user", "assistant"]),
         ResourceLink("https://example.com/a.csv", name="a.csv"),
         Resource("file:///a.txt", data="text", mime_type="text/plain"),
     ]
@@ -97,17 +98,34 @@ async def test_each_kind_of_block_reaches_the_client_as_mcps(sales, era):
     assert text.text == "for the user"
     assert text.annotations.audience == ["user"]
     assert text.annotations.priority == 0.5
+    assert text.annotations.last_modified == "2025-01-12T15:00:58Z"
     assert isinstance(image, ImageContent)
     assert image.mime_type == "image/png"
+    assert image.annotations is None
     assert base64.b64decode(image.data).startswith(b"\x89PNG\r\n\x1a\n")
     assert isinstance(audio, AudioContent)
-    assert base64.b64decode(audio.data) == b"RIFF"
+    assert base64.b64decode(audio.data) == b"OggS"
+    assert audio.mime_type == "audio/ogg"
+    assert audio.annotations.audience == ["user", "assistant"]
     assert isinstance(link, ResourceLink)
     assert str(link.uri) == "https://example.com/a.csv"
     assert link.name == "a.csv"
     assert isinstance(resource, EmbeddedResource)
     assert isinstance(resource.resource, TextResourceContents)
     assert resource.resource.text == "text"
+
+
+@pytest.mark.parametrize(
+    ("version", "time"),
+    [("2024-11-05", None), ("2025-03-26", None), ("2025-06-18", "2025-01-12T15:00:58Z")],
+)
+def test_a_blocks_time_is_told_to_versions_that_know_it(version, time):
+    block = server_module._block(
+        Text("a", priority=0, last_modified="2025-01-12T15:00:58Z"), version
+    )
+    assert (block.annotations.priority, block.annotations.last_modified) == (0, time)
+    said = server_module._block(Text("a", last_modified="2025-01-12T15:00:58Z"), version)
+    assert (said.annotations is None) == (time is None)
 
 
 async def test_a_structured_object_is_served_in_each_era(sales, era):

@@ -52,7 +52,7 @@ from mcp_notebook import Audio, Image, Resource, ResourceLink, Text
 def media() -> list:
     "Pictures and more."
     png, jpeg = (encoded(kind) for kind in ("PNG", "JPEG"))
-    return [Text("see:"), Image(png), Image(jpeg, "image/jpeg"), Audio(b"sound"),
+    return [Text("see:"), Image(png), Image(jpeg, "image/jpeg"), Audio(b"RIFF....WAVE"),
             Resource("file:///a.bin", b"bytes", "application/x-unknown"),
             Resource("file:///a.txt", "a document"), ResourceLink("http://x/", "a link")]
 """,
@@ -246,7 +246,7 @@ async def test_pictures_are_mentioned_when_they_are_not_saved(settings, capsys):
     said = capsys.readouterr()
     assert said.out.splitlines() == ["see:", "a document", "a link: http://x/"]
     assert re.search(r"image \(image/png, \d+ bytes\) not saved: .* --save DIR\.", said.err)
-    assert "audio (audio/wav, 5 bytes) not saved" in said.err
+    assert "audio (audio/wav, 12 bytes) not saved" in said.err
 
 
 async def test_pictures_are_saved_and_overwrite_nothing(settings, capsys, tmp_path):
@@ -258,7 +258,7 @@ async def test_pictures_are_saved_and_overwrite_nothing(settings, capsys, tmp_pa
     assert names == {f"media-{number}.{kind}" for number in (1, 2) for kind in kinds}
     assert (folder / "media-2.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "media-2.jpg").read_bytes().startswith(b"\xff\xd8")
-    assert (folder / "media-2.wav").read_bytes() == b"sound"
+    assert (folder / "media-2.wav").read_bytes() == b"RIFF....WAVE"
     assert f"saved as {folder / 'media-2.png'}" in capsys.readouterr().err
 
 

@@ -1,6 +1,7 @@
 """Tools from data, in a notebook and without one."""
 
 import pytest
+from live import Link, record_of, text_of
 
 from mcp_notebook import Tool, registry
 from mcp_notebook.errors import DefinitionError, NoSuchTool
@@ -89,6 +90,33 @@ def test_many_threads_may_add_and_remove(shared_kernel):
     ).stdout
     assert shown == "80\n"
     shared_kernel.ok("registry.remove(*registry)")
+
+
+def test_a_type_of_ones_own_is_converted_until_the_extension_is_unloaded(shared_kernel):
+    shared_kernel.ok(
+        SETUP
+        + "class Portfolio: ...\n"
+        + "registry.add(Tool(name='p', handler=lambda: [Portfolio()], read_only=True, cache=60))"
+    )
+    with Link(record_of(shared_kernel)) as link:
+        assert "Portfolio object" in text_of(link.call("p"))
+        shared_kernel.ok(
+            "@registry.convert(Portfolio)\n"
+            "def value(portfolio):\n    print('counting')\n    return {'value': 5}\n"
+            "assert value(None) == {'value': 5}"
+        )
+        assert text_of(link.call("p")) == 'counting\n{"value": 5}'
+        shared_kernel.ok("registry.convert(Portfolio, None)")
+        assert "Portfolio object" in text_of(link.call("p"))
+        # IPython's own way, which counts for what the notebook shows, too.
+        shared_kernel.ok(
+            "formatters = get_ipython().display_formatter.formatters\n"
+            "formatters['text/markdown'].for_type(Portfolio, lambda p: '**five**')\n"
+            "registry.convert('__main__.Portfolio', lambda p: p)"
+        )
+        assert text_of(link.call("p")) == "**five**"
+    shown = shared_kernel.ok("fails(lambda: registry.convert(5, str))\nregistry.remove('p')").stdout
+    assert shown.startswith("DefinitionError `registry.convert` takes a class or its full name")
 
 
 def test_they_are_gone_after_a_reload_and_the_facade_finds_the_new_extension(shared_kernel):

@@ -399,6 +399,35 @@ def test_blocks_of_content_and_other_values_mix_in_one_list(converter):
     ]
 
 
+def test_what_a_block_is_made_of_keeps_what_the_block_says(converter, plt):
+    figure, axes = plt.subplots()
+    axes.plot([1, 2])
+    said = {"audience": ("user",), "priority": 0.5, "last_modified": "2025-01-12"}
+    [picture] = converter.result(Image(figure, **said), ()).content
+    assert picture == Image(picture.data, "image/png", **said)
+    pandas = pytest.importorskip("pandas")
+    [table] = converter.result(Text(pandas.DataFrame({"a": [1]}), **said), ()).content
+    assert table == Text(table.text, **said)
+    assert "DataFrame: 1 row" in table.text
+    assert converter.result(Text(5, **said), ()).content == [Text("5", **said)]
+    assert converter.result(Text([1, "a"]), ()).content == [Text('[1, "a"]')]
+
+
+def test_a_block_of_a_class_that_checks_nothing_is_checked(converter):
+    @dataclasses.dataclass(frozen=True)
+    class Own(Text):
+        note: str = ""
+
+        def __post_init__(self):
+            pass
+
+    assert converter.result(Own("a", "n", audience="user"), ()).content == [
+        Text("a", audience="user")
+    ]
+    text = only_text(converter.result(Own("a", audience="dog"), ()))
+    assert text.startswith("A value of type Own cannot be shown: ValueError: `audience` is 'user'")
+
+
 def test_a_dict_with_pictures_names_each_of_them(converter):
     result = converter.result({"n": 1, "plot": Image(PNG)}, ())
     assert kinds(result) == ["Text", "Image"]
@@ -461,7 +490,7 @@ WEIRD = st.one_of(
     st.builds(Audio, st.one_of(st.binary(), st.integers())),
 )
 ODD = st.one_of(st.none(), st.text(), st.integers(), st.floats(), st.lists(st.text()), st.binary())
-WEIRD |= st.builds(Text, ODD, audience=ODD, priority=ODD, last_modified=ODD)
+WEIRD |= st.builds(Text, ODD)
 WEIRD |= st.builds(ResourceLink, ODD, ODD, ODD, ODD, ODD, ODD)
 WEIRD |= st.builds(Resource, ODD, ODD, ODD)
 ANYTHING = st.recursive(
