@@ -3,7 +3,8 @@
 import pytest
 
 from mcp_notebook.kernel.budget import Budget
-from mcp_notebook.kernel.tables import MAX_COLUMNS, array_text, table_text
+from mcp_notebook.kernel.frames import MAX_COLUMNS
+from mcp_notebook.kernel.tables import array_text, table_blocks
 from mcp_notebook.settings import Settings
 
 pd = pytest.importorskip("pandas")
@@ -11,9 +12,11 @@ np = pytest.importorskip("numpy")
 
 
 def shown(table, max_rows=50, max_chars=25_000):
-    return table_text(
-        table, Budget.of(Settings(max_table_rows=max_rows, max_result_chars=max_chars))
+    settings = Settings(
+        max_table_rows=max_rows, max_result_chars=max_chars, table_format="markdown"
     )
+    [block] = table_blocks(table, Budget.of(settings))
+    return block.text
 
 
 def test_a_short_frame_is_shown_whole_under_its_shape_and_types():
