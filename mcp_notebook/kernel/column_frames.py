@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from typing_extensions import override
 
-from mcp_notebook.kernel.frames import MAX_COPY, Frame, name_text
+from mcp_notebook.kernel.frames import MAX_COPY, Frame, count, name_text
 from mcp_notebook.kernel.jsonable import free_name
 from mcp_notebook.kernel.texts import cut, is_instance, safe_message
 
@@ -53,7 +53,7 @@ def lazy_text(value: Any) -> str | None:
     except BaseException as error:  # noqa: BLE001 - a query may be wrong in any way
         return f"polars LazyFrame whose query cannot run: {safe_message(error)}"
     columns = ", ".join(f"{name_text(name)} {dtype}" for name, dtype in schema.items())
-    return f"polars LazyFrame: {len(schema):,} columns; {cut(columns, MAX_SCHEMA)}\n{to_do}"
+    return f"polars LazyFrame: {count(len(schema), 'column')}; {cut(columns, MAX_SCHEMA)}\n{to_do}"
 
 
 class ColumnFrame(Frame):
@@ -99,7 +99,9 @@ class ColumnFrame(Frame):
 
     @override
     def whole_column(self, position: int) -> Any:
-        return self.whole_series(position).to_arrow()
+        series = self.whole_series(position)
+        # Python's objects in polars: Arrow would get their addresses.
+        return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
 
     @override
     def text(self, value: Any) -> str:

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from mcp_notebook.kernel.frames import MAX_COLUMNS, MAX_COPY, SAMPLED, Column, Frame, ends
 from mcp_notebook.kernel.table_cells import cell_text
-from mcp_notebook.kernel.texts import clean, is_instance, safe_repr
+from mcp_notebook.kernel.texts import clean, is_instance
 
 
 def pandas_frame(value: Any) -> Frame | None:
@@ -52,7 +52,7 @@ class PandasFrame(Frame):
     @override
     def values(self, position: int, start: int, stop: int) -> list[Any]:
         # By slice: a selection by row numbers copies all of an Arrow column.
-        return list(self.whole_column(position).iloc[start:stop])
+        return list(self.whole_column(position).iloc[start:stop].tolist())
 
     @override
     def whole_column(self, position: int) -> Any:
@@ -275,7 +275,7 @@ def _displayed(display: Any, value: Any) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - it may raise anything
-        return safe_repr(value)
+        return value
     return clean(made) if isinstance(made, str) else made
 
 

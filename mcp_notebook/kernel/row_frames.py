@@ -31,6 +31,8 @@ def array_frame(value: Any) -> Frame | None:
     """Return a numpy array of rows as a `Frame`, None if it is another."""
     if not is_instance(value, "numpy.ndarray"):
         return None
+    if is_instance(value, "numpy.matrix"):
+        value = value.A  # a matrix's columns are matrices again
     if value.ndim == 1 and value.dtype.names:
         return RecordsFrame(value)
     return ArrayFrame(value) if value.ndim == 2 and not value.dtype.names else None  # noqa: PLR2004

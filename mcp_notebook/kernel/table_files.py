@@ -22,7 +22,7 @@ CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
 ROWS_AT_A_TIME = 10_000
 _WHOLE = frozenset({str, int, bool})
-_PLAIN = _WHOLE | {float, type(None)}
+_PLAIN = _WHOLE | {float}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -92,17 +92,21 @@ def _dense(arrow: Any, values: Any) -> Any:
 
 
 def _csv_cells(values: list[Any]) -> list[Any]:
-    # What the csv module writes well itself stays as it is: a call for each cell takes time.
-    types = set(map(type, values))
-    if types <= _WHOLE:
+    # What the csv module writes well itself stays as it is, and what a type is, is asked once: a
+    # call for each cell takes time.
+    types = {type(value): value for value in values}
+    if types.keys() <= _WHOLE:
         return values
-    if types <= _PLAIN:
-        return ["" if value is None or value != value else value for value in values]  # noqa: PLR0124
-    return ["" if _is_missing(value) else _csv_cell(value) for value in values]
-
-
-def _csv_cell(value: Any) -> Any:
-    return value if type(value) in _PLAIN else _text(value)
+    missing = {kind for kind, value in types.items() if _is_none(value)}
+    floats = {kind for kind, value in types.items() if _may_be_nan(value)}
+    return [
+        ""
+        if (kind := type(value)) in missing or (kind in floats and value != value)  # noqa: PLR0124
+        else value
+        if kind in _PLAIN
+        else _text(value)
+        for value in values
+    ]
 
 
 def _text(value: Any) -> str:
@@ -113,9 +117,15 @@ def _text(value: Any) -> str:
 
 
 def _is_missing(value: Any) -> bool:
-    if isinstance(value, float) or is_instance(value, "numpy.datetime64"):
-        return bool(value != value)  # noqa: PLR0124 - NaN, NaT
+    return _is_none(value) or (_may_be_nan(value) and bool(value != value))  # noqa: PLR0124
+
+
+def _is_none(value: Any) -> bool:
     return value is None or value is ABSENT or is_missing(value)
+
+
+def _may_be_nan(value: Any) -> bool:
+    return isinstance(value, float) or is_instance(value, "numpy.datetime64")
 
 
 def _name(frame: Frame, position: int) -> str:
