@@ -77,6 +77,8 @@ def _arrow_column(arrow: Any, parquet: Any, values: Any) -> Any:
         except Exception:  # noqa: BLE001, S112 - the next way is the answer, whatever went wrong
             continue
         return made
+    if isinstance(values, (arrow.Array, arrow.ChunkedArray)):
+        values = values.to_pylist()
     return arrow.array([None if _is_missing(value) else _text(value) for value in values])
 
 

@@ -80,7 +80,7 @@ def test_the_whole_is_read_as_csv_and_parquet(store, library):
         {
             "n": range(99),
             "l": [[1]] * 99,
-            "at": [datetime(2024, 1, 1)] * 99,
+            "at": [datetime.fromisoformat("2024-01-01")] * 99,
             "o": [None, "x", ""] * 33,
         }
     )
@@ -119,5 +119,5 @@ def test_empty_tables_keep_their_shape(value):
 
 def test_tables_in_a_dict_are_each_a_table():
     assert text({"a": pl.DataFrame({"n": [1]}), "b": 2}) == (
-        "a:\n\npolars DataFrame: 1 row x 1 column; n Int64\n\nn\n1\n\nb: 2"
+        "a:\npolars DataFrame: 1 row x 1 column; n Int64\n\nn\n1\n\nb: 2"
     )
