@@ -22,9 +22,9 @@ _SMALL = 1e-4
 
 def cell_text(value: Any) -> str:
     """Return a value's text on one or more lines, cut if it is long."""
-    if isinstance(value, float):
-        return _decimal(value)
     try:
+        if isinstance(value, float):
+            return _decimal(value)
         text = clean(str(_bounded(value))).strip()
     except KeyboardInterrupt:
         raise

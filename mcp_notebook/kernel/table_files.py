@@ -10,17 +10,22 @@ import io
 import re
 import sys
 from collections.abc import Iterator
+from datetime import date, time, timedelta
+from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any
 
 from mcp_notebook.kernel.frames import ABSENT, Frame, name_text
-from mcp_notebook.kernel.jsonable import free_name, is_missing
+from mcp_notebook.kernel.jsonable import free_name, is_missing, whole_text
 from mcp_notebook.kernel.originals import Form
 from mcp_notebook.kernel.texts import is_instance, safe_repr
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
 ROWS_AT_A_TIME = 10_000
+MAX_NESTED = 5
+"""Levels of lists and dicts in a cell that Parquet gets as such; deeper ones as their text."""
+_SCALARS = (str, bytes, int, float, Decimal, date, time, timedelta)
 _WHOLE = frozenset({str, int, bool})
 _PLAIN = _WHOLE | {float}
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -44,8 +49,19 @@ def csv_text(frame: Frame) -> str:
         stop = min(start + ROWS_AT_A_TIME, frame.height)
         columns = [column.values for column in frame.labels(start, stop)]
         columns += [frame.values(at, start, stop) for at in range(frame.width)]
-        writer.writerows(zip(*map(_csv_cells, columns), strict=True))
+        text.write(_csv_rows(columns))
     return _SURROGATES.sub("\ufffd", text.getvalue())
+
+
+def _csv_rows(columns: list[list[Any]]) -> str:
+    for cells in (_csv_cells, _csv_texts):
+        text = io.StringIO()
+        try:
+            csv.writer(text, lineterminator="\n").writerows(zip(*map(cells, columns), strict=True))
+        except ValueError:  # an int of too many digits
+            continue
+        return text.getvalue()
+    return ""
 
 
 def parquet_bytes(frame: Frame) -> bytes:
@@ -70,16 +86,35 @@ def _whole_columns(frame: Frame) -> Iterator[tuple[str, Any]]:
 
 def _arrow_column(arrow: Any, parquet: Any, values: Any) -> Any:
     """Return a column as Arrow's, as texts if Arrow or Parquet cannot hold its values."""
-    for make in (_as_it_is, _dense):
+    for make in (_as_it_is, _dense) if _may_be_arrows(values) else ():
         try:
             made = make(arrow, values)
             parquet.write_table(arrow.table({"": made[:1]}), io.BytesIO())
-        except Exception:  # noqa: BLE001, S112 - the next way is the answer, whatever went wrong
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001, S112 - the next way is the answer to all that fails
             continue
         return made
     if isinstance(values, (arrow.Array, arrow.ChunkedArray)):
         values = values.to_pylist()
-    return arrow.array([None if _is_missing(value) else _text(value) for value in values])
+    texts = [None if _is_missing(value) else whole_text(_text(value)) for value in values]
+    return arrow.array(texts, arrow.string())
+
+
+def _may_be_arrows(values: Any) -> bool:
+    """Tell whether a column is no danger to Arrow: a list in itself ends the process."""
+    if type(values) is not list and str(getattr(values, "dtype", "")) != "object":
+        return True
+    return all(_is_flat(value, MAX_NESTED) for value in values)
+
+
+def _is_flat(value: Any, levels: int) -> bool:
+    if type(value) in (list, tuple, dict):
+        parts = value.values() if type(value) is dict else value
+        return levels > 0 and all(_is_flat(part, levels - 1) for part in parts)
+    if is_instance(value, "numpy.ndarray"):
+        return bool(value.dtype.kind != "O")
+    return isinstance(value, _SCALARS) or _is_missing(value) or is_instance(value, "numpy.generic")
 
 
 def _as_it_is(arrow: Any, values: Any) -> Any:
@@ -111,10 +146,16 @@ def _csv_cells(values: list[Any]) -> list[Any]:
     ]
 
 
+def _csv_texts(values: list[Any]) -> list[str]:
+    return ["" if _is_missing(value) else _text(value) for value in values]
+
+
 def _text(value: Any) -> str:
     try:
         return str.__str__(str(value))
-    except Exception:  # noqa: BLE001 - an object in a cell may do anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - an object in a cell may do anything
         return safe_repr(value)
 
 
