@@ -50,6 +50,7 @@ def test_each_dependency_that_our_code_imports_is_declared():
         "mcp-notebook",
         "mcp-types",  # comes with mcp, at its version
         "pil",  # used where it is installed; pictures go unscaled where it is not
+        "pyarrow",  # used where it is installed; tables have no Parquet where it is not
         "pydantic-core",  # comes with pydantic, at its version
         "starlette",  # mcp's own HTTP application is made of it
         "traitlets",  # IPython's and ipykernel's objects are made of it

@@ -27,9 +27,10 @@ mapping                               an object; keys become text by
 list, tuple, set, deque, range, view  an array
 numpy array                           nested arrays; its shortened repr  nested arrays
                                       above 1,000 elements
-DataFrame, Series                     its repr (within a larger value)   an array of objects, one a
-                                                                         row, the index among them
-                                                                         unless it only counts
+DataFrame, Series; polars, pyarrow    its repr (within a larger value)   an array of objects, one a
+tables; structured numpy array                                           row, pandas' index among
+                                                                         them unless it only counts
+polars Series, pyarrow arrays         its repr                           an array
 anything else                         its repr, bounded
 ====================================  =================================  =======================
 
@@ -291,13 +292,19 @@ class _Exact(_Conversion):
     def _container(self, value: Any) -> Any:
         if isinstance(value, BaseModel):
             return self.convert(value.model_dump(by_alias=True))
-        if is_instance(value, "numpy.ndarray"):
+        if is_instance(value, "numpy.ndarray") and not value.dtype.names:
             if value.size > self._left:
                 raise TooLarge
             return self.convert(elements(value))
         if is_instance(value, "pandas.DataFrame") or is_instance(value, "pandas.Series"):
             self._share(value.size)
             return [self._object(list(row.items())) for row in records(value)]
+        if is_rows(value):
+            self._share(math.prod(value.shape))
+            return [self._object(list(row.items())) for row in records(value)]
+        if is_values(value):
+            self._share(len(value))
+            return [self.convert(item) for item in elements(value)]
         return super()._container(value)
 
     def _share(self, size: int) -> tuple[int, int]:
@@ -307,17 +314,51 @@ class _Exact(_Conversion):
         return shown, left_out
 
 
+def is_rows(value: Any) -> bool:
+    """Tell whether a value is a table without an index, of which `records` makes rows."""
+    paths = ("polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch")
+    is_structured = is_instance(value, "numpy.ndarray") and value.ndim == 1 and value.dtype.names
+    return bool(is_structured) or any(is_instance(value, path) for path in paths)
+
+
+def is_values(value: Any) -> bool:
+    """Tell whether a value is a series without an index, of which `elements` makes a list."""
+    paths = ("polars.Series", "pyarrow.Array", "pyarrow.ChunkedArray")
+    return any(is_instance(value, path) for path in paths)
+
+
 def elements(array: Any) -> Any:
-    """Return the nested lists of a numpy array; ``tolist`` makes bare ints of nanoseconds."""
+    """Return the nested lists of an array or series; numpy's own would have bare ints for times."""
+    if is_values(array):
+        return array.to_list() if hasattr(array, "to_list") else array.to_pylist()
     kind = array.dtype.kind
     return (array.astype(f"{kind}8[us]") if kind in "mM" else array).tolist()
 
 
 def records(table: Any) -> list[dict[Any, Any]]:
-    """Return the rows of a DataFrame or Series, the index among their fields unless it counts.
+    """Return the rows of a table, pandas' index among their fields unless it counts.
 
     A name that comes a second time gets a number, so that no field is lost.
     """
+    columns = _columns(table) if is_rows(table) else _pandas_columns(table)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _columns(table: Any) -> dict[Any, list[Any]]:
+    columns: dict[Any, list[Any]] = {}
+    if is_instance(table, "numpy.ndarray"):
+        return {name: elements(table[name]) for name in table.dtype.names}
+    names = table.columns if is_instance(table, "polars.DataFrame") else table.schema.names
+    for position, name in enumerate(names):
+        columns[free_name(name, columns)] = elements(
+            table.to_series(position)
+            if is_instance(table, "polars.DataFrame")
+            else table.column(position)
+        )
+    return columns
+
+
+def _pandas_columns(table: Any) -> dict[Any, list[Any]]:
     frame = table
     if is_instance(table, "pandas.Series"):
         frame = table.to_frame("value" if table.name is None else table.name)
@@ -327,13 +368,14 @@ def records(table: Any) -> list[dict[Any, Any]]:
         for level in levels:
             name = frame.index.names[level]
             name = ("index" if len(levels) == 1 else f"level_{level}") if name is None else name
-            columns[_free(name, columns)] = list(frame.index.get_level_values(level))
+            columns[free_name(name, columns)] = list(frame.index.get_level_values(level))
     for position in range(frame.shape[1]):
-        columns[_free(frame.columns[position], columns)] = frame.iloc[:, position].tolist()
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        columns[free_name(frame.columns[position], columns)] = frame.iloc[:, position].tolist()
+    return columns
 
 
-def _free(name: Any, taken: Mapping[Any, Any]) -> Any:
+def free_name(name: Any, taken: Mapping[Any, Any]) -> Any:
+    """Return a name, with a number if there is one of that name already."""
     number, free = 1, name
     while free in taken:
         number += 1

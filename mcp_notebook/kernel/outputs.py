@@ -19,6 +19,7 @@ import collections.abc
 import functools
 import inspect
 import json
+import math
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass
@@ -319,6 +320,10 @@ def _asked_for(annotation: Any) -> Any:
         return list[get_args(bare)[0]] if get_args(bare) else list  # type: ignore[misc]
     known = {
         ("pandas", "DataFrame"): list[dict[str, Any]],
+        ("polars", "DataFrame"): list[dict[str, Any]],
+        ("pyarrow", "Table"): list[dict[str, Any]],
+        ("pyarrow", "RecordBatch"): list[dict[str, Any]],
+        ("polars", "Series"): list,
         ("pandas", "Series"): dict[str, Any],
         ("numpy", "ndarray"): list,
     }
@@ -382,9 +387,9 @@ def _parts(item: Any) -> tuple[int, Any]:
         values = getattr(item, "__dict__", {}).values()
         return len(values), values
     if isinstance(item, (collections.abc.Sized, bytes, bytearray)):
-        sized = getattr(item, "size", None)
+        shape = getattr(item, "shape", None)
         try:
-            return sized if isinstance(sized, int) else len(item), ()
+            return math.prod(shape) if isinstance(shape, tuple) else len(item), ()
         except Exception:  # noqa: BLE001 - a proxy that is not bound may raise anything
             return 1, ()
     return 1, ()

@@ -18,13 +18,18 @@ matplotlib figure; axes, artists,      the figure's picture, once, drawn as the 
 seaborn grids, lists of such           (`kernel.figures`); of an animation the first frame
 PIL image; bytes of a picture;         the picture, made smaller if it is too large, its original
 `content.Image` of these or an array   kept (`kernel.pictures`, `kernel.arrays`)
-pandas DataFrame, Series               a Markdown table, bounded (`kernel.tables`)
+DataFrame, Series, Styler; tables of   shape, types and a Markdown or CSV table, bounded; if
+polars, pyarrow, modin, cuDF           anything is left out, a link to the whole (`kernel.tables`)
 generator, ``map``, ``zip``...         the list of its first items
 list, tuple, dict with any of these    each element by these rules, in order
 at its top level
 object with a Markdown, picture...     that, by the order in `kernel.blocks`; IPython's formatters
 representation                         are asked, so what the user registered counts
-numpy array                            shape, type and values as numpy shortens them
+polars LazyFrame                       its columns; it is not run
+2-D or structured numpy array;         a table as above
+pandas Index; list of dicts with the
+same keys, if that is shorter
+other numpy array                      shape, type and values as numpy shortens them
 what has a JSON form                   JSON text (`kernel.jsonable`)
 anything else                          IPython's text or HTML for it
 =====================================  ===========================================================
@@ -378,12 +383,12 @@ class _Values:
         return _display_blocks(*shown, self._budget)
 
     def _table(self, value: Any) -> list[ContentBlock]:
-        # Not all types: pandas' own HTML would be made, too. These three exist only if the user
-        # registered a formatter of their own.
+        # Not all types: the library's own HTML would be made, too. These three exist only if the
+        # user registered a formatter of their own.
         data, _ = self._format(value, _RICH)
         if data:
             return make.bundle_blocks(data, self._budget)
-        return [Text(tables.table_text(value, self._budget))]
+        return tables.table_blocks(value, self._budget)
 
     def _is_mixed(self, value: Any) -> bool:
         if isinstance(value, Mapping):
@@ -428,9 +433,13 @@ class _Values:
 
     def _represented(self, value: Any) -> list[ContentBlock]:
         if type(value) in {bool, int, float, list, tuple, dict, set}:
-            return [Text(self._json(value))]
+            return self._dicts(value) or [Text(self._json(value))]
         if is_instance(value, "numpy.ndarray"):
-            return [Text(tables.array_text(value))]
+            return tables.array_blocks(value, self._budget)
+        if is_instance(value, "pandas.Index"):
+            data, _ = self._format(value, _RICH)
+            made = make.bundle_blocks(data, self._budget) if data else None
+            return made or tables.index_blocks(value, self._budget)
         known = is_jsonable(value)
         if known:
             data, _ = self._format(value, _RICH)
@@ -442,6 +451,10 @@ class _Values:
             return make.bundle_blocks(data, self._budget)
         # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
         return [] if _displays_itself(value) else [Text(failed or safe_repr(value))]
+
+    def _dicts(self, value: Any) -> list[ContentBlock] | None:
+        is_data = self._data is not MISSING and value is self._value
+        return None if is_data else tables.dicts_blocks(value, self._budget)
 
     def _json(self, value: Any) -> str:
         if self._data is not MISSING and value is self._value:

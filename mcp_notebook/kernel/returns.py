@@ -4,7 +4,7 @@ Runs in the user's kernel: schemas at definition on the main thread, conversions
 ran. A `ReturnType` is never changed, so that calls on several threads share it.
 
 What pydantic would refuse although it means the same is taken: numpy's and pandas' scalars, arrays
-for lists, a Series for a list or a dict, a DataFrame for a list of rows, keys that are no text.
+for lists, a Series for a list or a dict, a table for a list of rows, keys that are no text.
 NaN and infinity become null, and schemas say so of each number: a mean of nothing is a result.
 Where the annotation says nothing (``Any``), the table in `kernel.jsonable` holds.
 """
@@ -26,6 +26,8 @@ from mcp_notebook.kernel.jsonable import (
     bytes_data,
     elements,
     is_missing,
+    is_rows,
+    is_values,
     records,
     to_structured,
     whole_text,
@@ -224,9 +226,9 @@ def _key(key: Any) -> Any:
 
 
 def _list(value: Any) -> Any:
-    if is_instance(value, "pandas.DataFrame"):
+    if is_instance(value, "pandas.DataFrame") or is_rows(value):
         return records(value)
-    if is_instance(value, "numpy.ndarray"):
+    if is_instance(value, "numpy.ndarray") or is_values(value):
         return elements(value)
     is_pandas = is_instance(value, "pandas.Series") or is_instance(value, "pandas.Index")
     return value.tolist() if is_pandas else value

@@ -1,8 +1,9 @@
-"""A pandas table as Markdown that a model can read: its shape, its types, its head and tail.
+"""A table as a model can read it: its shape, its types, its head and tail; the whole as a resource.
 
-Runs in the user's kernel, on the thread of the call. pandas is never imported here: who has a table
-has imported it. Only the rows that are shown are touched, so that a table of ten million rows costs
-no more than one of fifty. numpy arrays get the same one line of shape and type.
+Runs in the user's kernel, on the thread of the call. The libraries' tables are read through
+`kernel.frames`, so that only the rows that are shown are touched. The text is Markdown or CSV, see
+`Settings.table_format`; "auto" is the one of them that shows more, then the shorter: characters
+stand for tokens, which depend on the model. Files of the whole are `kernel.table_files`' business.
 """
 
 import sys
@@ -10,54 +11,86 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.kernel.budget import Budget
-from mcp_notebook.kernel.texts import clean, is_instance, safe_repr
+from mcp_notebook.kernel.column_frames import column_frame, is_column_frame, lazy_text
+from mcp_notebook.kernel.frames import (
+    MAX_COLUMNS,
+    Column,
+    Frame,
+    between,
+    count,
+    ends,
+    name_text,
+)
+from mcp_notebook.kernel.jsonable import json_text, to_json_value
+from mcp_notebook.kernel.originals import Original, keep_nothing
+from mcp_notebook.kernel.pandas_frames import index_frame, pandas_frame
+from mcp_notebook.kernel.row_frames import array_frame, dicts_frame
+from mcp_notebook.kernel.table_cells import CUT, MAX_CELL, without_midnights
+from mcp_notebook.kernel.table_files import table_forms
+from mcp_notebook.kernel.table_lines import LAYOUTS, Lines
+from mcp_notebook.kernel.texts import clean, cut, is_instance
 
-MAX_COLUMNS = 30
-"""Columns of a table; wider ones show their first and last, and name the others."""
-MAX_CELL = 200
-"""Characters of one cell."""
 MAX_NAMES = 1_000
 """Characters of the list of columns that are left out."""
-_MIDNIGHT = " 00:00:00"
-_EXACT = 1e15
-"""Above this, a float's decimals are noise."""
-_SMALL = 1e-4
+MAX_TYPES = 2_000
+"""Characters of the list of types."""
+NOTES = 300
+"""Characters that are left free for what is said of a table that is shown in part."""
 
 
 def is_table(value: Any) -> bool:
-    """Tell whether `table_text` can show the value."""
-    return is_instance(value, "pandas.DataFrame") or is_instance(value, "pandas.Series")
+    """Tell whether a value is a table of some library, shown as one wherever it comes."""
+    pandas = ("pandas.DataFrame", "pandas.Series", "pandas.io.formats.style.Styler")
+    return (
+        any(is_instance(value, path) for path in pandas)
+        or is_column_frame(value)
+        or is_instance(value, "polars.LazyFrame")
+    )
 
 
-def table_text(value: Any, budget: Budget) -> str:
-    """Show a DataFrame or Series.
+def table_blocks(value: Any, budget: Budget) -> list[ContentBlock]:
+    """Show a table: a text, and links to the whole if anything is left out.
 
     Args:
-        value: The table.
+        value: What `is_table` says to be one.
         budget: How many rows to show, of a longer table half from its head, half from its tail;
-            and how many characters: fewer rows are shown if need be.
+            how many characters: fewer rows are shown if need be; and who keeps the whole.
     """
-    series = is_instance(value, "pandas.Series")
-    frame = value.to_frame("value" if value.name is None else value.name) if series else value
-    height, width = frame.shape
-    positions = _ends(width, MAX_COLUMNS)
-    names = [_name(frame.columns[position]) for position in positions]
-    rows = _ends(height, budget.table_rows)
-    columns = [*_index_columns(frame, rows), *_data_columns(frame, positions, names, rows)]
+    lazy = lazy_text(value)
+    if lazy is not None:
+        return [Text(cut(clean(lazy), budget.chars))]
+    frame = pandas_frame(value) or column_frame(value)
+    if frame is None:
+        raise TypeError(f"a {type(value).__name__} is no table")
+    return _blocks(frame, budget)
 
-    types = ", ".join(
-        f"{name} {frame.dtypes.iloc[position]}"
-        for name, position in zip(names, positions, strict=True)
-    )
-    title = f"{type(value).__name__}: {_count(height, 'row')}"
-    title += (
-        f", {types}" if series else f" x {_count(width, 'column')}" + (f"; {types}" * (width > 0))
-    )
-    notes = [title]
-    if width > len(positions):
-        notes.append(_columns_left_out(frame))
-    return _fitting(notes, columns if width else [], height, budget.chars)
+
+def array_blocks(value: Any, budget: Budget) -> list[ContentBlock]:
+    """Show a numpy array: as a table if it is one, else as numpy itself abbreviates it."""
+    frame = array_frame(value)
+    return [Text(array_text(value))] if frame is None else _blocks(frame, budget)
+
+
+def index_blocks(value: Any, budget: Budget) -> list[ContentBlock]:
+    """Show a pandas Index."""
+    return _blocks(index_frame(value), budget)
+
+
+def dicts_blocks(value: Any, budget: Budget) -> list[ContentBlock] | None:
+    """Show a list of dicts as a table; None if its JSON says more, or as much in less room."""
+    frame = dicts_frame(value)
+    if frame is None:
+        return None
+    preview = _preview(frame, budget)
+    if preview.has_cuts:
+        return None
+    if frame.height <= budget.table_rows:
+        shown = _shown(preview, budget, budget.chars)
+        if len(shown.text) >= len(json_text(to_json_value(value, budget.chars))):
+            return None
+    return _blocks(frame, budget, preview)
 
 
 def array_text(value: Any) -> str:
@@ -67,133 +100,152 @@ def array_text(value: Any) -> str:
     return f"array of shape {value.shape}, {value.dtype}\n{clean(text)}"
 
 
-def _columns_left_out(frame: Any) -> str:
-    left_out = _between(frame.shape[1], MAX_COLUMNS)
-    names: list[str] = []
-    for position in left_out:
-        if sum(map(len, names)) > MAX_NAMES:
-            names.append(f"and {len(left_out) - len(names):,} more")
-            break
-        names.append(_name(frame.columns[position]))
-    return f"{_count(len(left_out), 'column')} left out: {', '.join(names)}"
+# -- what is shown of a table ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Column:
-    name: str
-    cells: list[str]
+class _Preview:
+    """What may be shown of a table: some rows and columns, as texts."""
+
+    notes: list[str]
+    names: list[str]
+    rows: list[tuple[str, ...]]
+    """Of a longer table half from its head, half from its tail."""
+    height: int
+    """Rows of the table."""
+    misses_columns: bool
+    has_cuts: bool
+    """Cells are cut."""
 
 
-def _fitting(notes: list[str], columns: Sequence[_Column], height: int, max_chars: int) -> str:
-    shown = len(columns[0].cells) if columns else 0
-    while True:
-        text = _markdown(notes, columns, height, shown)
-        if len(text) <= max_chars or shown <= 1:
-            return text
-        shown //= 2
+@dataclass(frozen=True)
+class _Shown:
+    text: str
+    rows: int
 
 
-def _markdown(notes: list[str], columns: Sequence[_Column], height: int, shown: int) -> str:
-    lines = list(notes)
-    if not columns:
-        return "\n".join(lines)
-    head, tail = shown - shown // 2, shown // 2
-    if shown < height:
-        ends = f"first {head:,}" + (f" and last {tail:,}" if tail else "")
-        lines.append(
-            f"Only the {ends} rows are shown; {height - shown:,} between them are left out."
-        )
-    lines += ["", _line(column.name for column in columns), "|" + "---|" * len(columns)]
-    cells = list(zip(*(column.cells for column in columns), strict=True))
-    if shown < height:
-        lines += [_line(row) for row in cells[:head]]
-        lines.append(_line("..." for _ in columns))
-        lines += [_line(row) for row in cells[len(cells) - tail :]]
-    else:
-        lines += [_line(row) for row in cells]
-    return "\n".join(lines)
+def _blocks(frame: Frame, budget: Budget, preview: _Preview | None = None) -> list[ContentBlock]:
+    preview = preview or _preview(frame, budget)
+    shown = _shown(preview, budget, budget.chars)
+    whole = shown.rows == preview.height and not preview.misses_columns and not preview.has_cuts
+    if whole and len(shown.text) <= budget.chars:
+        return [Text(shown.text)]
+    original = _original(frame.whole)
+    links = budget.keep(original)
+    said = _about_the_whole(original, bool(links), budget)
+    if said:
+        shown = _shown(preview, budget, budget.chars - len(said) - 1, said)
+    return [Text(cut(shown.text, budget.chars)), *links]
 
 
-def _line(cells: Any) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _preview(frame: Frame, budget: Budget) -> _Preview:
+    positions = ends(frame.width, MAX_COLUMNS)
+    # A row takes two characters at least: more of them than that could never be shown.
+    limit = min(budget.table_rows, max(budget.chars // 2, 1))
+    slices = _slices(frame.height, limit)
+    columns = _columns(frame, positions, slices) if frame.width else []
+    types = frame.types
+    said = f"{', ' if frame.is_single else '; '}{cut(types, MAX_TYPES)}" if types else ""
+    notes = [clean(frame.title + said)]
+    if frame.width > len(positions):
+        notes.append(_columns_left_out(frame))
+    texts = [_texts(frame, column) for column in columns]
+    return _Preview(
+        notes,
+        [name_text(column.name) if column.name is not None else "" for column in columns],
+        list(zip(*texts, strict=True)),
+        frame.height if columns else 0,
+        frame.width > len(positions),
+        any(len(text) == MAX_CELL and text.endswith(CUT) for column in texts for text in column),
+    )
 
 
-def _index_columns(frame: Any, rows: Sequence[int]) -> list[_Column]:
-    index = frame.index
-    if _is_plain(index):
-        return []  # row numbers say nothing
-    part = index.take(list(rows))
-    levels = [part.get_level_values(level) for level in range(index.nlevels)]
-    return [
-        _Column("" if level.name is None else _name(level.name), _cells(list(level)))
-        for level in levels
+def _slices(height: int, limit: int) -> list[tuple[int, int]]:
+    if height <= limit:
+        return [(0, height)]
+    return [(0, limit - limit // 2), (height - limit // 2, height)]
+
+
+def _columns(
+    frame: Frame, positions: Sequence[int], slices: Sequence[tuple[int, int]]
+) -> list[Column]:
+    parts = [frame.labels(start, stop) for start, stop in slices]
+    labels = [
+        Column(same[0].name, [value for part in same for value in part.values])
+        for same in zip(*parts, strict=True)
     ]
+    data = [
+        Column(frame.name(at), [v for start, stop in slices for v in frame.values(at, start, stop)])
+        for at in positions
+    ]
+    return [*labels, *data]
 
 
-def _is_plain(index: Any) -> bool:
-    is_range = is_instance(index, "pandas.RangeIndex")
-    return is_range and index.start == 0 and index.step == 1 and index.name is None
+def _texts(frame: Frame, column: Column) -> list[str]:
+    return without_midnights(column.values, [frame.text(value) for value in column.values])
 
 
-def _data_columns(
-    frame: Any, positions: Sequence[int], names: Sequence[str], rows: Sequence[int]
-) -> list[_Column]:
-    part = frame.iloc[list(rows)].iloc[:, list(positions)]
-    return [_Column(name, _cells(list(part.iloc[:, i]))) for i, name in enumerate(names)]
+def _columns_left_out(frame: Frame) -> str:
+    left_out = between(frame.width, MAX_COLUMNS)
+    names: list[str] = []
+    size = 0
+    for position in left_out:
+        if size > MAX_NAMES:
+            names.append(f"and {len(left_out) - len(names):,} more")
+            break
+        names.append(name_text(frame.name(position)))
+        size += len(names[-1])
+    return f"{count(len(left_out), 'column')} left out: {', '.join(names)}"
 
 
-def _cells(values: list[Any]) -> list[str]:
-    cells = [_cell(value) for value in values]
-    times = [is_instance(value, "pandas.Timestamp") for value in values]
-    if any(times) and all(
-        cell.endswith(_MIDNIGHT) for cell, time in zip(cells, times, strict=True) if time
-    ):
-        return [cell.removesuffix(_MIDNIGHT) for cell in cells]
-    return cells
+# -- its text --------------------------------------------------------------------------------------
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return _decimal(value)
-    try:
-        text = clean(str(value)).strip()
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - an object in a cell may do anything
-        text = safe_repr(value)
-    text = text if len(text) <= MAX_CELL else text[: MAX_CELL - 4] + " ..."
-    return text.replace("|", "\\|").replace("\r", "").replace("\n", " ")
+def _shown(preview: _Preview, budget: Budget, room: int, said: str = "") -> _Shown:
+    """Write a preview within so much room, in the format that the budget asks for."""
+    if not preview.names:
+        return _Shown("\n".join([*preview.notes, said]).rstrip(), 0)
+    names = LAYOUTS if budget.table_format == "auto" else (budget.table_format,)
+    made = [_written(LAYOUTS[name](preview.names, preview.rows), preview, room) for name in names]
+    rows, gap, text = min(made, key=lambda one: (-one[0], len(one[2])))
+    notes = [line for line in (*preview.notes, gap, said) if line]
+    return _Shown("\n".join([*notes, "", text]), rows)
 
 
-def _decimal(value: float) -> str:
-    precision = 6
-    option = getattr(sys.modules.get("pandas"), "get_option", None)
-    if option is not None:
-        precision = option("display.precision")
-        style = option("display.float_format")
-        if callable(style):
-            return clean(str(style(value)))
-    if value != value or abs(value) >= _EXACT or 0 < abs(value) < _SMALL:  # noqa: PLR0124 - NaN
-        return "NaN" if value != value else f"{value:.{precision}g}"  # noqa: PLR0124
-    text = f"{value:.{precision}f}"
-    whole, _, decimals = text.partition(".")
-    return f"{whole}.{decimals.rstrip('0') or '0'}" if decimals else whole
+def _written(lines: Lines, preview: _Preview, room: int) -> tuple[int, str, str]:
+    """Return how many rows of a layout are shown, what is said of the others, and the text."""
+    taken = sum(map(len, preview.notes)) + len(preview.notes) + 1
+    shown = lines.fitting(room - taken, preview.height, NOTES)
+    head, tail = shown - shown // 2, shown // 2
+    if shown == preview.height:
+        return shown, "", "\n".join([*lines.header, *lines.rows])
+    said = f"Only the first {head:,}" + (f" and last {tail:,}" if tail else "")
+    left_out = f"{preview.height - shown:,} between them are left out"
+    kept = [*lines.rows[:head], lines.gap, *(lines.rows[-tail:] if tail else [])]
+    return shown, f"{said} rows are shown; {left_out}.", "\n".join([*lines.header, *kept])
 
 
-def _name(name: Any) -> str:
-    parts = name if isinstance(name, tuple) else (name,)
-    return " / ".join(text for part in parts if (text := _cell(part)))
+# -- the whole -------------------------------------------------------------------------------------
 
 
-def _ends(size: int, limit: int) -> Sequence[int]:
-    if size <= limit:
-        return range(size)
-    return [*range(limit - limit // 2), *range(size - limit // 2, size)]
+def _original(frame: Frame) -> Original:
+    kept = frame.snapshot()
+    title = f"The whole table: {kept.size}"
+    return Original(
+        name="table",
+        title=title + (", as it is when it is read" if kept.is_live else ""),
+        forms=table_forms(kept),
+        cost=kept.cost(),
+    )
 
 
-def _between(size: int, limit: int) -> Sequence[int]:
-    return range(limit - limit // 2, size - limit // 2)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
+def _about_the_whole(original: Original, is_kept: bool, budget: Budget) -> str:  # noqa: FBT001
+    if is_kept:
+        names = " and ".join(f"{original.name}{form.extension}" for form in original.forms)
+        return f"The whole table can be read as a resource: {names}."
+    if budget.keep is keep_nothing:
+        return ""
+    return (
+        f"The whole table cannot be read as a resource: it takes {original.cost / 2**20:,.0f} MiB, "
+        "more than MCP_NOTEBOOK_MAX_RESOURCE_BYTES allows."
+    )

@@ -138,8 +138,8 @@ def test_a_subfigure_that_is_displayed_is_its_whole_figure(converter, plt):
 def test_an_image_of_a_figure_keeps_what_its_author_says(converter, plt):
     figure, axes = plt.subplots()
     axes.plot([1, 2])
-    [picture] = converter.result(Image(figure, audience=("user",), priority=2), ()).content
-    assert (picture.audience, picture.priority) == (("user",), 1.0)
+    [picture] = converter.result(Image(figure, audience="user", priority=1), ()).content
+    assert (picture.audience, picture.priority) == (("user",), 1)
 
 
 @pytest.mark.parametrize("blit", [True, False])

@@ -565,3 +565,38 @@ assert "jsonschema" not in sys.modules
 def test_what_compares_is_made_once():
     output = tool_of(Lying).output
     assert output.comparison is output.comparison
+
+
+def test_rows_of_any_library_are_structured_when_asked_for():
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    np = pytest.importorskip("numpy")
+    rows = [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    frame = pl.DataFrame(rows)
+    array = np.array([(1, 0.5)], [("a", "i4"), ("b", "f8")])
+    for annotation, value, made in [
+        (pl.DataFrame, frame, rows),
+        (pa.Table, frame.to_arrow(), rows),
+        (pa.RecordBatch, frame.to_arrow().to_batches()[0], rows),
+        (list[dict[str, Any]], frame, rows),
+        (list[dict[str, Any]], array, [{"a": 1, "b": 0.5}]),
+        (list, [frame, array], [rows, [{"a": 1, "b": 0.5}]]),
+        (pl.Series, frame["b"], [None, "x"]),
+        (list[int], pa.array([1, 2]), [1, 2]),
+        (list, [pa.chunked_array([[1], [2]])], [[1, 2]]),
+        (list[dict[str, Any]], rows, rows),
+    ]:
+        result = result_of(annotation, value, output_schema=True)
+        assert result.structured == {"result": made}
+    twice = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    assert result_of(list, twice, output_schema=True).structured == {"result": [{"a": 1, "a_2": 2}]}
+    many = [{"a": n} for n in range(60)]
+    assert text_of(result_of(list[dict[str, int]], many)).startswith("[\n")
+
+
+def test_rows_of_any_library_are_refused_whole_if_they_are_too_many():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({f"c{n}": range(10_000) for n in range(100)})
+    for value in (frame, frame.to_arrow()):
+        result = result_of(list[dict[str, Any]], value)
+        assert result.is_error
+        assert "more than 100,000 characters of JSON" in text_of(result)

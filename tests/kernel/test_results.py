@@ -161,9 +161,9 @@ def test_a_text_that_a_model_could_not_take_is_replaced(converter):
 
 
 def test_longer_json_has_a_line_for_each_item(converter):
-    text = only_text(converter.result([{"name": "x" * 30, "n": n} for n in range(3)], ()))
+    text = only_text(converter.result([{"name": "x" * 30, "n": [n]} for n in range(3)], ()))
     assert len(text.splitlines()) == 5
-    assert json.loads(text)[2]["n"] == 2
+    assert json.loads(text)[2]["n"] == [2]
 
 
 def test_keys_that_would_be_one_in_json_stay_two(converter):
