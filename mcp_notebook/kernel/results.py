@@ -30,6 +30,7 @@ Whatever the value's own code raises, the client gets a sentence, and the kernel
 the call and collecting its outputs is `kernel.invoke`'s and `kernel.capture`'s business.
 """
 
+import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,7 @@ from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel import blocks as make
 from mcp_notebook.kernel import pictures, tables
 from mcp_notebook.kernel.budget import Budget, within_budget
+from mcp_notebook.kernel.excerpts import Draft, draft, text_original
 from mcp_notebook.kernel.failures import CodeName, failure_text
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
 from mcp_notebook.kernel.originals import Keep, keep_nothing
@@ -217,7 +219,7 @@ class Converter:
         content = value.content if isinstance(value.content, (list, tuple)) else [value.content]
         made = [block for part in content for block in self._value_blocks(part)]
         if not made and structured is not None:
-            made = [Text(json_text(structured))]
+            made = [make.json_block(structured, self._max_structured_chars, repeats=True)]
         return replace(
             self._finished(made, outputs),
             structured=structured,
@@ -238,7 +240,7 @@ class Converter:
                 prints.append(output.text)
                 continue
             if text := clean_print("".join(prints)).rstrip():
-                shown.append(Text(text))
+                shown.append(Draft(text, original=text_original(text, what="output")))
             prints.clear()
             if output is not None:
                 shown += self._display_blocks(output)
@@ -280,7 +282,7 @@ class _Values:
         if isinstance(value, make.BLOCK_TYPES):
             return self._author_block(value)
         if type(value) is str:
-            return [Text(clean(value))]
+            return [draft(value)]
         special = self._picture(value)
         if special is not None:
             return special
@@ -326,7 +328,7 @@ class _Values:
         data, _ = self._format(value, _RICH)
         if data:
             return make.bundle_blocks(data, self._budget)
-        return [Text(tables.table_text(value, self._budget))]
+        return [Draft(tables.table_text(value, self._budget), repeats=self._is_data(value))]
 
     def _is_mixed(self, value: Any) -> bool:
         if isinstance(value, Mapping):
@@ -351,13 +353,13 @@ class _Values:
 
     def _represented(self, value: Any) -> list[ContentBlock]:
         if type(value) in {bool, int, float, list, tuple, dict, set}:
-            return [Text(self._json(value))]
+            return [self._json_block(value)]
         if is_instance(value, "numpy.ndarray"):
             return [Text(tables.array_text(value))]
         known = is_jsonable(value)
         if known:
             data, _ = self._format(value, _RICH)
-            return make.bundle_blocks(data, self._budget) if data else [Text(self._json(value))]
+            return make.bundle_blocks(data, self._budget) if data else [self._json_block(value)]
         # IPython would print the traceback of a repr that fails into the user's last cell.
         failed = repr_failure(value)
         data, _ = self._format(value, None, ("text/plain",) if failed else None)
@@ -366,9 +368,19 @@ class _Values:
         # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
         return [] if _displays_itself(value) else [Text(failed or safe_repr(value))]
 
+    def _is_data(self, value: Any) -> bool:
+        """Tell whether the structured content says the same as a value."""
+        return self._data is not MISSING and value is self._value
+
+    def _json_block(self, value: Any) -> Text:
+        if not self._is_data(value):
+            return make.json_block(value, self._budget.chars)
+        if isinstance(self._data, str):
+            return replace(draft(self._data), repeats=True)
+        # Whole: structured content is bounded itself.
+        return make.json_block(self._data, sys.maxsize, repeats=True)
+
     def _json(self, value: Any) -> str:
-        if self._data is not MISSING and value is self._value:
-            return self._data if isinstance(self._data, str) else json_text(self._data)
         made = to_json_value(value, self._budget.chars)
         return made if isinstance(made, str) else json_text(made)
 
