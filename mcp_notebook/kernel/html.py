@@ -21,6 +21,8 @@ from mcp_notebook.kernel.texts import is_sendable
 
 MARKUP_PER_CHAR = 4
 """Characters of markup that are parsed for each character of the result that there is room for."""
+MAX_HTML = 10_000_000
+"""Characters that are searched for what a reader sees."""
 MAX_MARKUP = 400_000
 """Characters of markup that are parsed at most: the parser takes seconds for a million."""
 MAX_DEPTH = 60
@@ -82,13 +84,14 @@ def html_text(html: str, max_chars: int) -> HtmlText:
         html: A document or a part of one, of any size, correct or not.
         max_chars: Characters of text that there is room for.
     """
-    markup, media = _without_media(_without_silent(html))
+    markup, media = _without_media(_without_silent(html[:MAX_HTML]))
+    whole = len(markup) + max(len(html) - MAX_HTML, 0)
     read = _cut_at_tag(markup, min(MAX_MARKUP, max(MARKUP_PER_CHAR * max_chars, 1_000)))
     try:
         text = _markdown(_without_lonely(read))
     except Exception:  # noqa: BLE001 - the parser refuses some markup, in more than one way
         text = unescape(_TAG.sub(" ", read))
-    return HtmlText(_tidy(text), tuple(media), len(markup), len(read))
+    return HtmlText(_tidy(text), tuple(media), whole, len(read))
 
 
 # -- before it is parsed: each character is looked at a few times, whatever they are --------------

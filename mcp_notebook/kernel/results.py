@@ -30,6 +30,7 @@ Whatever the value's own code raises, the client gets a sentence, and the kernel
 the call and collecting its outputs is `kernel.invoke`'s and `kernel.capture`'s business.
 """
 
+import copy
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -125,6 +126,14 @@ class Converter:
         self._budget = Budget.of(settings, keep)
         self._max_structured_chars = settings.max_structured_chars
         self._code_name = code_name
+
+    def within(self, chars: int | None) -> "Converter":
+        """Return a converter for results of at most so many characters of text; None: as it is."""
+        if chars is None:
+            return self
+        other = copy.copy(self)
+        other._budget = replace(self._budget, chars=chars)  # noqa: SLF001 - its own class
+        return other
 
     def result(self, value: Any, outputs: Outputs, output: OutputSchema | None = None) -> Result:
         """Make the result of a call that returned.
