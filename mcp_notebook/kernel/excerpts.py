@@ -92,16 +92,20 @@ def shortened(blocks: Sequence[ContentBlock], chars: int, keep: Keep) -> list[Co
     lengths = [len(block.text) for block in texts]
     room = max(room, chars // 2)
     share = fair_share(lengths, room)
+    links = 0
     if keep is not keep_nothing:
-        parted = sum(len(text.text) > share or _is_partial(text) for text in texts)
-        share = fair_share(lengths, max(room - min(parted, MAX_LINKS) * _LINK, room // 2))
+        most = min(MAX_LINKS, max(room, 0) // (2 * _LINK))
+        for _ in range(2):  # the room that links take may make more texts too long
+            parted = sum(len(text.text) > share or _is_partial(text) for text in texts)
+            links = min(parted, most)
+            share = fair_share(lengths, room - links * _LINK)
     longest = sorted(filter(_is_partial, texts), key=_length, reverse=True)
     longest += sorted(
         (text for text in texts if len(text.text) > share and not _is_partial(text)),
         key=_length,
         reverse=True,
     )
-    linked = {id(text) for text in longest[:MAX_LINKS]}
+    linked = {id(text) for text in longest[:links]}
     made: list[ContentBlock] = []
     for block in blocks:
         if isinstance(block, Text):

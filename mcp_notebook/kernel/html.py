@@ -330,4 +330,4 @@ def _tidy(text: str) -> str:
             lines[index] = line[:indent] + _SPACES.sub(" ", line[indent:]).rstrip()
         elif not fenced:
             lines[index] = _SPACES.sub(" ", line).rstrip()
-    return _GAPS.sub("\n\n", "\n".join(lines)).strip("\n")
+    return _GAPS.sub("\n\n", "\n".join(lines)).strip()

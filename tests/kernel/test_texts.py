@@ -27,9 +27,10 @@ def test_a_long_text_is_cut_at_ends_of_lines_and_says_how_much_is_gone():
 
 
 def test_a_text_without_lines_is_cut_anywhere():
-    assert (
-        cut("x" * 1_000, 300)
-        == "x" * 127 + ("\n[... 747 of 1,000 characters left out ...]\n") + "x" * 126
+    made = cut("x" * 1_000, 300)
+    assert 270 < len(made) <= 300
+    assert re.sub(r"[\d,]+ of", "N of", made).strip("x") == (
+        "\n[... N of 1,000 characters left out ...]\n"
     )
 
 
