@@ -156,7 +156,7 @@ def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
 
     made = html_text(html, budget.chars)
     blocks: list[ContentBlock] = []
-    if is_sendable(made.text):
+    if is_sendable(made.text) or made.read < made.markup:
         blocks.append(_html_draft(html, made))
     for address in made.media[:MAX_MEDIA]:
         kind, _, data = address.removeprefix("data:").partition(",")
@@ -174,7 +174,7 @@ def _html_draft(html: str, made: "HtmlText") -> Text:
     text = clean(made.text)
     if made.read < made.markup:
         gone = f"{made.markup - made.read:,} of {made.markup:,} characters of HTML"
-        text += f"\n[... {gone} left out ...]"
+        text = f"{text}\n[... {gone} left out ...]".lstrip()
     original = Original(
         name="page",
         title=f"The whole HTML: {len(html):,} characters",

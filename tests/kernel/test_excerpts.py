@@ -99,6 +99,13 @@ def test_html_that_was_read_in_part_says_so(converter):
     assert "of 2,200,000 characters of HTML left out" in text
 
 
+def test_html_whose_beginning_has_no_text_says_so_and_can_be_read(converter, store):
+    html = "<div>" * 50_000 + "deep"
+    result = converter.result(display.HTML(html), ())
+    assert result.content[0].text.startswith("[... 1")
+    assert whole(store, result) == {"page.html": html}
+
+
 def test_a_text_that_is_too_large_to_be_kept_says_so():
     small = Converter(DisplayFormatter().format, Settings(), keep=ResourceStore("k", 1_000).keep)
     [text] = small.result("x" * 50_000, ()).content
