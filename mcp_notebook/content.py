@@ -45,6 +45,8 @@ class Text(Annotated):
     """A block of text, plain or Markdown."""
 
     text: str
+    brief: str | None = field(default=None, kw_only=True)
+    """What is sent in its place to clients that get the same as structured content."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The keys of ``_meta``: ours, all under one prefix, and which ones are an author's to use.
+"""The keys of ``_meta``: ours, under one prefix; a client's; which ones are an author's to use.
 
 The kernel writes ours into a tool's or a result's ``_meta``, the bridge reads some and passes all
 on to clients; who fills and reads them is said at each. Pure.
@@ -21,6 +21,13 @@ CACHE = f"{PREFIX}cache"
 CACHED = f"{PREFIX}cached"
 """Of a result that was given before: its age and its tool's time, in seconds."""
 
+MAX_RESULT_SIZE = "anthropic/maxResultSizeChars"
+"""Of a tool, not ours but a client's: characters of a result that Claude Code shows its model as
+they are (500,000 at most), in place of what it takes by default (`kernel.metadata`). Authors may
+set it themselves."""
+_OF_CLIENTS = frozenset({MAX_RESULT_SIZE, "anthropic/requiresUserInteraction"})
+"""Keys whose prefix is no domain, and which clients read all the same."""
+
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _KEY = re.compile(rf"({_LABEL}(?:\.{_LABEL})+)/(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
 _RESERVED = frozenset({"mcp", "modelcontextprotocol"})
@@ -32,6 +39,8 @@ def key_problem(key: Any) -> str | None:
     Returns:
         The end of a sentence that names the key; None if it is one to use.
     """
+    if isinstance(key, str) and key in _OF_CLIENTS:
+        return None
     match = _KEY.fullmatch(key) if isinstance(key, str) else None
     if match is None:
         return (

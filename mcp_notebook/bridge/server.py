@@ -14,6 +14,7 @@ import logging
 import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
@@ -384,11 +385,18 @@ def _call_result(result: Result, protocol_version: str) -> types.CallToolResult:
     elif protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
         structured = None  # these eras know objects only
     return types.CallToolResult(
-        content=[_block(block, protocol_version) for block in result.content],
+        content=[_block(_once(block, structured), protocol_version) for block in result.content],
         structured_content=structured,
         is_error=result.is_error,
         _meta=dict(result.meta) or None,
     )
+
+
+def _once(block: ContentBlock, structured: Any) -> ContentBlock:
+    """Return a long text in brief where structured content says the same."""
+    if isinstance(block, Text) and block.brief is not None and structured is not None:
+        return replace(block, text=block.brief)
+    return block
 
 
 def _block(block: ContentBlock, protocol_version: str) -> types.ContentBlock:

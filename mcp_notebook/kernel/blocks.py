@@ -10,7 +10,7 @@ types; a model gets one of them, the first of this table that says something:
  3   application/json                    compact JSON
  4   text/latex                          as it is
  5   text/plain                          as it is, unless it only says ``<Foo object at 0x7f...>``
- 6   text/html                           its text, and pictures and sounds that it carries in itself
+ 6   text/html                           as Markdown, and pictures and sounds that it carries
  7   image/svg+xml                       the source if short, else its texts
  8   application/...+json                the specification of an interactive plot, cut short
  9   text/plain                          whatever it says
@@ -23,29 +23,32 @@ import base64
 import binascii
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
 from mcp_notebook.kernel import arrays, pictures, sounds
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.documents import document, uri_of
-from mcp_notebook.kernel.jsonable import json_text, to_json_value
+from mcp_notebook.kernel.excerpts import Draft, data_original, draft
+from mcp_notebook.kernel.jsonable import json_text, to_json_part, to_json_value
+from mcp_notebook.kernel.originals import Form, Original
 from mcp_notebook.kernel.shown import Shown, Unshowable
-from mcp_notebook.kernel.texts import (
-    clean,
-    cut,
-    html_text,
-    is_instance,
-    is_sendable,
-    safe_repr,
-)
+from mcp_notebook.kernel.texts import clean, cut, is_instance, is_sendable, safe_repr
+
+if TYPE_CHECKING:
+    from mcp_notebook.kernel.html import HtmlText
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
 PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 MAX_SPECIFICATION = 5_000
 """Characters of the JSON of a plot, and of an SVG's source."""
+MAX_MEDIA = 100
+"""Pictures and sounds that are taken out of one HTML display."""
+MUCH_DROPPED = 100_000
+"""Characters of scripts, styles and media: with more, HTML is kept whole, too."""
 
 _ONLY_A_NAME = re.compile(r"<[^<>\n]* object( at 0x[0-9a-fA-F]+)?>|<[\w.]+ at 0x[0-9a-fA-F]+>")
 _TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
@@ -63,14 +66,14 @@ def bundle_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]
         if data.get(mime_type):
             return encoded_picture(data[mime_type], budget)
     text = _text_of(data, budget.chars)
-    if text:
-        return [Text(text)]
+    if text is not None and text.text:
+        return [text]
     html = data.get("text/html")
     blocks = _html_blocks(_string(html), budget) if html else []
     if blocks or not data:
         return blocks
-    text = _poor_text_of(data, budget.chars)
-    return [Text(text)] if text else [Text(f"[a display that has no text: {', '.join(data)}]")]
+    poor = _poor_text_of(data, budget.chars)
+    return [Text(poor)] if poor else [Text(f"[a display that has no text: {', '.join(data)}]")]
 
 
 def encoded_picture(data: Any, budget: Budget) -> list[ContentBlock]:
@@ -93,19 +96,23 @@ def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
     # A class of the author's own may have let anything through: as one of ours it is checked.
     kind = next(kind for kind in BLOCK_TYPES if isinstance(block, kind))
     given = {item.name: getattr(block, item.name) for item in fields(kind)}
-    block = kind(**given | _fitting_fields(block, kind))
+    if kind is not Text:  # it may be of any length: `draft` sees to it
+        given |= _fitting_fields(block, kind)
+    block = kind(**given)
     match block:
+        case Text():
+            brief = clean(block.brief) if isinstance(block.brief, str) else None
+            return [replace(draft(block.text), brief=brief)]
         case Image():
             return _checked_image(block, budget)
         case Audio():
             return sounds.sound(block, budget)
-        case Resource() if not isinstance(block.data, (str, bytes)):
-            return [Text(f"[Resource(data) holds no bytes but a {type(block.data).__name__}]")]
-        case Resource():
+        case Resource() if isinstance(block.data, (str, bytes)):
             return document(block, budget)
+        case Resource():
+            return [Text(f"[Resource(data) holds no bytes but a {type(block.data).__name__}]")]
         case ResourceLink():
             return [replace(block, uri=uri_of(block.uri))]
-    return [block]
 
 
 def as_list(content: Any) -> list[Any]:
@@ -123,17 +130,30 @@ def annotated(blocks: list[ContentBlock], like: ContentBlock) -> list[ContentBlo
     return [replace(block, **said) for block in blocks] if said else blocks
 
 
-def _text_of(data: Mapping[str, Any], max_items: int) -> str | None:
+def json_block(value: Any, max_items: int, *, repeats: bool = False) -> Text:
+    """Make a block of a value's JSON, and keep a reference to the value if it does not fit.
+
+    Args:
+        value: Anything.
+        max_items: Elements and characters of it that are written.
+        repeats: Structured content says the same.
+    """
+    made, partial = to_json_part(value, max_items)
+    text = made if isinstance(made, str) else json_text(made)
+    original = data_original(value, lambda: json_text(to_json_value(value, sys.maxsize)))
+    return Draft(text, original=original, partial=partial, repeats=repeats)
+
+
+def _text_of(data: Mapping[str, Any], max_items: int) -> Text | None:
     if data.get("text/markdown"):
-        return clean(_string(data["text/markdown"]))
+        return draft(_string(data["text/markdown"]), ".md", "text/markdown")
     if "application/json" in data:
-        return json_text(to_json_value(data["application/json"], max_items))
+        return json_block(data["application/json"], max_items)
     if data.get("text/latex"):
-        return clean(_string(data["text/latex"]))
-    plain = data.get("text/plain")
-    text = clean(_string(plain)) if plain else ""
+        return draft(_string(data["text/latex"]), ".tex", "application/x-latex")
+    text = _string(data.get("text/plain") or "")
     # Without a better one, a display's own name is what its text says.
-    return None if _ONLY_A_NAME.match(text) and len(data) > 1 else text
+    return None if _ONLY_A_NAME.match(text) and len(data) > 1 else draft(text)
 
 
 def _poor_text_of(data: Mapping[str, Any], max_items: int) -> str | None:
@@ -141,7 +161,10 @@ def _poor_text_of(data: Mapping[str, Any], max_items: int) -> str | None:
         svg = clean(_string(data["image/svg+xml"]))
         if len(svg) <= MAX_SPECIFICATION:
             return svg
-        return f"[an SVG picture of {len(svg):,} characters; its texts:]\n{html_text(svg)[0]}"
+        from mcp_notebook.kernel.html import html_text  # noqa: PLC0415 - loads BeautifulSoup
+
+        said = html_text(svg, max_items).text
+        return f"[an SVG picture of {len(svg):,} characters; its texts:]\n{said}"
     for mime_type, value in data.items():
         if mime_type.endswith("+json") and not mime_type.startswith(_WIDGET):
             text = cut(json_text(to_json_value(value, max_items)), MAX_SPECIFICATION)
@@ -150,9 +173,13 @@ def _poor_text_of(data: Mapping[str, Any], max_items: int) -> str | None:
 
 
 def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
-    text, media = html_text(html)
-    blocks: list[ContentBlock] = [Text(clean(text))] if is_sendable(text) else []
-    for address in media:
+    from mcp_notebook.kernel.html import html_text  # noqa: PLC0415 - loads BeautifulSoup
+
+    made = html_text(html, budget.chars)
+    blocks: list[ContentBlock] = []
+    if is_sendable(made.text) or made.read < made.markup:
+        blocks.append(_html_draft(html, made))
+    for address in made.media[:MAX_MEDIA]:
         kind, _, data = address.removeprefix("data:").partition(",")
         if not kind.endswith(";base64"):
             continue
@@ -162,6 +189,21 @@ def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
         elif mime_type in PICTURES:
             blocks += encoded_picture(data, budget)
     return blocks
+
+
+def _html_draft(html: str, made: "HtmlText") -> Text:
+    text = clean(made.text)
+    if made.read < made.markup:
+        gone = f"{made.markup - made.read:,} of {made.markup:,} characters of HTML"
+        text = f"{text}\n[... {gone} left out ...]".lstrip()
+    original = Original(
+        name="page",
+        title=f"The whole HTML: {len(html):,} characters",
+        forms=(Form(".html", "text/html", lambda: clean(html)),),
+        cost=sys.getsizeof(html),
+    )
+    dropped = len(html) - made.markup > MUCH_DROPPED
+    return Draft(text, original=original, partial=made.read < made.markup or dropped)
 
 
 def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:

@@ -5,13 +5,13 @@ a value; `within_budget` is its last step, which looks at all blocks of a result
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from mcp_notebook.content import ContentBlock, Text
+from mcp_notebook.kernel.excerpts import shortened
 from mcp_notebook.kernel.originals import Keep, keep_nothing
 from mcp_notebook.kernel.shown import finished, within_count, without_twins
-from mcp_notebook.kernel.texts import cut, fair_share, is_sendable
 from mcp_notebook.settings import Settings, TableFormat
 
 MAX_BLOCKS = 100
@@ -61,19 +61,14 @@ def within_budget(blocks: Sequence[ContentBlock], budget: Budget) -> list[Conten
 
     The same picture is sent once (a figure that was shown and returned); of too many pictures the
     first ones and the last one, which is the tool's value, are shown, the others become links. What
-    was done to a picture, and the link to its original, comes after it. All texts together keep to
-    `budget.chars`, the longest are cut.
+    was done to a picture, and the link to its original, comes after it. All texts and links
+    together keep to `budget.chars`: the longest texts are cut, links to the whole of them added.
     """
     kept, notes = within_count(list(without_twins(blocks)), budget.pictures, budget.keep)
     kept, more = _within_blocks(list(finished(kept, budget.keep)))
     notes += more
-    lengths = [len(block.text) for block in kept if isinstance(block, Text)]
-    share = fair_share(lengths, budget.chars - sum(len(note.text) for note in notes))
-    cut_down = (
-        replace(block, text=cut(block.text, share)) if isinstance(block, Text) else block
-        for block in kept
-    )
-    return [*(b for b in cut_down if not isinstance(b, Text) or is_sendable(b.text)), *notes]
+    chars = budget.chars - sum(len(note.text) for note in notes)
+    return [*shortened(kept, chars, budget.keep), *notes]
 
 
 def _within_blocks(blocks: list[ContentBlock]) -> tuple[list[ContentBlock], list[Text]]:

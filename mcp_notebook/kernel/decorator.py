@@ -60,6 +60,7 @@ def mcp_tool(
     executor: Executor | None = None,
     timeout: float | str | None = None,
     max_concurrency: int | None = None,
+    max_result_chars: int | None = None,
     logs: LogLevel | None = None,
 ) -> Callable[[_F], _F]: ...
 def mcp_tool(  # noqa: PLR0913 - each keyword is an option
@@ -88,6 +89,7 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
     executor: Executor | None = None,
     timeout: float | str | None = None,
     max_concurrency: int | None = None,
+    max_result_chars: int | None = None,
     logs: LogLevel | None = None,
     **unknown: Any,
 ) -> _F | Callable[[_F], _F]:
@@ -122,6 +124,8 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
         executor: Runs the calls, a ``ProcessPoolExecutor`` for instance.
         timeout: Seconds (or ``"30s"``, ``"5min"``) after which a call is stopped.
         max_concurrency: Calls that may run at once; more of them wait.
+        max_result_chars: Characters of text in one result, in place of the setting's; what is
+            longer is cut in the middle, and says so.
         logs: Log messages of this level and above become part of the result.
         unknown: Refused, with the option that was meant.
 
@@ -152,6 +156,7 @@ def mcp_tool(  # noqa: PLR0913 - each keyword is an option
         executor=executor,
         timeout=timeout,
         max_concurrency=max_concurrency,
+        max_result_chars=max_result_chars,
         logs=logs,
     )
 

@@ -34,6 +34,7 @@ from mcp_notebook.kernel.decorator import EXTENSION
 from mcp_notebook.kernel.endpoint import Address, Endpoint
 from mcp_notebook.kernel.invoke import Invoker
 from mcp_notebook.kernel.magics import McpMagics, complete_mcp, complete_mcp_tool
+from mcp_notebook.kernel.metadata import with_result_size
 from mcp_notebook.kernel.objects import classes_of_tools, named_tools
 from mcp_notebook.kernel.resources import ResourceStore
 from mcp_notebook.kernel.results import Converter
@@ -41,7 +42,7 @@ from mcp_notebook.kernel.schema_cache import SchemaCache
 from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.kernel.tools import ToolRegistry, marked
 from mcp_notebook.settings import Settings
-from mcp_notebook.wire import PROTOCOL_VERSION
+from mcp_notebook.wire import PROTOCOL_VERSION, ToolInfo
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class Extension:
         self._activity = Activity(shell.kernel, self.invoker)
         self._endpoint = Endpoint(
             self._activity,
-            lambda: [tool.info for tool in self.registry.tools],
+            self._told_tools,
             folder=settings.home / "run",
             name=self._id,
         )
@@ -196,6 +197,13 @@ class Extension:
         """In a forked child: let go of the kernel's sockets, and of its loop."""
         self._endpoint.abandon_in_child()
         self.invoker.abandon_in_child()
+
+    def _told_tools(self) -> list[ToolInfo]:
+        most = self.settings.max_result_chars
+        return [
+            with_result_size(tool.info, tool.options.max_result_chars or most)
+            for tool in self.registry.tools
+        ]
 
     def _tools_changed(self) -> None:
         self.invoker.cache.keep(self.registry.tools)

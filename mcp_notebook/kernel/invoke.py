@@ -88,6 +88,8 @@ class ActiveCall(Call):
     """What the tool gets, if it wants it."""
     output: OutputSchema | None = field(default=None, init=False, repr=False)
     """What its result is for a program, as the tool that runs says it."""
+    max_chars: int | None = field(default=None, init=False)
+    """Characters of its result, where the tool says it; else those of the settings."""
     ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
     """Where its result goes to be given again, if it may."""
     questions: Questions = field(kw_only=True, default_factory=Questions, repr=False)
@@ -359,6 +361,7 @@ class Invoker:
                 call.ticket = self.cache.ticket(tool, tool.options, call.arguments)
             arguments = tool.schema.validate(call.arguments)
             call.output = tool.output
+            call.max_chars = tool.options.max_result_chars
             for name in tool.schema.injected:
                 arguments[name] = call.context
             if tool.options.executor is not None:
@@ -500,7 +503,8 @@ class Invoker:
             if call.ended:
                 return
             call.stopping = True
-        self._answer(call, to, self._converter.failure(error, call.capture.outputs))
+        converter = self._converter.within(call.max_chars)
+        self._answer(call, to, converter.failure(error, call.capture.outputs))
 
     def _limit_time(self, call: ActiveCall) -> None:
         options = None if call.declared is None else call.declared.options
@@ -537,7 +541,8 @@ class Invoker:
                 call.capture.show(data, metadata, None)
         try:
             # The outputs are read at last: an object's own display method may print or show.
-            return self._converter.result(value, lambda: call.capture.outputs, call.output)
+            converter = self._converter.within(call.max_chars)
+            return converter.result(value, lambda: call.capture.outputs, call.output)
         finally:
             close_figures(figures)
 
@@ -555,7 +560,7 @@ class Invoker:
             close_figures(open_figures())
             if isinstance(error, CannotElicit) and error.undeclared:
                 call.lacks = "elicitation"
-            return self._converter.failure(error, call.capture.outputs)
+            return self._converter.within(call.max_chars).failure(error, call.capture.outputs)
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
             return _error(f"The tool {call.tool!r} failed with {type(error).__name__}.")
 

@@ -61,13 +61,15 @@ from uuid import UUID
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from mcp_notebook.kernel.texts import clean, is_instance, safe_repr
+from mcp_notebook.kernel.texts import clean, cut, is_instance, safe_repr
 
 MAX_DEPTH = 40
 MAX_ARRAY = 1_000
 """Elements of a numpy array that are written out within a larger value."""
 MAX_STRUCTURED_DEPTH = 100
 """Levels of structured content; clients' readers of JSON give up at some depth."""
+MIN_TEXT = 200
+"""Characters of a text that are kept however much came before it."""
 _ONE_LINE = 100
 _BYTES_SHOWN = 16
 
@@ -104,7 +106,19 @@ def to_json_value(value: Any, max_items: int) -> Any:
         value: Anything.
         max_items: Elements to convert in all collections together.
     """
-    return _Conversion(max_items).convert(value)
+    return to_json_part(value, max_items)[0]
+
+
+def to_json_part(value: Any, max_items: int) -> tuple[Any, bool]:
+    """Do the same as `to_json_value`, and tell whether something was left out.
+
+    Args:
+        value: Anything.
+        max_items: Elements to convert in all collections together, and characters of all texts;
+            of each text that comes after these the ends are kept.
+    """
+    conversion = _Conversion(max_items)
+    return conversion.convert(value), conversion.left_out
 
 
 def to_structured(value: Any, max_items: int) -> Any:
@@ -147,7 +161,10 @@ class _Conversion:
     _most_open = MAX_DEPTH
 
     def __init__(self, max_items: int) -> None:
+        self.left_out = False
+        """Something of the value is not said."""
         self._left = max_items
+        self._room = max_items
         self._open: set[int] = set()
 
     def convert(self, value: Any) -> Any:
@@ -162,7 +179,10 @@ class _Conversion:
         return "..."
 
     def _text(self, value: str) -> str:
-        return clean(value)
+        shown = cut(str.__str__(value), max(self._room, MIN_TEXT), cleaned=False)
+        self.left_out = self.left_out or str.__len__(value) > max(self._room, MIN_TEXT)
+        self._room -= len(shown)
+        return shown
 
     def _number(self, value: float) -> Any:
         return _number(value)
@@ -262,6 +282,7 @@ class _Conversion:
 
     def _share(self, size: int) -> tuple[int, int]:
         shown = min(size, max(self._left, 0))
+        self.left_out = self.left_out or shown < size
         self._left -= shown
         return shown, size - shown
 

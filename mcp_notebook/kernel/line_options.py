@@ -140,6 +140,12 @@ _OPTIONS: Sequence[argument] = (
         type=_whole_number,
         help="Calls that may run at once; more of them wait.",
     ),
+    argument(
+        "--max-result-chars",
+        type=_whole_number,
+        metavar="N",
+        help="Characters of text in one result (the setting: 25000); what is longer is cut.",
+    ),
     argument("--logs", help="Log messages of this level and above become part of the result."),
     argument(
         "--prefix",

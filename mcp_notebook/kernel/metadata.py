@@ -20,11 +20,16 @@ from mcp_notebook.kernel.icons import icon_infos
 from mcp_notebook.kernel.options import ToolOptions
 from mcp_notebook.kernel.problems import bounded, shown
 from mcp_notebook.kernel.texts import clean, safe_message
+from mcp_notebook.wire import ToolInfo
 
 MAX_EXAMPLES = 4_000
 """Characters of JSON of all examples of a tool: each client reads them in each list of tools."""
 MAX_META = 64 * 2**10
 """Characters of JSON of the author's own ``_meta``."""
+TAKEN_BY_DEFAULT = 50_000
+"""Characters of a result that Claude Code shows unasked: 25,000 tokens, of numbers two each."""
+MOST_TAKEN = 500_000
+"""Characters of a result that it shows if it is told."""
 _DEPTH_OF_META = 20
 """Lists and dicts around it on the way to a client, with some to spare: readers take about 200."""
 
@@ -84,6 +89,20 @@ def described(options: ToolOptions, name: str, schema: Arguments) -> Metadata:
         icons=icon_infos(options.icons, name) or None,
         meta=meta or None,
     )
+
+
+def with_result_size(info: ToolInfo, chars: int) -> ToolInfo:
+    """Tell clients of a tool whose results may be longer than what they take by default.
+
+    Args:
+        info: What clients are told about the tool; what its author said of this is left.
+        chars: Characters of text in its results.
+    """
+    if chars <= TAKEN_BY_DEFAULT or meta_keys.MAX_RESULT_SIZE in (info.meta or {}):
+        return info
+    size = min(chars, MOST_TAKEN)
+    meta = {**(info.meta or {}), meta_keys.MAX_RESULT_SIZE: size}
+    return info.model_copy(update={"meta": meta})
 
 
 def _text(text: Any, option: str, name: str) -> str:

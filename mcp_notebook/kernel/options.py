@@ -20,6 +20,8 @@ from mcp_notebook.kernel.context import LEVELS, LogLevel
 
 MAX_NAME = 64
 """Characters: the strictest limit among clients and MCP's own conformance suite."""
+MIN_RESULT_CHARS = 200
+"""Of fewer characters, nothing would be left beside the sentence on what was cut."""
 EPHEMERAL = "ephemeral"
 """The value of `cache` of a tool whose results are never to be given again, by nobody."""
 _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
@@ -76,6 +78,8 @@ class ToolOptions:
     """Seconds (or "30s", "5min") that a call may run; None: as long as the settings allow."""
     max_concurrency: int | None = None
     """Calls that may run at once; None: any number."""
+    max_result_chars: int | None = None
+    """Characters of text in one result; None: as many as the settings allow."""
     logs: LogLevel | None = None
     """Log messages of this level and above become part of the result; None: none do."""
 
@@ -111,11 +115,12 @@ def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> No
         raise DefinitionError(f"`{name}`: `run` is {modes}, not {options.run!r}.")
     _check_duration(options.timeout, "timeout", name)
     _check_cache(options, name)
-    most = options.max_concurrency
-    if most is not None and (type(most) is not int or most < 1):
-        raise DefinitionError(
-            f"`{name}`: `max_concurrency` is a whole number, at least 1, not {most!r}."
-        )
+    for option, least in (("max_concurrency", 1), ("max_result_chars", MIN_RESULT_CHARS)):
+        most = getattr(options, option)
+        if most is not None and (type(most) is not int or most < least):
+            raise DefinitionError(
+                f"`{name}`: `{option}` is a whole number, at least {least:,}, not {most!r}."
+            )
     for option in ("validate_output", "flatten"):
         if not isinstance(said := getattr(options, option), bool):
             raise DefinitionError(f"`{name}`: `{option}` is True or False, not {said!r}.")

@@ -41,6 +41,8 @@ Whatever the value's own code raises, the client gets a sentence, and the kernel
 the call and collecting its outputs is `kernel.invoke`'s and `kernel.capture`'s business.
 """
 
+import copy
+import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,6 +55,7 @@ from mcp_notebook.kernel import blocks as make
 from mcp_notebook.kernel import figures, pictures, tables
 from mcp_notebook.kernel.budget import Budget, within_budget
 from mcp_notebook.kernel.converters import Conversion, Converters
+from mcp_notebook.kernel.excerpts import Draft, draft, text_original
 from mcp_notebook.kernel.failures import CodeName, failure_text
 from mcp_notebook.kernel.files import MAX_FILES, Files, is_path
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
@@ -151,6 +154,14 @@ class Converter:
             return figures.display_of(value, self._rules.format, self._budget.picture_side)
         return self._rules.format(value, include, exclude)
 
+    def within(self, chars: int | None) -> "Converter":
+        """Return a converter for results of at most so many characters of text; None: as it is."""
+        if chars is None:
+            return self
+        other = copy.copy(self)
+        other._budget = replace(self._budget, chars=chars)  # noqa: SLF001 - its own class
+        return other
+
     def result(self, value: Any, outputs: Outputs, output: OutputSchema | None = None) -> Result:
         """Make the result of a call that returned.
 
@@ -244,7 +255,7 @@ class Converter:
         content = make.as_list(value.content)
         made = [block for part in content for block in self._value_blocks(part)]
         if not made and structured is not None:
-            made = [Text(json_text(structured))]
+            made = [make.json_block(structured, self._max_structured_chars, repeats=True)]
         return replace(
             self._finished(made, outputs),
             structured=structured,
@@ -265,7 +276,7 @@ class Converter:
                 prints.append(output.text)
                 continue
             if text := clean_print("".join(prints)).rstrip():
-                shown.append(Text(text))
+                shown.append(Draft(text, original=text_original(text, what="output")))
             prints.clear()
             if output is not None:
                 shown += self._display_blocks(output)
@@ -322,7 +333,7 @@ class _Values:
         if isinstance(value, make.BLOCK_TYPES):
             return make.annotated(self._author_block(value), value)
         if type(value) is str:
-            return [Text(clean(value))]
+            return [draft(value)]
         if is_path(value):
             return self._rules.files.blocks(value, self._budget)
         special = self._picture(value)
@@ -388,7 +399,7 @@ class _Values:
         data, _ = self._format(value, _RICH)
         if data:
             return make.bundle_blocks(data, self._budget)
-        return tables.table_blocks(value, self._budget)
+        return self._repeating(value, tables.table_blocks(value, self._budget))
 
     def _is_mixed(self, value: Any) -> bool:
         if isinstance(value, Mapping):
@@ -433,7 +444,7 @@ class _Values:
 
     def _represented(self, value: Any) -> list[ContentBlock]:
         if type(value) in {bool, int, float, list, tuple, dict, set}:
-            return self._dicts(value) or [Text(self._json(value))]
+            return self._dicts(value) or [self._json_block(value)]
         if is_instance(value, "numpy.ndarray"):
             return tables.array_blocks(value, self._budget)
         if is_instance(value, "pandas.Index"):
@@ -443,7 +454,7 @@ class _Values:
         known = is_jsonable(value)
         if known:
             data, _ = self._format(value, _RICH)
-            return make.bundle_blocks(data, self._budget) if data else [Text(self._json(value))]
+            return make.bundle_blocks(data, self._budget) if data else [self._json_block(value)]
         # IPython would print the traceback of a repr that fails into the user's last cell.
         failed = repr_failure(value)
         data, _ = self._format(value, None, ("text/plain",) if failed else None)
@@ -453,12 +464,29 @@ class _Values:
         return [] if _displays_itself(value) else [Text(failed or safe_repr(value))]
 
     def _dicts(self, value: Any) -> list[ContentBlock] | None:
-        is_data = self._data is not MISSING and value is self._value
-        return None if is_data else tables.dicts_blocks(value, self._budget)
+        return None if self._is_data(value) else tables.dicts_blocks(value, self._budget)
+
+    def _repeating(self, value: Any, made: list[ContentBlock]) -> list[ContentBlock]:
+        """Have a table's text give way where structured content says the same."""
+        if not self._is_data(value):
+            return made
+        return [
+            Draft(block.text, repeats=True) if isinstance(block, Text) else block for block in made
+        ]
+
+    def _is_data(self, value: Any) -> bool:
+        """Tell whether the structured content says the same as a value."""
+        return self._data is not MISSING and value is self._value
+
+    def _json_block(self, value: Any) -> Text:
+        if not self._is_data(value):
+            return make.json_block(value, self._budget.chars)
+        if isinstance(self._data, str):
+            return replace(draft(self._data), repeats=True)
+        # Whole: structured content is bounded itself.
+        return make.json_block(self._data, sys.maxsize, repeats=True)
 
     def _json(self, value: Any) -> str:
-        if self._data is not MISSING and value is self._value:
-            return self._data if isinstance(self._data, str) else json_text(self._data)
         made = to_json_value(value, self._budget.chars)
         return made if isinstance(made, str) else json_text(made)
 

@@ -1,4 +1,4 @@
-"""Text for a model: cleaned of what no client can take, cut to size, and taken out of HTML.
+"""Text for a model: cleaned of what no client can take, and cut to size.
 
 Runs in the user's kernel, on the thread of the call. Pure functions; what a value becomes is
 `kernel.results`' business.
@@ -7,7 +7,6 @@ Runs in the user's kernel, on the thread of the call. Pure functions; what a val
 import re
 import sys
 from collections.abc import Sequence
-from html.parser import HTMLParser
 from typing import Any
 
 MAX_REPR = 2_000
@@ -16,7 +15,10 @@ MAX_REPR = 2_000
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _UNSENDABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
-_SPACES = re.compile(r"[ \t\r\f\v]+")
+_CODE_AHEAD = 4_096
+"""Characters before a cut in which an ANSI code may begin."""
+_NEAR = 200
+"""Characters that are given up to cut at the end of a line."""
 
 
 def clean(text: str) -> str:
@@ -40,21 +42,55 @@ def clean_print(text: str) -> str:
 
 def is_sendable(text: str) -> bool:
     """Tell whether a text has anything to say: models' APIs refuse blocks of white space."""
-    return bool(text.strip())
+    # Not `strip`, which copies; `str.`: a subclass may say anything.
+    return str.__len__(text) > 0 and not str.isspace(text)
 
 
-def cut(text: str, size: int) -> str:
-    """Cut a text in the middle to at most `size` characters, saying what was cut."""
+def cut(text: str, size: int, note: str = "", *, cleaned: bool = True) -> str:
+    """Cut a text in the middle to at most `size` characters, saying what was cut.
+
+    Args:
+        text: Of any size: only what is kept is copied.
+        size: Characters that are left.
+        note: What else is said at the cut.
+        cleaned: It is clean already; otherwise what is kept is cleaned.
+    """
+    tidy = str if cleaned else clean
     if len(text) <= size:
-        return text
-    marker = f"\n[... {len(text) - size:,} of {len(text):,} characters left out ...]\n"
-    keep = size - len(marker)
-    if keep < len(marker):
-        return text[: max(size, 0)]
-    marker = f"\n[... {len(text) - keep:,} of {len(text):,} characters left out ...]\n"
-    keep = size - len(marker)
-    tail = keep // 2
-    return text[: keep - tail] + marker + text[len(text) - tail :]
+        return tidy(text)
+    total = len(text), text.count("\n") + 1
+    longest = len(_marker(*total, total, note))
+    keep = size - longest
+    if keep < longest:
+        return tidy(text[: max(size, 0)])
+    head, tail = _ends(text, keep, cleaned=cleaned)
+    marker = _marker(tail - head, text.count("\n", head, tail), total, note)
+    return f"{tidy(text[:head])}{marker}{tidy(text[tail:])}"
+
+
+def _marker(gone: int, lines: int, total: tuple[int, int], note: str) -> str:
+    of_lines = f", {lines:,} of {total[1]:,} lines," if lines else ""
+    return f"\n[... {gone:,} of {total[0]:,} characters{of_lines} left out{note} ...]\n"
+
+
+def _ends(text: str, keep: int, *, cleaned: bool) -> tuple[int, int]:
+    """Return where the part to leave out begins and ends: at ends of lines, if they are near."""
+    tail_size = keep // 2
+    head, tail = keep - tail_size, len(text) - tail_size
+    near = min(_NEAR, keep // 8)
+    line_end, line_start = text.rfind("\n", head - near, head), text.find("\n", tail, tail + near)
+    head = line_end if line_end > 0 else head
+    tail = line_start + 1 if line_start >= 0 else tail
+    return (head, tail) if cleaned else (_outside(text, head)[0], _outside(text, tail)[1])
+
+
+def _outside(text: str, position: int) -> tuple[int, int]:
+    """Return the positions around an ANSI code that a position is in; twice itself if in none."""
+    start, end = max(position - _CODE_AHEAD, 0), position + _CODE_AHEAD
+    for code in _ANSI.finditer(text, start, end):
+        if code.start() < position < code.end():
+            return code.span()
+    return position, position
 
 
 def fair_share(lengths: Sequence[int], total: int) -> int:
@@ -70,7 +106,7 @@ def fair_share(lengths: Sequence[int], total: int) -> int:
 def safe_repr(value: Any, size: int = MAX_REPR) -> str:
     """Return an object's repr, bounded; a sentence if it has none that works."""
     try:
-        return cut(clean(repr(value)), size)
+        return cut(str.__str__(repr(value)), size, cleaned=False)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the user's code may raise anything
@@ -112,64 +148,3 @@ def is_instance(value: Any, path: str) -> bool:
     wanted = getattr(sys.modules.get(module), name, None)
     # A module that another thread is importing just now has no such name yet.
     return isinstance(wanted, type) and isinstance(value, wanted)
-
-
-def html_text(html: str) -> tuple[str, list[str]]:
-    """Take the text out of HTML, and the media that it carries in itself.
-
-    Returns:
-        The text, tables with ``|`` between cells; and the ``data:`` addresses of pictures and
-        sounds, in order.
-    """
-    parser = _TextParser()
-    parser.feed(html)
-    parser.close()
-    return parser.text(), parser.media
-
-
-class _TextParser(HTMLParser):
-    """Collects the text of a document that is shown to its reader."""
-
-    _SILENT = frozenset({"script", "style", "head", "template", "noscript", "audio", "video"})
-    _BREAKS = frozenset(
-        {
-            *("address", "article", "blockquote", "br", "caption", "dd", "div", "dl", "dt"),
-            *("footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main"),
-            *("nav", "ol", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead"),
-            *("tr", "ul"),
-        }
-    )
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.media: list[str] = []
-        self._parts: list[str] = []
-        self._silent: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        source = values.get("src") or ""
-        if tag in {"img", "audio", "source"} and source.startswith("data:"):
-            self.media.append(source)
-        elif tag == "img" and not self._silent:
-            self._parts.append(f"[picture: {values.get('alt') or source}]")
-        if tag in self._SILENT:
-            self._silent.append(tag)
-        elif tag in {"td", "th"}:
-            self._parts.append(" | ")
-        elif tag in self._BREAKS:
-            self._parts.append("\n- " if tag == "li" else "\n")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._silent:
-            del self._silent[self._silent.index(tag) :]
-        elif tag in self._BREAKS and tag != "br":
-            self._parts.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if not self._silent:
-            self._parts.append(_SPACES.sub(" ", data.replace("\n", " ")))
-
-    def text(self) -> str:
-        lines = (_SPACES.sub(" ", line).strip() for line in "".join(self._parts).split("\n"))
-        return "\n".join(line.removeprefix("| ") for line in lines if line.strip("|- "))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.context import Context
 from mcp_notebook.kernel.icons import icon_again
-from mcp_notebook.kernel.metadata import described
+from mcp_notebook.kernel.metadata import described, with_result_size
 from mcp_notebook.kernel.options import ToolOptions, check_name, check_options
 from mcp_notebook.kernel.outputs import OutputSchema, output_schema
 from mcp_notebook.kernel.schema import FunctionSchema, function_schema
@@ -126,6 +126,7 @@ def make_tool(
         icons=said.icons,
         meta=said.meta,
     )
+    info = with_result_size(info, options.max_result_chars or 0)
     options = replace(
         options,
         # A tool that follows its name is made again: from the pictures as they were, not the files.

@@ -1,6 +1,7 @@
 """The MCP server of a bridge, asked by the SDK's client in the same process, in both eras."""
 
 import base64
+import json
 from contextlib import asynccontextmanager
 
 import anyio
@@ -27,7 +28,7 @@ from mcp_notebook.content import Text
 pytestmark = pytest.mark.anyio
 
 TOOLS = """%%mcp_tool
-from mcp_notebook import Audio, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook import Audio, Image, Resource, ResourceLink, Result, Text, mcp_tool
 
 def everything():
     "One block of each kind."
@@ -45,6 +46,15 @@ def structured(kind: str):
     "A result with a structured part."
     value = {"object": {"a": 1}, "list": [1, 2], "null": None}[kind]
     return Result([Text(kind)], structured=value, meta={"com.example/a": 1})
+
+def large(kind: str):
+    "Data that is large, and has no text of its own."
+    return Result(structured={"list": list(range(3_000)), "object": {"a": "x" * 9_000}}[kind])
+
+@mcp_tool(max_result_chars=120_000)
+def long_text():
+    "A text of 110,000 characters."
+    return "x" * 110_000
 
 async def forever():
     "Never ends."
@@ -140,6 +150,30 @@ async def test_what_is_no_object_is_left_out_where_the_era_does_not_know_it(sale
         result = await client.call_tool("structured", {"kind": "list"})
     assert result.structured_content == (None if era == "legacy" else [1, 2])
     assert result.content[0].text == "list"
+
+
+async def test_large_data_is_whole_just_once_where_the_era_has_it_structured(sales, era):
+    """The text is brief only for a client that gets the structured content as well."""
+    async with asked(sales, era) as client:
+        for kind, whole in (("object", {"a": "x" * 9_000}), ("list", list(range(3_000)))):
+            result = await client.call_tool("large", {"kind": kind})
+            text = result.content[0].text
+            if result.structured_content is None:
+                assert (era, kind) == ("legacy", "list")
+                assert json.loads(text) == whole
+            else:
+                assert result.structured_content == whole
+                assert len(text) <= 5_000
+                assert "left out: the structured content has all of it ...]" in text
+
+
+async def test_a_tool_with_a_larger_budget_uses_it_and_tells_clients_so(sales, era):
+    async with asked(sales, era) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        result = await client.call_tool("long_text", {})
+    assert tools["long_text"].meta == {"anthropic/maxResultSizeChars": 120_000}
+    assert tools["large"].meta is None
+    assert [block.text for block in result.content] == ["x" * 110_000]
 
 
 async def test_a_tool_that_mcp_does_not_take_hides_no_other(era):

@@ -184,6 +184,7 @@ def test_a_validator_of_the_authors_sees_a_copy_of_an_example_and_may_raise_anyt
 def test_all_keys_of_ours_have_the_prefix_and_are_keys_that_mcp_allows():
     keys = {name: key for name, key in vars(meta_keys).items() if name.isupper() and name[0] != "_"}
     prefix = keys.pop("PREFIX")
+    del keys["MAX_RESULT_SIZE"]  # a client's
     assert keys
     assert all(re.fullmatch(re.escape(prefix) + "[a-z]+", key) for key in keys.values())
     assert re.fullmatch(r"[a-z]+(\.[a-z][a-z-]*[a-z])+/", prefix)
@@ -330,3 +331,14 @@ def test_a_tool_that_follows_its_name_keeps_its_icon_when_the_file_is_gone(tmp_p
     assert registry.follow({"rain": again}) == ()
     assert registry.get("rain").function is again
     assert registry.get("rain").info.icons == before
+
+
+@pytest.mark.parametrize(("chars", "told"), [(50_000, None), (60_000, 60_000), (10**7, 500_000)])
+def test_clients_are_told_of_results_that_are_longer_than_they_take_unasked(chars, told):
+    meta = info(max_result_chars=chars).meta or {}
+    assert meta.get(meta_keys.MAX_RESULT_SIZE) == told
+
+
+def test_what_the_author_says_of_it_stays():
+    said = {meta_keys.MAX_RESULT_SIZE: 70_000}
+    assert info(max_result_chars=10**6, meta=said).meta == said

@@ -21,6 +21,8 @@ from mcp_notebook.kernel.options import ToolOptions, check_options, seconds
         ({"max_concurrency": "2"}, "not '2'"),
         ({"max_concurrency": 1.5}, "not 1.5"),
         ({"max_concurrency": True}, "not True"),
+        ({"max_result_chars": 199}, "`max_result_chars` is a whole number, at least 200, not 199"),
+        ({"max_result_chars": "1000"}, "not '1000'"),
         ({"logs": []}, "`logs` is debug, info"),
         ({"logs": "loud"}, "not 'loud'"),
         ({"executor": 3}, "concurrent.futures.Executor"),

@@ -253,10 +253,10 @@ def test_a_generator_that_raises_is_a_failure(converter):
     ("value", "text"),
     [
         (display.Markdown("**bold**"), "**bold**"),
-        (display.HTML("<p>Hi &amp; <b>you</b></p><script>x()</script>"), "Hi & you"),
+        (display.HTML("<p>Hi &amp; <b>you</b></p><script>x()</script>"), "Hi & **you**"),
         (
             display.HTML("<table><tr><th>a<th>b</tr><tr><td>1</td><td>2</td></tr></table>"),
-            "a | b\n1 | 2",
+            "| a | b |\n|---|---|\n| 1 | 2 |",
         ),
         (display.JSON({"a": 1}), '{"a": 1}'),
         (display.Math("x^2"), "$\\displaystyle x^2$"),
