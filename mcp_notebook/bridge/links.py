@@ -11,17 +11,8 @@ once. A link that ends on our side cancels its calls in the kernel, which would 
 import asyncio
 import logging
 import os
-from collections import deque
-from collections.abc import (
-    AsyncIterable,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterator,
-)
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -31,14 +22,26 @@ import anyio.abc
 from mcp_notebook import wire
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.catalog import Catalog, CatalogEntry
-from mcp_notebook.content import Result
+from mcp_notebook.bridge.running import NOBODY, Listener, RunningCall
+from mcp_notebook.content import Resource, Result
 from mcp_notebook.discovery import Record, is_alive
-from mcp_notebook.errors import FrameError, KernelGone, LinkError, VersionMismatch
+from mcp_notebook.errors import (
+    FrameError,
+    KernelGone,
+    LinkError,
+    ResourceFailed,
+    UnknownResource,
+    VersionMismatch,
+)
 
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT = 5.0
 """Seconds that a kernel has to say welcome."""
+LIST_LIMIT = 2.0
+"""Seconds that a kernel has to say which resources it keeps, which its own thread does at once."""
+READ_LIMIT = 60.0
+"""Seconds that a kernel has to make the content of a resource, and to send it."""
 RETRY_AFTER = 2.0
 """Seconds until a kernel that lives but did not answer is asked again."""
 END_KNOWN_WITHIN = 0.5
@@ -48,122 +51,7 @@ _LOOK_EVERY = 0.02
 """Seconds between two looks at whether the process of a link that ended is gone, too."""
 
 
-MAX_LOGS = 1000
-"""Log messages of one call that wait for a slow client; the oldest are dropped."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listener:
-    """What a client wants to hear of its call besides the result."""
-
-    progress: Callable[[wire.Progress], Awaitable[None]] | None = None
-    """Takes the newest progress, None if it is not wanted."""
-    log: Callable[[wire.Log], Awaitable[None]] | None = None
-    """Takes log messages."""
-    log_level: str | None = None
-    """The least severe level that is wanted; None: none."""
-
-
-NOBODY = Listener()
-
-
-class RunningCall:
-    """A call that has been sent to a kernel.
-
-    Who began it follows it to its result, or cancels it. It may pause in following: what comes
-    meanwhile is kept, as far as it is of use.
-
-    Args:
-        call_id: Its id in the conversation.
-        send: Sends a message to the kernel, if there still is one.
-    """
-
-    def __init__(self, call_id: int, send: Callable[[wire.AnyMessage], None]) -> None:
-        self.id = call_id
-        self._send = send
-        self._result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._progress: wire.Progress | None = None
-        """The newest progress that has not been passed on."""
-        self._logs: deque[wire.Log] = deque(maxlen=MAX_LOGS)
-        self._news = asyncio.Event()
-        self.questions: dict[int, wire.Ask] = {}
-        """Those that are open, oldest first."""
-        self.shown: dict[str, int] = {}
-        """By their keys, the questions that the client has brought to its user."""
-        self.lacks: str | None = None
-        """The capability of the client without which the call failed."""
-
-    async def follow(self, listener: Listener, *, asked: Collection[int] = ()) -> Result | None:
-        """Pass on what the call says until it has a result, or its open questions are others.
-
-        Args:
-            listener: Takes what it says.
-            asked: Numbers of the questions that are known to be open.
-
-        Raises:
-            KernelGone: The kernel died, or left, before it answered.
-        """
-        while True:
-            self._news.clear()
-            while self._logs and listener.log is not None:
-                await listener.log(self._logs.popleft())
-            if self._result.done():
-                return self._result.result()
-            if self._progress is not None and listener.progress is not None:
-                progress, self._progress = self._progress, None
-                await listener.progress(progress)
-            elif self.questions.keys() != set(asked):
-                return None
-            else:
-                await self._news.wait()
-
-    def answer(self, answer: wire.Answer) -> None:
-        """Answer an open question."""
-        if self.questions.pop(answer.question, None) is not None:
-            self._progress = None  # it said that the call waits
-            self._send(answer)
-            self._news.set()
-
-    def cancel(self, reason: str) -> None:
-        """Stop the call, if it has not ended."""
-        if not self._result.done():
-            self._send(wire.Cancel(id=self.id, reason=reason))
-
-    @contextmanager
-    def cancelled_with_block(self) -> Iterator[None]:
-        """Cancel the call if the block is left in any way but to its end."""
-        try:
-            yield
-        except BaseException:
-            self.cancel("The client cancelled the call.")
-            raise
-
-    def take(self, message: wire.AnyMessage, attachments: list[bytes]) -> None:
-        """Take a message of the kernel's."""
-        match message:
-            case wire.Returned():
-                self.lacks = message.lacks
-                self.end(wire.unpack(message, attachments))
-            case wire.Progress():
-                self._progress = message
-            case wire.Log():
-                self._logs.append(message)
-            case wire.Ask():
-                self.questions[message.question] = message
-            case wire.Withdraw():
-                self.questions.pop(message.question, None)
-        self._news.set()
-
-    def end(self, outcome: Result | KernelGone) -> None:
-        """Give the call its result, or the reason why it gets none."""
-        if self._result.done():
-            return
-        if isinstance(outcome, KernelGone):
-            self._result.set_exception(outcome)
-            self._result.exception()  # otherwise asyncio complains if nobody follows the call
-        else:
-            self._result.set_result(outcome)
-        self._news.set()
+_Reply: TypeAlias = tuple[wire.Resources | wire.Contents, list[bytes]]
 
 
 class Link:
@@ -178,6 +66,9 @@ class Link:
         self.record = record
         self._on_tools = on_tools
         self._calls: dict[int, RunningCall] = {}
+        self._requests: dict[int, asyncio.Future[_Reply]] = {}
+        """Questions for resources that are not answered yet."""
+        self._has_resources = False
         self._last_id = 0
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -221,6 +112,7 @@ class Link:
                 if welcome.protocol != wire.PROTOCOL_VERSION:
                     raise VersionMismatch(kernel=welcome.protocol, bridge=wire.PROTOCOL_VERSION)
                 self.calls_before = tuple(welcome.calls)
+                self._has_resources = welcome.resources
                 return welcome
             case (wire.Refused() as refused, _):
                 raise LinkError(f"{self.record.name}: {refused.message}")
@@ -252,6 +144,9 @@ class Link:
             call.cancel("The bridge ended.")
             call.end(KernelGone(reason or self._obituary()))
         self._calls.clear()
+        for request in self._requests.values():
+            request.cancel()
+        self._requests.clear()
         if self._writer is not None:
             self._writer.close()
 
@@ -278,8 +173,7 @@ class Link:
         """
         if not self.alive:
             raise KernelGone(self._obituary())
-        self._last_id += 1
-        call = RunningCall(self._last_id, self._send_if_open)
+        call = RunningCall(self._next_id(), self._send_if_open)
         self._calls[call.id] = call
         self._send(
             wire.Call(
@@ -292,6 +186,70 @@ class Link:
             )
         )
         return call
+
+    async def list_resources(self, after: int, limit: int) -> list[wire.ResourceInfo]:
+        """Return resources that can be read now; none if the kernel does not say so in time.
+
+        Args:
+            after: Only those with a higher number.
+            limit: At most so many.
+        """
+        number = self._next_id()
+        question = wire.ListResources(id=number, after=after, limit=limit)
+        try:
+            async with asyncio.timeout(LIST_LIMIT):
+                reply, _ = await self._request(number, question)
+        except (KernelGone, TimeoutError) as error:
+            logger.warning("The resources of %s are not listed: %r", self.record.name, error)
+            return []
+        assert isinstance(reply, wire.Resources)
+        return reply.resources
+
+    async def read_resource(self, uri: str) -> Resource:
+        """Return the content of a resource.
+
+        Raises:
+            UnknownResource: There is none of this URI, or none any more.
+            ResourceFailed: Its content cannot be made or sent.
+            KernelGone: The kernel is gone, and the resource with it.
+        """
+        number = self._next_id()
+        try:
+            async with asyncio.timeout(READ_LIMIT):
+                question = wire.ReadResource(id=number, uri=uri)
+                reply, attachments = await self._request(number, question)
+        except TimeoutError:
+            raise ResourceFailed(
+                f"The resource {uri!r} was not made within {READ_LIMIT:g} s, the limit of a read. "
+                "Read another form of it, or ask the tool for less."
+            ) from None
+        assert isinstance(reply, wire.Contents)
+        if reply.error is not None:
+            raise UnknownResource(uri, reply.error) if reply.unknown else ResourceFailed(reply.error)
+        return wire.unpack_contents(reply, attachments)
+
+    async def _request(
+        self, number: int, question: wire.ListResources | wire.ReadResource
+    ) -> "_Reply":
+        if not self.alive or not self._has_resources:
+            raise KernelGone(f"The kernel of {self.record.name!r} keeps nothing to be read.")
+        answered: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
+        self._requests[number] = answered
+        try:
+            self._send_if_open(question)
+            await asyncio.wait([answered])
+        finally:
+            self._requests.pop(number, None)
+        if answered.cancelled():
+            raise KernelGone(
+                f"The kernel of {self.record.name!r} is gone, and what it kept is gone with it. "
+                "Call the tool again when the notebook's cells have run again."
+            )
+        return answered.result()
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
 
     def _send_if_open(self, message: wire.AnyMessage) -> None:
         assert self._reader is not None
@@ -315,6 +273,10 @@ class Link:
                 call = self._calls.get(message.id)
                 if call is not None:
                     call.take(message, attachments)
+            case wire.Resources() | wire.Contents():
+                request = self._requests.get(message.id)
+                if request is not None and not request.done():
+                    request.set_result((message, attachments))
             case wire.Tools():
                 self._on_tools(message.tools)
             case wire.Goodbye():
@@ -338,6 +300,11 @@ class Link:
             "has restarted the notebook's kernel and run its cells again."
         )
 
+
+_GONE = (
+    "The resource {uri!r} cannot be read: the notebook's kernel that kept it is gone (restarted, "
+    "shut down, or mcp_notebook was unloaded). Call the tool again; list the tools if it is unknown."
+)
 
 OnEnd: TypeAlias = Callable[[], Awaitable[str]]
 """Called when a kernel is gone; returns what its calls are told, `END_KNOWN_WITHIN` bounds it."""
@@ -373,6 +340,11 @@ class Links:
     def calls_before(self) -> tuple[tuple[str, wire.CallInfo], ...]:
         """The calls that kernels had when they were linked, each with its kernel's id."""
         return tuple((id_, call) for id_, link in self._links.items() for call in link.calls_before)
+
+    @property
+    def current(self) -> tuple[Link, ...]:
+        """The links that there are now, in the order in which they were made."""
+        return tuple(self._links.values())
 
     @property
     def linked(self) -> int:
@@ -484,6 +456,17 @@ class Links:
                 f"The kernel that offered {entry.name!r} is gone. List the tools again."
             )
         return link.begin(entry.tool.name, arguments, listener, can_elicit=can_elicit)
+
+    async def read_resource(self, uri: str) -> Resource:
+        """Return the content of a resource of a kernel's.
+
+        Raises:
+            CallError: It cannot be read, see `Link.read_resource`.
+        """
+        link = self._links.get(wire.kernel_of(uri) or "")
+        if link is None:
+            raise UnknownResource(uri, None if wire.kernel_of(uri) is None else _GONE.format(uri=uri))
+        return await link.read_resource(uri)
 
     async def _connect(self, record: Record) -> Link:
         link = Link(record, lambda tools: self._set(record, tools))

@@ -34,7 +34,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge import meta_tools
 from mcp_notebook.bridge.asking import Asking, can_elicit
 from mcp_notebook.bridge.catalog import Catalog, CatalogEntry
-from mcp_notebook.bridge.links import Listener, RunningCall
+from mcp_notebook.bridge.running import Listener, RunningCall
 from mcp_notebook.bridge.pages import Pages
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool

@@ -15,8 +15,9 @@ from typing import Any
 
 from mcp_notebook.bridge.catalog import Catalog
 from mcp_notebook.bridge.headless import run_notebook
-from mcp_notebook.bridge.links import Links, Listener
+from mcp_notebook.bridge.links import Links
 from mcp_notebook.bridge.progress import shown_on_stderr
+from mcp_notebook.bridge.running import Listener
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery import Record, live_records
 from mcp_notebook.errors import InvalidArguments, LinkError, NotebookError

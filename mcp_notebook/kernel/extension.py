@@ -34,6 +34,7 @@ from mcp_notebook.kernel.endpoint import Address, Endpoint
 from mcp_notebook.kernel.invoke import Invoker
 from mcp_notebook.kernel.magics import McpMagics, complete_mcp, complete_mcp_tool
 from mcp_notebook.kernel.objects import classes_of_tools, named_tools
+from mcp_notebook.kernel.reading import Reading
 from mcp_notebook.kernel.resources import ResourceStore
 from mcp_notebook.kernel.results import Converter
 from mcp_notebook.kernel.schema_cache import SchemaCache
@@ -63,6 +64,7 @@ class Extension:
         self.registry = ToolRegistry(self._tools_changed, schemas)
         self._id = settings.kernel_id or new_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
+        self._reading = Reading(self.resources)
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
             shell,
@@ -82,6 +84,7 @@ class Extension:
         self._endpoint = Endpoint(
             self._activity,
             lambda: [tool.info for tool in self.registry.tools],
+            self._reading,
             folder=settings.home / "run",
             name=self._id,
         )
@@ -139,6 +142,8 @@ class Extension:
         self._endpoint.stop(reason)
         self.invoker.close(reason)
         self._activity.remove()
+        self._reading.close()
+        self.resources.clear()
 
     def _forget_record(self) -> None:
         if self._record is not None:
