@@ -1,8 +1,9 @@
 """The kernel's end of the link: a thread with an event loop of its own that bridges connect to.
 
 Runs in the user's kernel, in one daemon thread, so that listing, cancelling and status are answered
-while a cell keeps the main thread busy. It speaks `wire` and hands calls to an `Invoker`, questions for
-resources to `Reading`; it runs no user code and knows nothing of tools but their `ToolInfo`.
+while a cell keeps the main thread busy. It speaks `wire` and hands calls to an `Invoker`, and what
+is asked about resources to `Reading`; it runs no user code and knows nothing of tools but their
+`ToolInfo`.
 
 Who may write: everything in `Endpoint` and `_Conversation` belongs to the endpoint's thread, apart
 from `start`, `stop`, `announce_tools` and the `reply` given to the invoker, which hand over with
@@ -120,8 +121,7 @@ class Endpoint:
         calls: Runs the calls.
         tools: Returns the tools as they are now; called on the endpoint's thread.
         reading: Lists and reads resources.
-        folder: Where the socket goes, if its path is short enough.
-        name: Name of the socket's file.
+        path: Of the socket's file; one of this name elsewhere, if it is too long for a socket.
         tcp: Listen on loopback TCP with a token, as where there are no Unix sockets.
     """
 
@@ -131,15 +131,13 @@ class Endpoint:
         tools: Callable[[], Sequence[ToolInfo]],
         reading: Reading,
         *,
-        folder: Path,
-        name: str,
+        path: Path,
         tcp: bool = sys.platform == "win32",
     ) -> None:
         self._calls = calls
         self._tools = tools
         self._reading = reading
-        self._folder = folder
-        self._name = name
+        self._path = path
         self._tcp = tcp
         self._conversations: set[_Conversation] = set()
         self._change_due: asyncio.TimerHandle | None = None
@@ -210,7 +208,7 @@ class Endpoint:
             listener = socket.create_server(("127.0.0.1", 0))
             self._token = secrets.token_urlsafe(32)
             return listener, Address(port=listener.getsockname()[1], token=self._token)
-        path = _socket_path(self._folder, self._name)
+        path = _socket_path(self._path)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(str(path))
@@ -458,11 +456,10 @@ class _Conversation:
             self.send(*pack(call_id, Result([Text(text)], is_error=True)))
 
 
-def _socket_path(folder: Path, name: str) -> Path:
-    """Return where the socket goes: the folder, or a short private one if the path is too long."""
-    path = folder / f"{name}.sock"
+def _socket_path(path: Path) -> Path:
+    """Return where the socket goes: there, or in a short private folder if the path is too long."""
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
-        private_folder(folder)
+        private_folder(path.parent)
         return path
     short = Path(tempfile.gettempdir()) / f"mcp-notebook-{os.getuid()}"
     if len(os.fsencode(short / path.name)) > MAX_SOCKET_PATH:

@@ -85,8 +85,7 @@ class Extension:
             self._activity,
             lambda: [tool.info for tool in self.registry.tools],
             self._reading,
-            folder=settings.home / "run",
-            name=self._id,
+            path=settings.home / "run" / f"{self._id}.sock",
         )
         self._magics = McpMagics(shell, self.registry, self.invoker, settings)
         self._shutdown_hook = _ShutdownHook(shell.kernel, self._before_shutdown)

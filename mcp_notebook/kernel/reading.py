@@ -1,10 +1,10 @@
 """Resources as clients get them: what is listed, and the making of what is read.
 
-Runs in the user's kernel. Listing is instant and done on the endpoint's thread. Making a content may
-take long (a table of a million rows as CSV), and is the user's objects' code in part: it is done on
-worker threads of its own, a few at a time, never on the endpoint's or the main one, so that it works
-while a cell runs. The threads are daemons: one whose making never ends does not hold up the
-kernel's end. What is kept, and for how long, is `kernel.resources`' business.
+Runs in the user's kernel. Listing is instant and done on the endpoint's thread. Making a content
+may take long (a table of a million rows as CSV), and is the user's objects' code in part: it is
+done on worker threads of its own, a few at a time, never on the endpoint's or the main one, so that
+it works while a cell runs. The threads are daemons: one whose making never ends does not hold up
+the kernel's end. What is kept, and for how long, is `kernel.resources`' business.
 """
 
 import logging
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from mcp_notebook.content import Resource
-from mcp_notebook.errors import CallError, ResourceFailed, UnknownResource
+from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.resources import ResourceStore
 from mcp_notebook.kernel.texts import safe_message
 from mcp_notebook.wire import Contents, ResourceInfo, pack_contents
@@ -69,7 +69,9 @@ class Reading:
                 self._waiting.append((request_id, uri, reply))
                 if self._readers < MAX_READERS:
                     self._readers += 1
-                    threading.Thread(target=self._work, name="mcp-notebook-read", daemon=True).start()
+                    threading.Thread(
+                        target=self._work, name="mcp-notebook-read", daemon=True
+                    ).start()
         if full:
             busy = f"The notebook is busy with {MAX_WAITING} other reads. Try again later."
             reply(Contents(id=request_id, error=busy), ())
@@ -93,20 +95,20 @@ class Reading:
     def _contents(self, request_id: int, uri: str) -> tuple[Contents, Sequence[bytes]]:
         try:
             message, attachments = pack_contents(request_id, self._made(uri))
-            size = len(attachments[0])
-            if size > MAX_CONTENT:
-                raise ResourceFailed(
-                    f"The resource {uri!r} is too large to be read: {size:,} bytes, at most "
-                    f"{MAX_CONTENT:,} can be sent. Ask the tool for less, or have it write a file."
-                )
-        except CallError as error:
-            unknown = isinstance(error, UnknownResource)
-            return Contents(id=request_id, error=str(error), unknown=unknown), ()
+        except UnknownResource as error:
+            return Contents(id=request_id, error=str(error), unknown=True), ()
         except BaseException as error:  # noqa: BLE001 - the user's objects may raise anything
             said = (
                 f"The resource {uri!r} cannot be read: making its content failed with "
-                f"{safe_message(error)}. Another form of it, if it is listed, or another call of "
+                f"{safe_message(error)}. Another form of it, if one is listed, or another call of "
                 "the tool may do."
+            )
+            return Contents(id=request_id, error=said), ()
+        size = sum(map(len, attachments))
+        if size > MAX_CONTENT:
+            said = (
+                f"The resource {uri!r} is too large to be read: {size:,} bytes, at most "
+                f"{MAX_CONTENT:,} can be sent. Ask the tool for less, or have it write a file."
             )
             return Contents(id=request_id, error=said), ()
         return message, attachments

@@ -10,6 +10,7 @@ import pytest
 from live import TIMEOUT, record_of, text_of
 
 from mcp_notebook import wire
+from mcp_notebook.bridge import link as link_module
 from mcp_notebook.bridge import links as links_module
 from mcp_notebook.bridge.catalog import Catalog
 from mcp_notebook.bridge.links import Links
@@ -233,7 +234,7 @@ async def test_an_answer_to_no_call_is_ignored(home):
 
 
 async def test_a_kernel_that_is_silent_is_told_and_asked_again_until_it_answers(home, monkeypatch):
-    monkeypatch.setattr(links_module, "CONNECT_TIMEOUT", 0.05)
+    monkeypatch.setattr(link_module, "CONNECT_TIMEOUT", 0.05)
     monkeypatch.setattr(links_module, "RETRY_AFTER", 0.05)
     seen = Seen()
     async with (

@@ -52,7 +52,9 @@ class Echo:
 @pytest.fixture(params=[False, True], ids=["unix", "tcp"])
 def listening(request, home):
     echo = Echo()
-    endpoint = Endpoint(echo, lambda: list(echo.tools), folder=home, name="test", tcp=request.param)
+    endpoint = Endpoint(
+        echo, lambda: list(echo.tools), Reading(STORE), path=home / "test.sock", tcp=request.param
+    )
     address = endpoint.start()
     record = Record(
         id="test",
