@@ -11,7 +11,7 @@ from live import Link, text_of
 from mcp_notebook import wire
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.discovery import Record
-from mcp_notebook.kernel import endpoint as endpoint_module
+from mcp_notebook.kernel import notices as notices_module
 from mcp_notebook.kernel.calls import Call, CallState
 from mcp_notebook.kernel.context import Update
 from mcp_notebook.kernel.endpoint import Endpoint
@@ -192,7 +192,7 @@ def test_bridges_are_told_why_the_kernel_leaves(listening):
 
 
 def test_progress_is_sent_seldom_and_the_newest_is_what_is_sent(listening, monkeypatch):
-    monkeypatch.setattr(endpoint_module, "PROGRESS_INTERVAL", 0.05)
+    monkeypatch.setattr(notices_module, "PROGRESS_INTERVAL", 0.05)
     _, record, echo = listening
     with Link(record) as link:
         link.start("never", progress=True)
@@ -209,9 +209,9 @@ def test_progress_is_sent_seldom_and_the_newest_is_what_is_sent(listening, monke
 
 
 def test_a_call_that_says_nothing_is_told_to_be_alive(listening, monkeypatch):
-    monkeypatch.setattr(endpoint_module, "NOTICE_AFTER", 0.01)
-    monkeypatch.setattr(endpoint_module, "NOTICE_EVERY", 0.02)
-    monkeypatch.setattr(endpoint_module, "HEARTBEAT", 0.1)
+    monkeypatch.setattr(notices_module, "NOTICE_AFTER", 0.01)
+    monkeypatch.setattr(notices_module, "NOTICE_EVERY", 0.02)
+    monkeypatch.setattr(notices_module, "HEARTBEAT", 0.1)
     _, record, echo = listening
     with Link(record) as link:
         link.start("never", progress=True)

@@ -50,7 +50,7 @@ def test_what_was_read_last_outlives_what_was_made_last():
     store.form(first.uri)
     (third,) = store.keep(original("third"))
     assert store.links == [first, third]
-    with pytest.raises(UnknownResource, match="has expired: .*Call the tool again"):
+    with pytest.raises(UnknownResource, match=r"has expired: .*Call the tool again"):
         store.form(second.uri)
 
 
