@@ -126,11 +126,8 @@ def _annotations(block: ContentBlock, version: str) -> types.Annotations | None:
 
 
 def _link_text(link: ResourceLink) -> str:
-    size = None if link.size is None else f"{link.size:,} bytes"
-    details = ", ".join(filter(None, (link.mime_type, size)))
     about = f": {link.description}" if link.description else ""
-    kind = f" ({details})" if details else ""
-    return f"[{link.title or link.name}{kind}{about}. To be read as the resource {link.uri}]"
+    return f"[{link.about}{about}. To be read as the resource {link.uri}]"
 
 
 def _too_old(version: str) -> str:

@@ -249,7 +249,7 @@ def _show(result: Result, call: ToolCall) -> None:
             case Resource(data=str() as text):
                 say(text)
             case ResourceLink():
-                say(f"{block.title or block.name}{_details(block)}: {block.uri}")
+                say(f"{block.about}: {block.uri}")
             case _:
                 _keep(block, call)
     if not result.content and result.structured is not None:
@@ -305,12 +305,6 @@ def _save(data: bytes, extension: str, folder: Path, tool: str) -> Path:
         raise NotebookError(
             f"Nothing can be saved in {folder}: {error.strerror}. Name another folder with --save."
         ) from None
-
-
-def _details(link: ResourceLink) -> str:
-    size = None if link.size is None else _size(link.size)
-    details = ", ".join(filter(None, (link.mime_type, size)))
-    return f" ({details})" if details else ""
 
 
 def _size(count: int) -> str:
