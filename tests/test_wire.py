@@ -270,11 +270,11 @@ def test_an_attachment_larger_than_the_readers_buffer_arrives_whole():
     assert wire.unpack(*read_one(chunks)).content == (Image(picture),)
 
 
-@given(st.text() | st.binary(), st.text())
-def test_any_content_of_a_resource_arrives(data, uri):
-    message, attachments = wire.pack_contents(1, Resource(uri, data, "x/y"))
-    (read, got) = roundtrip(message, attachments)
-    assert wire.unpack_contents(read, got) == Resource(uri, data, "x/y")
+@given(st.text() | st.binary())
+def test_any_content_of_a_resource_arrives(data):
+    message, attachments = wire.pack_contents(1, Resource("notebook://k/1/a", data, "x/y"))
+    (read, got) = read_one(wire.encode(message, attachments))
+    assert wire.unpack_contents(read, got) == Resource("notebook://k/1/a", data, "x/y")
 
 
 def test_a_content_without_its_attachment_is_no_content():

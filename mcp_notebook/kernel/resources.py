@@ -109,9 +109,10 @@ class ResourceStore:
                 self._expire_oldest()
 
     def _link(self, key: str, original: Original, form: Form) -> ResourceLink:
-        name = f"{original.name}{form.extension}"
+        # A name may come from the author's data; a lone surrogate in it has no UTF-8.
+        name = f"{original.name}{form.extension}".encode("utf-8", "replace").decode()
         return ResourceLink(
-            uri=f"{self._prefix}{key}/{quote(name)}",
+            uri=f"{self._prefix}{key}/{quote(name, safe='')}",
             name=name,
             title=original.title,
             mime_type=form.mime_type,

@@ -27,7 +27,7 @@ def test_each_form_has_a_link_of_its_own_that_leads_to_it():
     assert store.links == [csv, parquet]
 
 
-@pytest.mark.parametrize("name", ["ä b/c?d#e%", "../../etc", "\n", ""])
+@pytest.mark.parametrize("name", ["ä b/c?d#e%", "../../etc", "\ud800", "\n", ""])
 def test_any_name_makes_a_uri_that_is_found_again(name):
     store = ResourceStore("k", 100)
     (link,) = store.keep(original(name))
