@@ -25,13 +25,16 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from mcp_notebook.bridge.blocks import cleaned, contents, knows
 from mcp_notebook.bridge.link import Link
 from mcp_notebook.content import Resource
-from mcp_notebook.errors import CallError, UnknownResource
+from mcp_notebook.errors import CallError, ResourceFailed, UnknownResource
 from mcp_notebook.wire import ResourceInfo
 
 PAGE_SIZE = 100
 """Resources on a page where the settings name no size."""
 MAX_URI = 2_000
 """Characters of a URI that are looked at, and echoed; those that are given out are far shorter."""
+MAX_READ = 16 * 2**20
+"""Bytes of one content that are sent to a client. Over stdio the SDK's own client takes a time that
+grows with the square of it: 6 s for 8 MB, minutes for 60."""
 LEGACY_NOT_FOUND = -32002
 """What the versions before 2026-07-28 say of an unknown resource; that one has taken it back."""
 
@@ -103,7 +106,7 @@ class Resources:
                 await self._ready()
             resource = await self._kept.read_resource(uri[:MAX_URI])
             # Encoding a large one would keep all other clients waiting.
-            read = await anyio.to_thread.run_sync(contents, resource)
+            read = await anyio.to_thread.run_sync(_sendable, resource)
         except UnknownResource as error:
             code = types.INVALID_PARAMS if modern else LEGACY_NOT_FOUND
             data = {"uri": cleaned(error.uri)}
@@ -139,6 +142,18 @@ class Resources:
 
     def _signature(self, said: str) -> str:
         return hmac.new(self._key, _bytes(said), hashlib.sha256).hexdigest()[:32]
+
+
+def _sendable(resource: Resource) -> types.TextResourceContents | types.BlobResourceContents:
+    data = resource.data
+    size = len(data.encode()) if isinstance(data, str) else len(data)
+    if size > MAX_READ:
+        raise ResourceFailed(
+            f"The resource {resource.uri!r} is too large for a client: {size:,} bytes, at most "
+            f"{MAX_READ:,} are sent. Read a smaller form of it, ask the tool for less, or save it "
+            "with `mcp-notebook call TOOL --save DIR`."
+        )
+    return contents(resource)
 
 
 def _place_of(link: Link) -> int:

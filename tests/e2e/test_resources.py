@@ -18,6 +18,8 @@ from mcp_notebook.kernel.decorator import EXTENSION
 from mcp_notebook.kernel.originals import Form, Original
 
 def content(kind, number):
+    if kind == "large":
+        return bytes(16 * 2**20 + 1)
     if kind == "broken":
         raise ValueError("no such column")
     return f"original {number}" if kind == "text" else bytes([0, 255, number])
@@ -97,6 +99,9 @@ async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, era):
             error = await refusal(client, broken)
         assert error.code == INTERNAL_ERROR
         assert "ValueError: no such column" in error.message
+        error = await refusal(client, await link_of(client, kind="large", number=5))
+        assert error.code == INTERNAL_ERROR
+        assert "16,777,217 bytes, at most 16,777,216 are sent" in error.message
         assert (await client.list_resource_templates()).resource_templates == []
         gone = await link_of(client, kind="text", number=4)
         sales.ok(CLEAR)
