@@ -99,6 +99,13 @@ class ResourceLink(Annotated):
     size: int | None = None
     """Bytes, where known."""
 
+    @property
+    def about(self) -> str:
+        """What it leads to, in a few words for people: title, type and size."""
+        size = None if self.size is None else f"{self.size:,} bytes"
+        details = ", ".join(filter(None, (self.mime_type, size)))
+        return f"{self.title or self.name} ({details})" if details else self.title or self.name
+
 
 ContentBlock: TypeAlias = Text | Image | Audio | Resource | ResourceLink
 

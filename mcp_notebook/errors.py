@@ -11,7 +11,8 @@
     │   ├── InvalidResult      what the tool returned does not fit its output schema
     │   ├── UnknownTool        no tool of that name (a protocol error, -32602, on the wire)
     │   ├── UnknownState       no call waits for this answer (-32602 on the wire)
-    │   ├── UnknownResource    no resource of that URI, or it has expired
+    │   ├── UnknownResource    no resource of that URI, or it has expired (-32602 on the wire)
+    │   ├── ResourceFailed     a resource's content cannot be made (-32603 on the wire)
     │   ├── AmbiguousTool      two notebooks have a tool of that name
     │   ├── CannotElicit       the client's user cannot be asked
     │   ├── InvalidAnswer      the user's answer does not fit the question
@@ -118,23 +119,28 @@ class UnknownState(CallError):
 
 
 class UnknownResource(CallError):
-    """The client asked for a resource that cannot be read.
+    """The client asked for a resource that there is not, or not any more.
 
     Args:
         uri: What it asked for.
+        message: Why, in full; None: there is none of this URI.
         expired: Whether it could be read once.
     """
 
-    def __init__(self, uri: str, *, expired: bool) -> None:
+    def __init__(self, uri: str, message: str | None = None, *, expired: bool = False) -> None:
         self.uri = uri
         reason = (
             "it has expired: the notebook's kernel keeps only what was made or read last "
             "(MCP_NOTEBOOK_MAX_RESOURCE_BYTES). Call the tool again"
             if expired
-            else "the notebook's kernel has none of this URI. List the resources, or call the tool "
-            "again"
+            else "there is none of this URI; what was kept before a restart of the kernel is gone. "
+            "List the resources, or call the tool again"
         )
-        super().__init__(f"The resource {uri!r} cannot be read: {reason}.")
+        super().__init__(message or f"The resource {uri!r} cannot be read: {reason}.")
+
+
+class ResourceFailed(CallError):
+    """The content of a resource cannot be made, or not be sent."""
 
 
 class CannotElicit(CallError):

@@ -56,7 +56,8 @@ class Settings:
     page_size: int | None = field(
         default=None, metadata=_env("MCP_NOTEBOOK_PAGE_SIZE", least=1, most=10_000)
     )
-    """Tools on one page of the list that clients get; None: the list is one page."""
+    """Tools, or resources, on one page of the lists that clients get; None: all tools, and 100
+    resources."""
     schema_cache: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_SCHEMA_CACHE"))
     """Keep the tools' schemas on disk (in `home`), so that the next start need not build them."""
     max_waiting_calls: int = field(

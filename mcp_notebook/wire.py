@@ -15,16 +15,26 @@ with a sentence for the user, and closes. From then on, in any order:
 
 ===========================  ===================================================================
 bridge -> kernel             `Call` (id chosen by the bridge, unique in its conversation),
-                             `Cancel`, `Answer` to a question of a call
+                             `Cancel`, `Answer` to a question of a call, `ListResources`,
+                             `ReadResource` (ids as of calls, from the same numbers)
 kernel -> bridge             `Tools` (the whole list, whenever it changed), `Progress` of a call,
                              `Log` of a call, `Ask` and `Withdraw` (a question of a call),
-                             `Returned` (exactly one for each call, its last message), `Goodbye`
+                             `Returned` (exactly one for each call, its last message),
+                             `Resources` (exactly one for each `ListResources`), `Contents`
+                             (exactly one for each `ReadResource`), `Goodbye`
                              (the kernel ends the conversation on purpose and says why)
 ===========================  ===================================================================
 
 *Questions.* A call whose `Call` says that its client ``can_elicit`` may `Ask`, several things at a
 time; it waits, without a limit of its own, for an `Answer` to each, unless it takes a question back
 with `Withdraw`. What a question is answered that is no longer open is ignored.
+
+*Resources.* What a kernel keeps besides results, by URIs that begin with `resource_prefix` of its
+record's id. They are listed at once, also while a cell runs, in the order of their numbers: a
+number is never given twice in a conversation. A content, text as UTF-8, is the one attachment of
+its message. A kernel is asked only if its `Welcome` says that it has ``resources``: an older one
+would take the question for an error and hang up. It says nothing of them unasked, so that it need
+not know whether the bridge does.
 
 The end of the stream without `Goodbye` means that the kernel process is dead. A `Cancel` is still
 answered by `Returned`. Calls whose bridge is gone run on: a bridge that ends cancels its own. A
@@ -62,6 +72,8 @@ from mcp_notebook.errors import FrameError
 PROTOCOL_VERSION = 1
 """Raised when a message changes its meaning; both ends must have the same."""
 
+SCHEME = "notebook"
+"""Of the URIs of kernels' resources."""
 MAX_HEADER = 64 * 2**20
 """Bytes. A header carries arguments and texts; both are bounded far below this elsewhere."""
 MAX_ATTACHMENTS = 2 * 2**30
@@ -140,6 +152,25 @@ class Answer(Message):
     """Why the question could not be asked: a sentence for the model; the rest is nothing then."""
 
 
+class ListResources(Message):
+    """Ask which resources can be read; what is gone or new meanwhile moves no other."""
+
+    type: Literal["list_resources"] = "list_resources"
+    id: int
+    after: int = 0
+    """Only those with a higher number."""
+    limit: int
+    """At most so many."""
+
+
+class ReadResource(Message):
+    """Ask for a resource's content."""
+
+    type: Literal["read_resource"] = "read_resource"
+    id: int
+    uri: str
+
+
 class CallInfo(Message):
     """A call that a kernel has, of any bridge."""
 
@@ -158,6 +189,8 @@ class Welcome(Message):
     """In the order of their definition."""
     calls: list[CallInfo] = Field(default_factory=list)
     """Those that run or wait, oldest first."""
+    resources: bool = False
+    """The kernel answers `ListResources` and `ReadResource`."""
 
 
 class Refused(Message):
@@ -240,6 +273,43 @@ class Returned(Message):
     """The call failed because its client has not declared this capability (MCP's name for it)."""
 
 
+class ResourceInfo(Message):
+    """What a kernel says about one resource."""
+
+    number: int
+    """Its place in the list: from 1, those made later have higher ones."""
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    """Bytes, where known."""
+
+
+class Resources(Message):
+    """The resources that were asked for, in the order of their numbers."""
+
+    type: Literal["resources"] = "resources"
+    id: int
+    resources: list[ResourceInfo]
+
+
+class Contents(Message):
+    """A resource's content, or why there is none; `pack_contents` and `unpack_contents`."""
+
+    type: Literal["contents"] = "contents"
+    id: int
+    uri: str = ""
+    mime_type: str = ""
+    is_text: bool = False
+    """The attachment is UTF-8."""
+    error: str | None = None
+    """A sentence for the client; there is no content then."""
+    unknown: bool = False
+    """The error is that there is no such resource, or none any more."""
+
+
 class Goodbye(Message):
     """The kernel ends the conversation on purpose."""
 
@@ -253,6 +323,8 @@ AnyMessage: TypeAlias = (
     | Call
     | Cancel
     | Answer
+    | ListResources
+    | ReadResource
     | Welcome
     | Refused
     | Tools
@@ -261,6 +333,8 @@ AnyMessage: TypeAlias = (
     | Ask
     | Withdraw
     | Returned
+    | Resources
+    | Contents
     | Goodbye
 )
 _ANY_MESSAGE: TypeAdapter[AnyMessage] = TypeAdapter(
@@ -276,6 +350,18 @@ _BLOCKS: dict[str, type[ContentBlock]] = {
 _READERS: dict[str, TypeAdapter[ContentBlock]] = {
     name: TypeAdapter(block) for name, block in _BLOCKS.items()
 }
+
+
+def resource_prefix(kernel_id: str) -> str:
+    """Return what the URIs of a kernel's resources begin with."""
+    return f"{SCHEME}://{kernel_id}/"
+
+
+def kernel_of(uri: str) -> str | None:
+    """Return the id of the kernel whose resource a URI names; None: it is none of ours."""
+    scheme, _, rest = uri.partition("://")
+    kernel_id, slash, _ = rest.partition("/")
+    return kernel_id if scheme == SCHEME and kernel_id and slash else None
 
 
 def pack(call_id: int, result: Result) -> tuple[Returned, list[bytes]]:
@@ -339,6 +425,30 @@ def _unpack_block(packed: dict[str, Any], attachments: Sequence[bytes]) -> Conte
         raise FrameError(
             f"A result holds a {packed['type']} block that cannot be read: {_reason(error)}."
         ) from error
+
+
+def pack_contents(request_id: int, resource: Resource) -> tuple[Contents, list[bytes]]:
+    """Turn a resource into its message and attachment; bytes are not copied."""
+    data = resource.data
+    message = Contents(
+        id=request_id,
+        uri=resource.uri,
+        mime_type=resource.mime_type,
+        is_text=isinstance(data, str),
+    )
+    return message, [_clean(data).encode() if isinstance(data, str) else bytes(data)]
+
+
+def unpack_contents(message: Contents, attachments: Sequence[bytes]) -> Resource:
+    """Turn a message and its attachment back into the resource.
+
+    Raises:
+        FrameError: It has no attachment.
+    """
+    if len(attachments) != 1:
+        raise FrameError(f"A resource's content came in {len(attachments)} attachments.")
+    data = attachments[0].decode("utf-8", "replace") if message.is_text else attachments[0]
+    return Resource(message.uri, data, message.mime_type)
 
 
 def encode(message: AnyMessage, attachments: Sequence[bytes] = ()) -> list[bytes]:

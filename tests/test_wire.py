@@ -269,3 +269,21 @@ def test_an_attachment_larger_than_the_readers_buffer_arrives_whole():
     stream = b"".join(wire.encode(message, attachments))
     chunks = [stream[start : start + 300_000] for start in range(0, len(stream), 300_000)]
     assert wire.unpack(*read_one(chunks)).content == (Image(picture),)
+
+
+@given(st.text() | st.binary())
+def test_any_content_of_a_resource_arrives(data):
+    message, attachments = wire.pack_contents(1, Resource("notebook://k/1/a", data, "x/y"))
+    (read, got) = read_one(wire.encode(message, attachments))
+    assert wire.unpack_contents(read, got) == Resource("notebook://k/1/a", data, "x/y")
+
+
+def test_a_content_without_its_attachment_is_no_content():
+    with pytest.raises(FrameError, match="0 attachments"):
+        wire.unpack_contents(wire.Contents(id=1), [])
+
+
+@pytest.mark.parametrize("uri", ["", "notebook:", "notebook://", "notebook:///a", "file://k/a"])
+def test_only_uris_of_ours_name_a_kernel(uri):
+    assert wire.kernel_of(uri) is None
+    assert wire.kernel_of(wire.resource_prefix("k") + "1/a") == "k"

@@ -17,8 +17,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook import wire
-from mcp_notebook.bridge.links import Listener, RunningCall
 from mcp_notebook.bridge.parking import ANSWER_LIMIT, NOBODY_ANSWERED, ParkedCalls
+from mcp_notebook.bridge.running import Listener, RunningCall
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
 

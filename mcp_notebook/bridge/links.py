@@ -1,343 +1,43 @@
-"""The bridge's end of the links: one to each kernel, with its calls.
+"""All links of a bridge: made, kept and ended as kernels come and go; which of them a call is for.
 
-Runs in the bridge, on its event loop. It speaks `wire`, keeps the `Catalog` up to date, and says
-when what clients see has changed. Which kernels there are comes from `discovery` (live notebooks)
-or from `bridge.headless`; what MCP makes of all this is `bridge.server`'s business.
-
-The end of a link's stream is how the death of a kernel is seen: every call of it is answered at
-once. A link that ends on our side cancels its calls in the kernel, which would run on otherwise.
+Runs in the bridge, on its event loop. It keeps the `Catalog` up to date, and says when what clients
+see has changed. Which kernels there are comes from `discovery` (live notebooks) or from
+`bridge.headless`, the conversation with one of them is `bridge.link`'s business, and what MCP makes
+of all this `bridge.server`'s.
 """
 
-import asyncio
 import logging
-import os
-from collections import deque
-from collections.abc import (
-    AsyncIterable,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterator,
-)
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Self, TypeAlias
 
 import anyio
 import anyio.abc
 
 from mcp_notebook import wire
-from mcp_notebook._version import __version__
 from mcp_notebook.bridge.catalog import Catalog, CatalogEntry
-from mcp_notebook.content import Result
+from mcp_notebook.bridge.link import Link
+from mcp_notebook.bridge.running import NOBODY, Listener, RunningCall
+from mcp_notebook.content import Resource, Result
 from mcp_notebook.discovery import Record, is_alive
-from mcp_notebook.errors import FrameError, KernelGone, LinkError, VersionMismatch
+from mcp_notebook.errors import (
+    KernelGone,
+    LinkError,
+    UnknownResource,
+    VersionMismatch,
+)
 
 logger = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT = 5.0
-"""Seconds that a kernel has to say welcome."""
 RETRY_AFTER = 2.0
 """Seconds until a kernel that lives but did not answer is asked again."""
 END_KNOWN_WITHIN = 0.5
 """Seconds to find out how a kernel ended; then its calls are answered without knowing it."""
 _BRIDGE_ENDED = "The bridge ended, and the call was cancelled."
-_LOOK_EVERY = 0.02
-"""Seconds between two looks at whether the process of a link that ended is gone, too."""
-
-
-MAX_LOGS = 1000
-"""Log messages of one call that wait for a slow client; the oldest are dropped."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listener:
-    """What a client wants to hear of its call besides the result."""
-
-    progress: Callable[[wire.Progress], Awaitable[None]] | None = None
-    """Takes the newest progress, None if it is not wanted."""
-    log: Callable[[wire.Log], Awaitable[None]] | None = None
-    """Takes log messages."""
-    log_level: str | None = None
-    """The least severe level that is wanted; None: none."""
-
-
-NOBODY = Listener()
-
-
-class RunningCall:
-    """A call that has been sent to a kernel.
-
-    Who began it follows it to its result, or cancels it. It may pause in following: what comes
-    meanwhile is kept, as far as it is of use.
-
-    Args:
-        call_id: Its id in the conversation.
-        send: Sends a message to the kernel, if there still is one.
-    """
-
-    def __init__(self, call_id: int, send: Callable[[wire.AnyMessage], None]) -> None:
-        self.id = call_id
-        self._send = send
-        self._result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._progress: wire.Progress | None = None
-        """The newest progress that has not been passed on."""
-        self._logs: deque[wire.Log] = deque(maxlen=MAX_LOGS)
-        self._news = asyncio.Event()
-        self.questions: dict[int, wire.Ask] = {}
-        """Those that are open, oldest first."""
-        self.shown: dict[str, int] = {}
-        """By their keys, the questions that the client has brought to its user."""
-        self.lacks: str | None = None
-        """The capability of the client without which the call failed."""
-
-    async def follow(self, listener: Listener, *, asked: Collection[int] = ()) -> Result | None:
-        """Pass on what the call says until it has a result, or its open questions are others.
-
-        Args:
-            listener: Takes what it says.
-            asked: Numbers of the questions that are known to be open.
-
-        Raises:
-            KernelGone: The kernel died, or left, before it answered.
-        """
-        while True:
-            self._news.clear()
-            while self._logs and listener.log is not None:
-                await listener.log(self._logs.popleft())
-            if self._result.done():
-                return self._result.result()
-            if self._progress is not None and listener.progress is not None:
-                progress, self._progress = self._progress, None
-                await listener.progress(progress)
-            elif self.questions.keys() != set(asked):
-                return None
-            else:
-                await self._news.wait()
-
-    def answer(self, answer: wire.Answer) -> None:
-        """Answer an open question."""
-        if self.questions.pop(answer.question, None) is not None:
-            self._progress = None  # it said that the call waits
-            self._send(answer)
-            self._news.set()
-
-    def cancel(self, reason: str) -> None:
-        """Stop the call, if it has not ended."""
-        if not self._result.done():
-            self._send(wire.Cancel(id=self.id, reason=reason))
-
-    @contextmanager
-    def cancelled_with_block(self) -> Iterator[None]:
-        """Cancel the call if the block is left in any way but to its end."""
-        try:
-            yield
-        except BaseException:
-            self.cancel("The client cancelled the call.")
-            raise
-
-    def take(self, message: wire.AnyMessage, attachments: list[bytes]) -> None:
-        """Take a message of the kernel's."""
-        match message:
-            case wire.Returned():
-                self.lacks = message.lacks
-                self.end(wire.unpack(message, attachments))
-            case wire.Progress():
-                self._progress = message
-            case wire.Log():
-                self._logs.append(message)
-            case wire.Ask():
-                self.questions[message.question] = message
-            case wire.Withdraw():
-                self.questions.pop(message.question, None)
-        self._news.set()
-
-    def end(self, outcome: Result | KernelGone) -> None:
-        """Give the call its result, or the reason why it gets none."""
-        if self._result.done():
-            return
-        if isinstance(outcome, KernelGone):
-            self._result.set_exception(outcome)
-            self._result.exception()  # otherwise asyncio complains if nobody follows the call
-        else:
-            self._result.set_result(outcome)
-        self._news.set()
-
-
-class Link:
-    """The conversation with one kernel, from its welcome to its end.
-
-    Args:
-        record: Where the kernel listens.
-        on_tools: Takes the kernel's tools whenever they change.
-    """
-
-    def __init__(self, record: Record, on_tools: Callable[[list[wire.ToolInfo]], None]) -> None:
-        self.record = record
-        self._on_tools = on_tools
-        self._calls: dict[int, RunningCall] = {}
-        self._last_id = 0
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
-        self._goodbye: str | None = None
-        self._failure: str | None = None
-        self.alive = False
-        """Whether calls can be made."""
-        self.calls_before: tuple[wire.CallInfo, ...] = ()
-        """The calls, of any bridge, that the kernel had when this conversation began."""
-        self.ended = anyio.Event()
-        """Set when the conversation has ended and all its calls are answered."""
-
-    async def connect(self) -> None:
-        """Connect and greet; the kernel's tools are known afterwards.
-
-        Raises:
-            LinkError: The kernel does not answer, or refuses.
-        """
-        name = self.record.name
-        try:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
-                self._on_tools((await self._greet()).tools)
-            self.alive = True
-        except TimeoutError:
-            raise LinkError(
-                f"The kernel of {name!r} did not answer within {CONNECT_TIMEOUT:g} s."
-            ) from None
-        except OSError as error:
-            raise LinkError(f"The kernel of {name!r} cannot be reached: {error}.") from None
-        except FrameError as error:
-            raise LinkError(f"What listens for {name!r} is no kernel of ours: {error}") from None
-        finally:
-            if not self.alive:
-                self.close()
-
-    async def _greet(self) -> wire.Welcome:
-        self._reader, self._writer = await _open(self.record)
-        self._send(wire.Hello(version=__version__, token=self.record.token))
-        match await wire.read_message(self._reader):
-            case (wire.Welcome() as welcome, _):
-                if welcome.protocol != wire.PROTOCOL_VERSION:
-                    raise VersionMismatch(kernel=welcome.protocol, bridge=wire.PROTOCOL_VERSION)
-                self.calls_before = tuple(welcome.calls)
-                return welcome
-            case (wire.Refused() as refused, _):
-                raise LinkError(f"{self.record.name}: {refused.message}")
-            case None:
-                raise LinkError(f"The kernel of {self.record.name!r} hung up.")
-            case (message, _):
-                raise FrameError(f"its first message is {message.type!r}.")
-
-    async def listen(self) -> None:
-        """Take messages until the conversation ends; its calls wait on until `close`."""
-        assert self._reader is not None
-        try:
-            while (frame := await wire.read_message(self._reader)) is not None:
-                self._take(*frame)
-        except (FrameError, OSError) as error:
-            logger.warning("The link to %s is closed: %s", self.record.name, error)
-            self._failure = f"The link to the kernel failed: {error}"
-        finally:
-            self.alive = False
-
-    def close(self, reason: str | None = None) -> None:
-        """End the conversation.
-
-        Args:
-            reason: What the calls that wait are told; None: what the link itself knows.
-        """
-        self.alive = False
-        for call in self._calls.values():
-            call.cancel("The bridge ended.")
-            call.end(KernelGone(reason or self._obituary()))
-        self._calls.clear()
-        if self._writer is not None:
-            self._writer.close()
-
-    async def seen_dead(self) -> None:
-        """Wait until the process is gone, if the kernel did not say goodbye.
-
-        A process's streams end a moment before itself: asked too early, it would seem to live.
-        """
-        while self._goodbye is None and self._failure is None and is_alive(self.record):  # noqa: ASYNC110
-            await anyio.sleep(_LOOK_EVERY)  # no event tells of the end of a process not our own
-
-    def begin(
-        self,
-        tool: str,
-        arguments: dict[str, Any],
-        listener: Listener = NOBODY,
-        *,
-        can_elicit: bool = False,
-    ) -> RunningCall:
-        """Run a tool in the kernel.
-
-        Raises:
-            KernelGone: The kernel died, or left.
-        """
-        if not self.alive:
-            raise KernelGone(self._obituary())
-        self._last_id += 1
-        call = RunningCall(self._last_id, self._send_if_open)
-        self._calls[call.id] = call
-        self._send(
-            wire.Call(
-                id=call.id,
-                tool=tool,
-                arguments=arguments,
-                progress=listener.progress is not None,
-                log_level=listener.log_level,
-                can_elicit=can_elicit,
-            )
-        )
-        return call
-
-    def _send_if_open(self, message: wire.AnyMessage) -> None:
-        assert self._reader is not None
-        assert self._writer is not None
-        if not self._reader.at_eof() and not self._writer.is_closing():
-            self._send(message)
-
-    def _send(self, message: wire.AnyMessage) -> None:
-        assert self._writer is not None
-        for buffer in wire.encode(message):
-            self._writer.write(buffer)
-
-    def _take(self, message: wire.AnyMessage, attachments: list[bytes]) -> None:
-        match message:
-            case wire.Returned():
-                call = self._calls.get(message.id)
-                if call is not None:
-                    call.take(message, attachments)
-                    del self._calls[message.id]
-            case wire.Progress() | wire.Log() | wire.Ask() | wire.Withdraw():
-                call = self._calls.get(message.id)
-                if call is not None:
-                    call.take(message, attachments)
-            case wire.Tools():
-                self._on_tools(message.tools)
-            case wire.Goodbye():
-                self._goodbye = message.reason
-            case _:
-                raise FrameError(f"A kernel does not send {message.type!r}.")
-
-    def _obituary(self) -> str:
-        name = self.record.name
-        if self._goodbye is not None:
-            return (
-                f"The call was lost: {self._goodbye} The tools of {name!r} are back when its cells "
-                "have run again."
-            )
-        if self._failure is not None:
-            return f"The call was lost: {self._failure} (notebook {name!r})"
-        if is_alive(self.record):
-            return f"The kernel of {name!r} closed the link, and the call was lost. Call it again."
-        return (
-            f"The kernel of {name!r} died, and the call was lost. Its tools are back when the user "
-            "has restarted the notebook's kernel and run its cells again."
-        )
-
+_GONE = (
+    "The resource {uri!r} cannot be read: the notebook's kernel that kept it is gone (restarted, "
+    "shut down, or mcp_notebook was unloaded). Call the tool again."
+)
 
 OnEnd: TypeAlias = Callable[[], Awaitable[str]]
 """Called when a kernel is gone; returns what its calls are told, `END_KNOWN_WITHIN` bounds it."""
@@ -355,6 +55,7 @@ class Links:
         self._catalog = catalog
         self._on_change = on_change
         self._links: dict[str, Link] = {}
+        self._last_place = 0
         self._kept: set[str] = set()
         """Kernels that a task links, again and again if need be."""
         self._connecting: set[str] = set()
@@ -373,6 +74,11 @@ class Links:
     def calls_before(self) -> tuple[tuple[str, wire.CallInfo], ...]:
         """The calls that kernels had when they were linked, each with its kernel's id."""
         return tuple((id_, call) for id_, link in self._links.items() for call in link.calls_before)
+
+    @property
+    def current(self) -> tuple[Link, ...]:
+        """The links that there are now, in the order in which they were made."""
+        return tuple(self._links.values())
 
     @property
     def linked(self) -> int:
@@ -485,9 +191,24 @@ class Links:
             )
         return link.begin(entry.tool.name, arguments, listener, can_elicit=can_elicit)
 
+    async def read_resource(self, uri: str) -> Resource:
+        """Return the content of a resource of a kernel's.
+
+        Raises:
+            CallError: It cannot be read, see `Link.read_resource`.
+        """
+        link = self._links.get(wire.kernel_of(uri) or "")
+        if link is None:
+            raise UnknownResource(
+                uri, None if wire.kernel_of(uri) is None else _GONE.format(uri=uri)
+            )
+        return await link.read_resource(uri)
+
     async def _connect(self, record: Record) -> Link:
         link = Link(record, lambda tools: self._set(record, tools))
         await link.connect()
+        self._last_place += 1
+        link.place = self._last_place
         self._links[record.id] = link
         return link
 
@@ -553,12 +274,3 @@ class Links:
     def _set(self, record: Record, tools: list[wire.ToolInfo]) -> None:
         if self._catalog.set_kernel(record.id, notebook=record.name, tools=tools):
             self._on_change()
-
-
-async def _open(record: Record) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    if record.socket is None:
-        return await asyncio.open_connection("127.0.0.1", record.port, limit=wire.STREAM_LIMIT)
-    owner = Path(record.socket).stat().st_uid  # noqa: ASYNC240 - a local socket, instant
-    if owner != os.getuid():
-        raise PermissionError(f"{record.socket} belongs to another user")
-    return await asyncio.open_unix_connection(record.socket, limit=wire.STREAM_LIMIT)

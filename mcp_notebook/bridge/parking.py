@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_notebook.bridge.links import RunningCall
+from mcp_notebook.bridge.running import RunningCall
 from mcp_notebook.errors import CallError, UnknownState
 
 ANSWER_LIMIT = 600.0

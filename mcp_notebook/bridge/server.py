@@ -1,9 +1,10 @@
 """The MCP server: lists tools from the catalogue, passes calls to the kernels' links.
 
-Runs in the bridge, on its event loop. The door to the MCP SDK, with `bridge.asking` and
-`bridge.transports`: nothing else knows MCP's types. It serves both eras of the protocol (the
-handshake up to 2025-11-25, and 2026-07-28) with one low-level ``Server``; which bytes carry it is
-the transports' business, how a running tool asks the user is that of `bridge.asking`.
+Runs in the bridge, on its event loop. The door to the MCP SDK, with `bridge.asking`, `.blocks`,
+`.resources` and `.transports`: nothing else knows MCP's types. It serves both eras of the protocol
+(the handshake up to 2025-11-25, and 2026-07-28) with one low-level ``Server``; which bytes carry it
+is the transports' business, how a running tool asks the user is that of `bridge.asking`, what can
+be read besides results that of `bridge.resources`.
 
 What a client gets is always valid: whatever goes wrong with a call is a result with ``isError``,
 and a tool that MCP would not accept is left out of the list instead of breaking it (`bridge.pages`,
@@ -12,15 +13,13 @@ which keeps the list in the form that this module gives the tools).
 
 import logging
 import math
-from base64 import b64encode
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
 import anyio
 import mcp_types as types
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
@@ -34,10 +33,12 @@ from mcp_notebook import wire
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge import meta_tools
 from mcp_notebook.bridge.asking import Asking, can_elicit
+from mcp_notebook.bridge.blocks import SINCE, call_result, cleaned, error_result
 from mcp_notebook.bridge.catalog import Catalog, CatalogEntry
-from mcp_notebook.bridge.links import Listener, RunningCall
 from mcp_notebook.bridge.pages import Pages
-from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.bridge.resources import Kept, Resources
+from mcp_notebook.bridge.running import Listener, RunningCall
+from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool
 
 logger = logging.getLogger(__name__)
@@ -49,17 +50,13 @@ PROGRESS_STEP = 1e-6
 but a message alone, or a second loop, does not add to what is done."""
 LEGACY_LOG_LEVEL = "info"
 """Level of log messages for clients of the handshake eras that set none."""
-_SINCE = {
-    "annotations": "2025-03-26",  # with the title among them, until it had a place of its own
-    "title": "2025-06-18",
-    "_meta": "2025-06-18",
-    "outputSchema": "2025-06-18",
-    "icons": "2025-11-25",
-}
-"""Versions of MCP that brought fields of a tool: earlier ones are not sent them, icons being large
-and nothing else sorting them out."""
-_LAST_MODIFIED_SINCE = "2025-06-18"
-"""Version of MCP that brought this annotation of content; the others are as old as MCP."""
+_CACHEABLE: tuple[CacheableMethod, ...] = (
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+)
+"""Methods whose results say how long they may be kept: not at all, since only we know."""
 MAX_CALLS = 1024
 """Calls that one bridge carries at a time, over all clients and kernels."""
 
@@ -74,8 +71,8 @@ NO_TOOLS = (
 )
 
 
-class Calls(Protocol):
-    """What the server needs of `bridge.links.Links`."""
+class Calls(Kept, Protocol):
+    """What the server needs of `bridge.links.Links`, besides what `bridge.resources` does."""
 
     def begin(
         self,
@@ -96,7 +93,8 @@ class NotebookServer:
         calls: Runs the calls.
         ready: Waits until the first tools can be expected, where they take a while to come.
         with_meta_tools: Offer `bridge.meta_tools`, too, under names that are theirs alone.
-        page_size: Tools on a page of the list; None: the list is one page.
+        page_size: Tools on a page of the list; None: the list is one page. Of the list of
+            resources, too, whose pages have a size in any case.
     """
 
     def __init__(
@@ -123,15 +121,19 @@ class NotebookServer:
         self._sessions: set[ServerSession] = set()
         self._changed = anyio.Event()
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-        self.mcp = _LegacyListChanged(
+        resources = Resources(calls, ready, page_size)
+        self.mcp = _HonestServer(
             "mcp-notebook",
             version=__version__,
             title="Jupyter notebooks",
             instructions=self._about,
-            cache_hints={"tools/list": CacheHint(ttl_ms=0, scope="private")},
+            cache_hints=dict.fromkeys(_CACHEABLE, CacheHint(ttl_ms=0, scope="private")),
             get_tool_input_schema=self._input_schema,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
+            on_list_resources=resources.list,
+            on_list_resource_templates=resources.list_templates,
+            on_read_resource=resources.read,
             on_subscriptions_listen=self._listen,
         )
         # Spans nobody collects cost a tenth of a call.
@@ -235,20 +237,20 @@ class NotebookServer:
             result = await self._answer(ctx, params)
             if isinstance(result, types.InputRequiredResult):
                 return result
-            return _call_result(result, ctx.protocol_version)
+            return call_result(result, ctx.protocol_version)
         except MCPError:
             raise
         except UnknownState as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except UnknownTool as error:
             if self._is_meta_tool(params.name):  # what is unknown is one of its arguments
-                return _error(str(error))
-            raise MCPError(types.INVALID_PARAMS, _clean(str(error))) from None
+                return error_result(str(error))
+            raise MCPError(types.INVALID_PARAMS, cleaned(str(error))) from None
         except CallError as error:
-            return _error(str(error))
+            return error_result(str(error))
         except Exception as error:
             logger.exception("a call of %r failed in the bridge", params.name)
-            return _error(
+            return error_result(
                 f"Internal error of mcp-notebook: {type(error).__name__}: {error}. "
                 "The tool may have run; its result is lost."
             )
@@ -326,10 +328,13 @@ def _connection(ctx: ServerRequestContext[Any]) -> Any:
     return ctx.session._connection  # noqa: SLF001
 
 
-class _LegacyListChanged(Server[Any]):
-    """The SDK's server, saying to clients of the handshake eras that the list of tools changes.
+class _HonestServer(Server[Any]):
+    """The SDK's server, declaring what this one does, and nothing else.
 
-    Its HTTP transport asks for the options without a way to say so.
+    Clients of the handshake eras are told that the list of tools changes: the SDK's HTTP transport
+    asks for the options without a way to say so. No client is told that it hears of changed
+    resources, as the SDK says of every server that has subscriptions: what can be read changes
+    with each large result, never in itself, and whoever needs it has its link in that result.
     """
 
     def create_initialization_options(
@@ -343,6 +348,22 @@ class _LegacyListChanged(Server[Any]):
             experimental_capabilities,
             extensions,
         )
+
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+        *,
+        protocol_version: str | None = None,
+    ) -> types.ServerCapabilities:
+        capabilities = super().get_capabilities(
+            notification_options,
+            experimental_capabilities,
+            extensions,
+            protocol_version=protocol_version,
+        )
+        return capabilities.model_copy(update={"resources": types.ResourcesCapability()})
 
 
 # -- from our types to MCP's -----------------------------------------------------------------------
@@ -364,11 +385,11 @@ def _wire_form(name: str, info: wire.ToolInfo, protocol_version: str) -> dict[st
         "icons": info.icons,
         "_meta": info.meta,
     }
-    if info.title is not None and not is_version_at_least(protocol_version, _SINCE["title"]):
+    if info.title is not None and not is_version_at_least(protocol_version, SINCE["title"]):
         said["annotations"] = {**(info.annotations or {}), "title": info.title}
     unknown = [
         field
-        for field, version in _SINCE.items()
+        for field, version in SINCE.items()
         if not is_version_at_least(protocol_version, version)
     ]
     said |= dict.fromkeys(unknown)
@@ -376,87 +397,6 @@ def _wire_form(name: str, info: wire.ToolInfo, protocol_version: str) -> dict[st
     (form,) = serialize_server_result("tools/list", protocol_version, alone)["tools"]
     types.Tool.model_validate(form)  # as clients made with the SDK do with each tool of a list
     return cast("dict[str, Any]", form)
-
-
-def _call_result(result: Result, protocol_version: str) -> types.CallToolResult:
-    structured = result.structured
-    if not is_version_at_least(protocol_version, _SINCE["outputSchema"]):
-        structured = None
-    elif protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
-        structured = None  # these eras know objects only
-    return types.CallToolResult(
-        content=[_block(_once(block, structured), protocol_version) for block in result.content],
-        structured_content=structured,
-        is_error=result.is_error,
-        _meta=dict(result.meta) or None,
-    )
-
-
-def _once(block: ContentBlock, structured: Any) -> ContentBlock:
-    """Return a long text in brief where structured content says the same."""
-    if isinstance(block, Text) and block.brief is not None and structured is not None:
-        return replace(block, text=block.brief)
-    return block
-
-
-def _block(block: ContentBlock, protocol_version: str) -> types.ContentBlock:
-    annotations = _annotations(block, protocol_version)
-    match block:
-        case Text():
-            return types.TextContent(text=block.text, annotations=annotations)
-        case Image():
-            return types.ImageContent(
-                data=_base64(block.data), mime_type=block.mime_type, annotations=annotations
-            )
-        case Audio():
-            return types.AudioContent(
-                data=_base64(block.data), mime_type=block.mime_type, annotations=annotations
-            )
-        case Resource():
-            return types.EmbeddedResource(resource=_contents(block), annotations=annotations)
-        case ResourceLink():
-            return types.ResourceLink(
-                uri=block.uri,
-                name=block.name,
-                title=block.title,
-                description=block.description,
-                mime_type=block.mime_type,
-                size=block.size,
-                annotations=annotations,
-            )
-
-
-def _annotations(block: ContentBlock, protocol_version: str) -> types.Annotations | None:
-    said = {
-        "audience": list(block.audience),
-        "priority": block.priority,
-        "lastModified": block.last_modified
-        if is_version_at_least(protocol_version, _LAST_MODIFIED_SINCE)
-        else None,
-    }
-    said = {name: value for name, value in said.items() if value not in ([], None)}
-    return types.Annotations.model_validate(said) if said else None
-
-
-def _contents(block: Resource) -> types.TextResourceContents | types.BlobResourceContents:
-    if isinstance(block.data, str):
-        return types.TextResourceContents(uri=block.uri, text=block.data, mime_type=block.mime_type)
-    return types.BlobResourceContents(
-        uri=block.uri, blob=_base64(block.data), mime_type=block.mime_type
-    )
-
-
-def _base64(data: bytes) -> str:
-    return b64encode(data).decode("ascii")
-
-
-def _error(text: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=_clean(text))], is_error=True)
-
-
-def _clean(text: str) -> str:
-    """Replace lone surrogates: one of them in an answer would end a stdio bridge."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _progress_to(ctx: ServerRequestContext[Any]) -> Callable[[wire.Progress], Awaitable[None]]:
@@ -469,7 +409,7 @@ def _progress_to(ctx: ServerRequestContext[Any]) -> Callable[[wire.Progress], Aw
         if done is None or done <= last:
             done = max(last + PROGRESS_STEP, math.nextafter(last, math.inf))
         last = done
-        message = None if progress.message is None else _clean(progress.message)
+        message = None if progress.message is None else cleaned(progress.message)
         await ctx.session.report_progress(done, progress.total, message)
 
     return forward
@@ -480,7 +420,7 @@ def _log_to(ctx: ServerRequestContext[Any]) -> Callable[[wire.Log], Awaitable[No
 
     async def forward(log: wire.Log) -> None:
         params = types.LoggingMessageNotificationParams.model_validate(
-            {"level": log.level, "logger": log.logger, "data": _clean(log.text)}
+            {"level": log.level, "logger": log.logger, "data": cleaned(log.text)}
         )
         # Not `send_log_message`: it warns that MCP gives logging up, at each message.
         await ctx.session.send_notification(

@@ -15,13 +15,14 @@ from typing import Any
 
 from mcp_notebook.bridge.catalog import Catalog
 from mcp_notebook.bridge.headless import run_notebook
-from mcp_notebook.bridge.links import Links, Listener
+from mcp_notebook.bridge.links import Links
 from mcp_notebook.bridge.progress import shown_on_stderr
+from mcp_notebook.bridge.running import Listener
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery import Record, live_records
-from mcp_notebook.errors import InvalidArguments, LinkError, NotebookError
+from mcp_notebook.errors import CallError, InvalidArguments, LinkError, NotebookError
 from mcp_notebook.settings import Settings
-from mcp_notebook.wire import Progress, ToolInfo
+from mcp_notebook.wire import Progress, ToolInfo, kernel_of
 
 _NOBODY = (
     "No live notebook offers a tool. Open one in Jupyter and run `%load_ext mcp_notebook` and a "
@@ -41,7 +42,8 @@ class ToolCall:
     notebook: Path | None = None
     """Run or find this notebook; None: any live one."""
     save: Path | None = None
-    """Folder for pictures and files; None: they are only mentioned."""
+    """Folder for pictures, files, and the originals of what the answer shows only in part; None:
+    they are only mentioned."""
 
 
 async def list_tools(settings: Settings, notebook: Path | None) -> None:
@@ -88,6 +90,9 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
         arguments = dict(call.arguments) | _read(call.texts, entry.tool.input_schema)
         result = await links.call(entry, arguments, Listener(progress=_show_progress))
         _show(result, call)
+        for block in result.content:
+            if isinstance(block, ResourceLink) and call.save is not None and kernel_of(block.uri):
+                _note(await _save_original(links, block, call.save, call.tool))
     return not result.is_error
 
 
@@ -244,7 +249,7 @@ def _show(result: Result, call: ToolCall) -> None:
             case Resource(data=str() as text):
                 say(text)
             case ResourceLink():
-                say(f"{block.title or block.name}: {block.uri}")
+                say(f"{block.about}: {block.uri}")
             case _:
                 _keep(block, call)
     if not result.content and result.structured is not None:
@@ -259,16 +264,31 @@ def _keep(block: ContentBlock, call: ToolCall) -> None:
     if call.save is None:
         _note(f"{what} not saved: name a folder with --save DIR.")
         return
-    _note(f"{what} saved as {_save(block.data, block.mime_type, call.save, call.tool)}")
+    _note(f"{what} saved as {_save(block.data, _extension(block.mime_type), call.save, call.tool)}")
 
 
-def _save(data: bytes, mime_type: str, folder: Path, tool: str) -> Path:
-    """Write a file of a name that no file has yet, and return it."""
+async def _save_original(links: Links, link: ResourceLink, folder: Path, tool: str) -> str:
+    """Save what a kernel of ours keeps behind a link; return what has become of it."""
+    try:
+        resource = await links.read_resource(link.uri)
+    except CallError as error:
+        return f"not saved: {error}"
+    data = resource.data.encode() if isinstance(resource.data, str) else resource.data
+    extension = Path(link.name).suffix or _extension(resource.mime_type)
+    path = _save(data, extension, folder, tool)
+    return f"{link.title or link.name} saved as {path} ({_size(len(data))})"
+
+
+def _extension(mime_type: str) -> str:
     kind = mime_type.partition(";")[0]
     subtype = kind.partition("/")[2]
     # What the tables lack (audio/wav) is often its own extension.
     spare = f".{subtype}" if subtype.isalnum() else ".bin"
-    extension = mimetypes.guess_extension(kind, strict=False) or spare
+    return mimetypes.guess_extension(kind, strict=False) or spare
+
+
+def _save(data: bytes, extension: str, folder: Path, tool: str) -> Path:
+    """Write a file of a name that no file has yet, and return it."""
     try:
         folder.expanduser().mkdir(parents=True, exist_ok=True)
         number = 1

@@ -1,8 +1,9 @@
 """The kernel's end of the link: a thread with an event loop of its own that bridges connect to.
 
 Runs in the user's kernel, in one daemon thread, so that listing, cancelling and status are answered
-while a cell keeps the main thread busy. It speaks `wire` and hands calls to an `Invoker`; it runs
-no user code and knows nothing of tools but their `ToolInfo`.
+while a cell keeps the main thread busy. It speaks `wire` and hands calls to an `Invoker`, and what
+is asked about resources to `Reading`; it runs no user code and knows nothing of tools but their
+`ToolInfo`.
 
 Who may write: everything in `Endpoint` and `_Conversation` belongs to the endpoint's thread, apart
 from `start`, `stop`, `announce_tools` and the `reply` given to the invoker, which hand over with
@@ -36,9 +37,10 @@ from mcp_notebook.errors import (
     VersionMismatch,
 )
 from mcp_notebook.kernel.calls import Call as KernelCall
-from mcp_notebook.kernel.calls import CallState
-from mcp_notebook.kernel.context import LEVELS, Client, LogMessage, Update
+from mcp_notebook.kernel.context import LEVELS, Client, LogMessage
+from mcp_notebook.kernel.notices import Notices
 from mcp_notebook.kernel.questions import Question, Questions, Reply, Withdrawal, undeclared
+from mcp_notebook.kernel.reading import Reading
 from mcp_notebook.wire import (
     PROTOCOL_VERSION,
     Answer,
@@ -47,11 +49,14 @@ from mcp_notebook.wire import (
     Call,
     CallInfo,
     Cancel,
+    Contents,
     Goodbye,
     Hello,
+    ListResources,
     Log,
-    Progress,
+    ReadResource,
     Refused,
+    Resources,
     ToolInfo,
     Tools,
     Welcome,
@@ -73,14 +78,6 @@ CHANGE_DELAY = 0.05
 """Seconds without a further change of the tools after which bridges are told."""
 CHANGE_DELAY_MAX = 0.5
 """Seconds after which they are told although changes keep coming."""
-PROGRESS_INTERVAL = 0.1
-"""Seconds between two notices of a call's progress; the newest is sent, what it replaced is not."""
-NOTICE_AFTER = 1.0
-"""Seconds until a client that wants progress is told for the first time what its call waits for."""
-NOTICE_EVERY = 5.0
-"""Seconds between two such notices."""
-HEARTBEAT = 10.0
-"""Seconds that a running call may say nothing before its client is told that it still runs."""
 MAX_SOCKET_PATH = 100
 """Bytes: the shortest limit of a Unix socket's path among systems is 104."""
 
@@ -123,8 +120,8 @@ class Endpoint:
     Args:
         calls: Runs the calls.
         tools: Returns the tools as they are now; called on the endpoint's thread.
-        folder: Where the socket goes, if its path is short enough.
-        name: Name of the socket's file.
+        reading: Lists and reads resources.
+        path: Of the socket's file; one of this name elsewhere, if it is too long for a socket.
         tcp: Listen on loopback TCP with a token, as where there are no Unix sockets.
     """
 
@@ -132,15 +129,15 @@ class Endpoint:
         self,
         calls: Calls,
         tools: Callable[[], Sequence[ToolInfo]],
+        reading: Reading,
         *,
-        folder: Path,
-        name: str,
+        path: Path,
         tcp: bool = sys.platform == "win32",
     ) -> None:
         self._calls = calls
         self._tools = tools
-        self._folder = folder
-        self._name = name
+        self._reading = reading
+        self._path = path
         self._tcp = tcp
         self._conversations: set[_Conversation] = set()
         self._change_due: asyncio.TimerHandle | None = None
@@ -211,7 +208,7 @@ class Endpoint:
             listener = socket.create_server(("127.0.0.1", 0))
             self._token = secrets.token_urlsafe(32)
             return listener, Address(port=listener.getsockname()[1], token=self._token)
-        path = _socket_path(self._folder, self._name)
+        path = _socket_path(self._path)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(str(path))
@@ -245,7 +242,7 @@ class Endpoint:
                     os.unlink(self._listener.getsockname())  # noqa: PTH108 - a path as bytes or str
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        conversation = _Conversation(self._calls, writer)
+        conversation = _Conversation(self._calls, self._reading, writer)
         self._conversations.add(conversation)
         try:
             if await self._greet(reader, conversation):
@@ -282,7 +279,9 @@ class Endpoint:
         calls = [
             CallInfo(tool=call.tool, doing=self._calls.describe(call)) for call in self._calls.calls
         ]
-        conversation.send(Welcome(version=__version__, tools=list(self._tools()), calls=calls))
+        conversation.send(
+            Welcome(version=__version__, tools=list(self._tools()), calls=calls, resources=True)
+        )
         return True
 
     def _schedule_change(self) -> None:
@@ -307,12 +306,13 @@ class Endpoint:
 class _Conversation:
     """The conversation with one bridge; lives on the endpoint's thread."""
 
-    def __init__(self, calls: Calls, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, calls: Calls, reading: Reading, writer: asyncio.StreamWriter) -> None:
         self._calls = calls
+        self._reading = reading
         self._writer = writer
         self._loop = asyncio.get_running_loop()
         self._active: dict[int, KernelCall] = {}
-        self._notices: dict[int, _Notices] = {}
+        self._notices: dict[int, Notices] = {}
         self._questions: dict[int, Questions] = {}
         self.told_tools: list[ToolInfo] | None = None
         """The tools as the bridge knows them; None: it was not welcomed."""
@@ -334,6 +334,11 @@ class _Conversation:
                     self._calls.cancel(self._active[message.id], reason)
             elif isinstance(message, Answer):
                 self._answer(message)
+            elif isinstance(message, ListResources):
+                infos = self._reading.infos(message.after, message.limit)
+                self.send(Resources(id=message.id, resources=infos))
+            elif isinstance(message, ReadResource):
+                self._reading.read(message.id, message.uri, self._send_contents)
             else:
                 raise FrameError(f"A bridge does not send {message.type!r}.")
 
@@ -344,6 +349,9 @@ class _Conversation:
         if not self._writer.is_closing():
             for buffer in encode(message, attachments):
                 self._writer.write(buffer)
+
+    def _send_contents(self, message: Contents, attachments: Sequence[bytes]) -> None:
+        self._loop.call_soon_threadsafe(self.send, message, attachments)
 
     def close(self, last_words: Refused | Goodbye | None = None) -> None:
         """End the conversation; what was written still goes out."""
@@ -363,7 +371,7 @@ class _Conversation:
 
         notices = None
         if message.progress:
-            notices = _Notices(message.id, self._loop, self.send)
+            notices = Notices(message.id, self._loop, self.send)
         questions = Questions(
             self._asker(message.id) if message.can_elicit else None, undeclared(message.tool)
         )
@@ -448,83 +456,10 @@ class _Conversation:
             self.send(*pack(call_id, Result([Text(text)], is_error=True)))
 
 
-class _Notices:
-    """What a client is told while its call waits or runs: seldom enough, and often enough.
-
-    `report` may be called from any thread; all else is on the endpoint's.
-
-    Args:
-        call_id: Id of the call in its conversation.
-        loop: The endpoint's.
-        send: Sends a message.
-    """
-
-    def __init__(
-        self, call_id: int, loop: asyncio.AbstractEventLoop, send: Callable[[AnyMessage], None]
-    ) -> None:
-        self._id = call_id
-        self._loop = loop
-        self._send = send
-        self._newest = Update()
-        self._due = False
-        self._closed = False
-        self._sent_at = -HEARTBEAT
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start(self, call: KernelCall, describe: Callable[[KernelCall], str]) -> None:
-        """Begin to say what the call does when nothing else is said of it."""
-        self._timer = self._loop.call_later(NOTICE_AFTER, self._look, call, describe)
-
-    def close(self) -> None:
-        """Say nothing more."""
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def report(self, update: Update) -> None:
-        """Take progress; what is None stays as it was."""
-        newest = self._newest
-        self._newest = Update(
-            newest.done if update.done is None else update.done,
-            newest.total if update.done is None else update.total,
-            newest.message if update.message is None else update.message,
-        )
-        if not self._due:
-            self._due = True
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
-                self._loop.call_soon_threadsafe(self._schedule)
-
-    def _schedule(self) -> None:
-        wait = self._sent_at + PROGRESS_INTERVAL - self._loop.time()
-        self._loop.call_later(max(wait, 0), self._flush)
-
-    def _flush(self) -> None:
-        self._due = False
-        newest = self._newest
-        self._tell(newest.done, newest.total, newest.message)
-
-    def _look(self, call: KernelCall, describe: Callable[[KernelCall], str]) -> None:
-        """Say what the call does, if it waits, or has said nothing for long."""
-        silent = self._loop.time() - self._sent_at
-        running = call.state is CallState.RUNNING and not call.stopping
-        if not running or silent >= HEARTBEAT:
-            newest = self._newest
-            self._tell(newest.done, newest.total, describe(call))
-            silent = 0.0
-        wait = min(HEARTBEAT - silent, NOTICE_EVERY)
-        self._timer = self._loop.call_later(wait, self._look, call, describe)
-
-    def _tell(self, done: float | None, total: float | None, message: str | None) -> None:
-        if not self._closed:
-            self._sent_at = self._loop.time()
-            self._send(Progress(id=self._id, progress=done, total=total, message=message))
-
-
-def _socket_path(folder: Path, name: str) -> Path:
-    """Return where the socket goes: the folder, or a short private one if the path is too long."""
-    path = folder / f"{name}.sock"
+def _socket_path(path: Path) -> Path:
+    """Return where the socket goes: there, or in a short private folder if the path is too long."""
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
-        private_folder(folder)
+        private_folder(path.parent)
         return path
     short = Path(tempfile.gettempdir()) / f"mcp-notebook-{os.getuid()}"
     if len(os.fsencode(short / path.name)) > MAX_SOCKET_PATH:

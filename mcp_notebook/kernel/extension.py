@@ -36,6 +36,7 @@ from mcp_notebook.kernel.invoke import Invoker
 from mcp_notebook.kernel.magics import McpMagics, complete_mcp, complete_mcp_tool
 from mcp_notebook.kernel.metadata import with_result_size
 from mcp_notebook.kernel.objects import classes_of_tools, named_tools
+from mcp_notebook.kernel.reading import Reading
 from mcp_notebook.kernel.resources import ResourceStore
 from mcp_notebook.kernel.results import Converter
 from mcp_notebook.kernel.schema_cache import SchemaCache
@@ -66,6 +67,7 @@ class Extension:
         self._id = settings.kernel_id or new_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
         self.converters = Converters()
+        self._reading = Reading(self.resources)
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
             shell,
@@ -86,8 +88,8 @@ class Extension:
         self._endpoint = Endpoint(
             self._activity,
             self._told_tools,
-            folder=settings.home / "run",
-            name=self._id,
+            self._reading,
+            path=settings.home / "run" / f"{self._id}.sock",
         )
         self._magics = McpMagics(shell, self.registry, self.invoker, settings)
         self._shutdown_hook = _ShutdownHook(shell.kernel, self._before_shutdown)
@@ -143,6 +145,8 @@ class Extension:
         self._endpoint.stop(reason)
         self.invoker.close(reason)
         self._activity.remove()
+        self._reading.close()
+        self.resources.clear()
 
     def _forget_record(self) -> None:
         if self._record is not None:

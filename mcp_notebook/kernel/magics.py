@@ -17,7 +17,7 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
-from mcp_notebook.content import Image, Result, Text
+from mcp_notebook.content import Image, ResourceLink, Result, Text
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel import launcher
 from mcp_notebook.kernel.card import card, table
@@ -388,6 +388,8 @@ def _show(result: Result) -> None:
             print(block.text)  # noqa: T201
         elif isinstance(block, Image):
             display({block.mime_type: b64encode(block.data).decode()}, raw=True)
+        elif isinstance(block, ResourceLink):
+            print(f"{block.about}: {block.uri}")  # noqa: T201
         else:
             print(block)  # noqa: T201
 

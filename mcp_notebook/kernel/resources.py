@@ -4,7 +4,7 @@ Runs in the user's kernel. Calls keep originals from whichever thread they run o
 thread lists them and has them read. They are kept as long as the kernel lives and there is room:
 beyond `max_bytes` those that nobody has read or made for the longest time expire. What an original
 is, is made by who knows it (`kernel.tables`, `kernel.pictures`...); how a client gets it is
-`kernel.endpoint`'s and `bridge.server`'s business.
+`kernel.reading`'s and `bridge.resources`' business.
 """
 
 import secrets
@@ -12,13 +12,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import quote
 
 from mcp_notebook.content import ResourceLink
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.originals import Form, Original
+from mcp_notebook.wire import resource_prefix
 
-SCHEME = "notebook"
 MAX_ORIGINALS = 1_000
 """Originals that are kept at a time, however small."""
 MAX_EXPIRED = 10_000
@@ -27,6 +28,8 @@ MAX_EXPIRED = 10_000
 
 @dataclass(frozen=True)
 class _Kept:
+    first: int
+    """Number of the first of the links; the others follow."""
     original: Original
     links: tuple[ResourceLink, ...]
 
@@ -41,13 +44,13 @@ class ResourceStore:
     """
 
     def __init__(self, kernel_id: str, max_bytes: int) -> None:
-        self._kernel_id = kernel_id
+        self._prefix = resource_prefix(kernel_id)
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         """By key; the one that was made or read last is the last."""
-        self._order: dict[str, int] = {}
-        self._made = 0
+        self._last = 0
+        """The highest number of a link."""
         self._bytes = 0
         self._expired: OrderedDict[str, None] = OrderedDict()
 
@@ -58,9 +61,8 @@ class ResourceStore:
         key = secrets.token_hex(8)
         links = tuple(self._link(key, original, form) for form in original.forms)
         with self._lock:
-            self._made += 1
-            self._order[key] = self._made
-            self._kept[key] = _Kept(original, links)
+            self._kept[key] = _Kept(self._last + 1, original, links)
+            self._last += len(links)
             self._bytes += original.cost
             while self._bytes > self._max_bytes or len(self._kept) > MAX_ORIGINALS:
                 self._expire_oldest()
@@ -69,9 +71,19 @@ class ResourceStore:
     @property
     def links(self) -> Sequence[ResourceLink]:
         """All that can be read now, in the order in which it was made."""
+        return [link for _, link in self.listed()]
+
+    def listed(self, after: int = 0, limit: int | None = None) -> list[tuple[int, ResourceLink]]:
+        """Return what can be read now, each with its number, which no other ever has.
+
+        Args:
+            after: Only those with a higher number.
+            limit: At most so many.
+        """
         with self._lock:
-            keys = sorted(self._kept, key=self._order.__getitem__)
-            return [link for key in keys for link in self._kept[key].links]
+            kept = sorted(self._kept.values(), key=lambda item: item.first)
+        numbered = (pair for item in kept for pair in enumerate(item.links, item.first))
+        return list(islice((pair for pair in numbered if pair[0] > after), limit))
 
     def form(self, uri: str) -> Form:
         """Find what a URI stands for; it counts as used just now.
@@ -79,7 +91,7 @@ class ResourceStore:
         Raises:
             UnknownResource: It has expired, or never was.
         """
-        key = uri.removeprefix(f"{SCHEME}://{self._kernel_id}/").partition("/")[0]
+        key = uri.removeprefix(self._prefix).partition("/")[0]
         with self._lock:
             kept = self._kept.get(key)
             if kept is not None:
@@ -97,9 +109,10 @@ class ResourceStore:
                 self._expire_oldest()
 
     def _link(self, key: str, original: Original, form: Form) -> ResourceLink:
-        name = f"{original.name}{form.extension}"
+        # A name may come from the author's data; a lone surrogate in it has no UTF-8.
+        name = f"{original.name}{form.extension}".encode("utf-8", "replace").decode()
         return ResourceLink(
-            uri=f"{SCHEME}://{self._kernel_id}/{key}/{quote(name)}",
+            uri=f"{self._prefix}{key}/{quote(name, safe='')}",
             name=name,
             title=original.title,
             mime_type=form.mime_type,
@@ -108,7 +121,6 @@ class ResourceStore:
 
     def _expire_oldest(self) -> None:
         key, gone = self._kept.popitem(last=False)
-        del self._order[key]
         self._bytes -= gone.original.cost
         self._expired[key] = None
         if len(self._expired) > MAX_EXPIRED:

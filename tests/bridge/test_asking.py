@@ -8,7 +8,7 @@ from mcp.shared.exceptions import MCPError
 
 from mcp_notebook import wire
 from mcp_notebook.bridge.asking import Asking, can_elicit
-from mcp_notebook.bridge.links import NOBODY, RunningCall
+from mcp_notebook.bridge.running import NOBODY, RunningCall
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import UnknownState
 

@@ -10,11 +10,12 @@ import pytest
 from live import TIMEOUT, record_of, text_of
 
 from mcp_notebook import wire
+from mcp_notebook.bridge import link as link_module
 from mcp_notebook.bridge import links as links_module
 from mcp_notebook.bridge.catalog import Catalog
 from mcp_notebook.bridge.links import Links
 from mcp_notebook.discovery import Record, new_id, process_started
-from mcp_notebook.errors import KernelGone, LinkError
+from mcp_notebook.errors import KernelGone, LinkError, ResourceFailed, UnknownResource
 
 pytestmark = [
     pytest.mark.anyio,
@@ -233,7 +234,7 @@ async def test_an_answer_to_no_call_is_ignored(home):
 
 
 async def test_a_kernel_that_is_silent_is_told_and_asked_again_until_it_answers(home, monkeypatch):
-    monkeypatch.setattr(links_module, "CONNECT_TIMEOUT", 0.05)
+    monkeypatch.setattr(link_module, "CONNECT_TIMEOUT", 0.05)
     monkeypatch.setattr(links_module, "RETRY_AFTER", 0.05)
     seen = Seen()
     async with (
@@ -397,3 +398,61 @@ async def test_a_kernel_that_was_killed_is_told_as_dead_though_its_process_ends_
             os.kill(kernel.pid, 9)
         assert "The kernel of" in errors[0]
         assert "died" in errors[0]
+
+
+# -- resources -------------------------------------------------------------------------------------
+
+
+def keeping(*names):
+    return welcome(*names).model_copy(update={"resources": True})
+
+
+async def test_a_kernel_that_is_too_old_for_resources_is_not_asked_for_them(home):
+    async with peer(home, welcome("a")) as old, Links(Catalog(), on_change=int) as links:
+        await links.connect(old.record)
+        assert await links.current[0].list_resources(0, 10) == []
+        with pytest.raises(KernelGone, match="keeps nothing"):
+            await links.read_resource(f"notebook://{old.record.id}/1/a.csv")
+        assert [type(message) for message in old.heard] == [wire.Hello]
+
+
+async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(home, monkeypatch):
+    monkeypatch.setattr(link_module, "LIST_LIMIT", 0.05)
+    monkeypatch.setattr(link_module, "READ_LIMIT", 0.05)
+    async with peer(home, keeping("a")) as mute, Links(Catalog(), on_change=int) as links:
+        await links.connect(mute.record)
+        assert await links.current[0].list_resources(0, 10) == []
+        with pytest.raises(ResourceFailed, match=r"within 0\.05 s, the limit of a read"):
+            await links.read_resource(f"notebook://{mute.record.id}/1/a.csv")
+        # What comes late is nobody's.
+        mute.say(wire.Contents(id=2, error="late"))
+        mute.say(wire.Tools(tools=[]))
+
+
+async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):
+    async with peer(home, keeping("a")) as dying, Links(Catalog(), on_change=int) as links:
+        await links.connect(dying.record)
+        uri = f"notebook://{dying.record.id}/1/a.csv"
+        async with anyio.create_task_group() as tasks:
+
+            async def read():
+                with pytest.raises(KernelGone, match="is gone, and what it kept"):
+                    await links.read_resource(uri)
+
+            with anyio.fail_after(TIMEOUT):
+                tasks.start_soon(read)
+                while not any(isinstance(heard, wire.ReadResource) for heard in dying.heard):  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
+                dying.writer.close()
+        with anyio.fail_after(TIMEOUT):
+            while links.current:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        with pytest.raises(UnknownResource, match="is gone"):
+            await links.read_resource(uri)
+
+
+@pytest.mark.parametrize("uri", ["", "notebook://", "notebook:///a", "file:///a", "notebook://k"])
+async def test_what_is_no_kernels_uri_is_unknown(uri):
+    async with Links(Catalog(), on_change=int) as links:
+        with pytest.raises(UnknownResource, match="none of this URI"):
+            await links.read_resource(uri)

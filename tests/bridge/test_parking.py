@@ -7,8 +7,8 @@ import pytest
 
 from mcp_notebook import wire
 from mcp_notebook.bridge import parking
-from mcp_notebook.bridge.links import NOBODY, Listener, RunningCall
 from mcp_notebook.bridge.parking import ParkedCalls
+from mcp_notebook.bridge.running import NOBODY, Listener, RunningCall
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownState
 

@@ -23,7 +23,6 @@ from mcp_notebook.bridge import server as server_module
 from mcp_notebook.bridge.catalog import Catalog
 from mcp_notebook.bridge.links import Links
 from mcp_notebook.bridge.server import NO_TOOLS, NotebookServer
-from mcp_notebook.content import Text
 
 pytestmark = pytest.mark.anyio
 
@@ -123,19 +122,6 @@ async def test_each_kind_of_block_reaches_the_client_as_mcps(sales, era):
     assert isinstance(resource, EmbeddedResource)
     assert isinstance(resource.resource, TextResourceContents)
     assert resource.resource.text == "text"
-
-
-@pytest.mark.parametrize(
-    ("version", "time"),
-    [("2024-11-05", None), ("2025-03-26", None), ("2025-06-18", "2025-01-12T15:00:58Z")],
-)
-def test_a_blocks_time_is_told_to_versions_that_know_it(version, time):
-    block = server_module._block(
-        Text("a", priority=0, last_modified="2025-01-12T15:00:58Z"), version
-    )
-    assert (block.annotations.priority, block.annotations.last_modified) == (0, time)
-    said = server_module._block(Text("a", last_modified="2025-01-12T15:00:58Z"), version)
-    assert (said.annotations is None) == (time is None)
 
 
 async def test_a_structured_object_is_served_in_each_era(sales, era):

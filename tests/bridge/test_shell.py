@@ -64,6 +64,20 @@ def numbers() -> dict:
 ]
 
 
+KEPT = """%%mcp_tool
+from mcp_notebook import Result
+from mcp_notebook.kernel.originals import Form, Original
+def kept(expires: bool = False) -> Result:
+    "A part, with what leads to the whole."
+    store = get_ipython()._mcp_notebook.resources
+    forms = (Form(".csv", "text/csv", lambda: "a,b", 3), Form(".bin", "x/y", lambda: b"bytes"))
+    links = store.keep(Original("table", "The whole table", forms, 1))
+    if expires:
+        store.clear()
+    return Result([Text("a part"), *links])
+"""
+
+
 @pytest.fixture(scope="module")
 def sales(module_home):
     """A live notebook with tools."""
@@ -260,6 +274,23 @@ async def test_pictures_are_saved_and_overwrite_nothing(settings, capsys, tmp_pa
     assert (folder / "media-2.jpg").read_bytes().startswith(b"\xff\xd8")
     assert (folder / "media-2.wav").read_bytes() == b"RIFF....WAVE"
     assert f"saved as {folder / 'media-2.png'}" in capsys.readouterr().err
+
+
+async def test_originals_behind_links_are_printed_and_saved(settings, sales, capsys, tmp_path):
+    sales.ok(KEPT)
+    try:
+        assert await call_tool(settings, ToolCall(tool="kept", save=tmp_path))
+        printed = capsys.readouterr().out.splitlines()
+        assert printed[0] == "a part"
+        assert printed[1].startswith("The whole table (text/csv, 3 bytes): notebook://")
+        assert printed[2].startswith("The whole table (x/y): notebook://")
+        assert (tmp_path / "kept-1.csv").read_text() == "a,b"
+        assert (tmp_path / "kept-1.bin").read_bytes() == b"bytes"
+        expired = ToolCall(tool="kept", arguments={"expires": True}, save=tmp_path)
+        assert await call_tool(settings, expired)
+        assert capsys.readouterr().err.count("it has expired") == 2
+    finally:
+        sales.ok("%mcp remove kept")
 
 
 async def test_a_folder_that_cannot_be_written_is_named(settings, tmp_path):

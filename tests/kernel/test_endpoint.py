@@ -11,10 +11,13 @@ from live import Link, text_of
 from mcp_notebook import wire
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.discovery import Record
-from mcp_notebook.kernel import endpoint as endpoint_module
+from mcp_notebook.kernel import notices as notices_module
 from mcp_notebook.kernel.calls import Call, CallState
 from mcp_notebook.kernel.context import Update
 from mcp_notebook.kernel.endpoint import Endpoint
+from mcp_notebook.kernel.originals import Form, Original
+from mcp_notebook.kernel.reading import Reading
+from mcp_notebook.kernel.resources import ResourceStore
 
 TOOL = wire.ToolInfo(name="echo", input_schema={"type": "object"})
 
@@ -26,6 +29,7 @@ class Echo:
         self.cancelled = threading.Event()
         self.tools = [TOOL]
         self.report = self.send_log = None
+        self.store = ResourceStore("test", 10**6)
 
     calls = ()
 
@@ -52,7 +56,13 @@ class Echo:
 @pytest.fixture(params=[False, True], ids=["unix", "tcp"])
 def listening(request, home):
     echo = Echo()
-    endpoint = Endpoint(echo, lambda: list(echo.tools), folder=home, name="test", tcp=request.param)
+    endpoint = Endpoint(
+        echo,
+        lambda: list(echo.tools),
+        Reading(echo.store),
+        path=home / "test.sock",
+        tcp=request.param,
+    )
     address = endpoint.start()
     record = Record(
         id="test",
@@ -182,7 +192,7 @@ def test_bridges_are_told_why_the_kernel_leaves(listening):
 
 
 def test_progress_is_sent_seldom_and_the_newest_is_what_is_sent(listening, monkeypatch):
-    monkeypatch.setattr(endpoint_module, "PROGRESS_INTERVAL", 0.05)
+    monkeypatch.setattr(notices_module, "PROGRESS_INTERVAL", 0.05)
     _, record, echo = listening
     with Link(record) as link:
         link.start("never", progress=True)
@@ -199,9 +209,9 @@ def test_progress_is_sent_seldom_and_the_newest_is_what_is_sent(listening, monke
 
 
 def test_a_call_that_says_nothing_is_told_to_be_alive(listening, monkeypatch):
-    monkeypatch.setattr(endpoint_module, "NOTICE_AFTER", 0.01)
-    monkeypatch.setattr(endpoint_module, "NOTICE_EVERY", 0.02)
-    monkeypatch.setattr(endpoint_module, "HEARTBEAT", 0.1)
+    monkeypatch.setattr(notices_module, "NOTICE_AFTER", 0.01)
+    monkeypatch.setattr(notices_module, "NOTICE_EVERY", 0.02)
+    monkeypatch.setattr(notices_module, "HEARTBEAT", 0.1)
     _, record, echo = listening
     with Link(record) as link:
         link.start("never", progress=True)
@@ -220,3 +230,55 @@ def test_who_does_not_ask_is_told_no_progress(listening):
         link.call("echo")
         assert echo.report is None
         assert echo.send_log is None
+
+
+def _kept(store, content, name="a"):
+    original = Original(name, "All of it", (Form(".csv", "text/csv", content, 3),), cost=1)
+    (link,) = store.keep(original)
+    return link
+
+
+def test_resources_are_listed_in_parts_and_read(listening):
+    _, record, echo = listening
+    one = _kept(echo.store, lambda: "ä,\ud800")
+    two = _kept(echo.store, lambda: b"\x00\xff")
+    with Link(record) as link:
+        assert link.welcome.resources
+        link.send(wire.ListResources(id=1, limit=1))
+        (listed,) = link.receive().resources
+        assert (listed.uri, listed.name, listed.title) == (one.uri, "a.csv", "All of it")
+        assert (listed.mime_type, listed.size) == ("text/csv", 3)
+        link.send(wire.ListResources(id=2, after=listed.number, limit=10))
+        assert [info.uri for info in link.receive().resources] == [two.uri]
+        for uri, size in ((one.uri, 6), (two.uri, 2)):
+            link.send(wire.ReadResource(id=3, uri=uri))
+            contents = link.receive()
+            assert (contents.id, contents.uri, contents.error) == (3, uri, None)
+            assert contents.is_text == (size == 6)
+            assert contents.mime_type == "text/csv"
+
+
+def test_a_content_that_takes_long_holds_up_nothing_else(listening):
+    _, record, echo = listening
+    go_on = threading.Event()
+    slow = _kept(echo.store, lambda: str(go_on.wait(30)))
+    quick = _kept(echo.store, lambda: "quick")
+    with Link(record) as link:
+        link.send(wire.ReadResource(id=1, uri=slow.uri))
+        link.send(wire.ReadResource(id=2, uri=quick.uri))
+        assert link.receive().id == 2
+        assert text_of(link.call("echo", a=1)) == "echo {'a': 1}"
+        go_on.set()
+        assert link.receive().id == 1
+
+
+def test_an_unknown_resource_is_told_from_one_that_cannot_be_made(listening):
+    _, record, echo = listening
+    broken = _kept(echo.store, lambda: 1 / 0)
+    with Link(record) as link:
+        link.send(wire.ReadResource(id=1, uri=f"{broken.uri}x"))
+        assert link.receive().unknown
+        link.send(wire.ReadResource(id=2, uri=broken.uri))
+        answer = link.receive()
+        assert not answer.unknown
+        assert "ZeroDivisionError" in answer.error

@@ -335,6 +335,14 @@ def test_mcp_call_shows_an_error_as_a_client_gets_it(kernel):
     assert "city" in kernel.ok("%mcp call rain city=Paris").stdout
 
 
+def test_mcp_call_shows_a_link_in_a_few_words(kernel):
+    kernel.ok(
+        "%%mcp_tool\nfrom mcp_notebook import ResourceLink\ndef link() -> ResourceLink:\n    'L.'\n"
+        "    return ResourceLink('http://x/', 'a.csv', mime_type='text/csv', size=5)"
+    )
+    assert kernel.ok("%mcp call link").stdout.strip() == "a.csv (text/csv, 5 bytes): http://x/"
+
+
 def test_mcp_call_runs_coroutine_tools_too(kernel):
     kernel.ok(
         "%%mcp_tool\nimport asyncio\nasync def later() -> int:\n    'L.'\n"

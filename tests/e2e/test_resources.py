@@ -1,0 +1,157 @@
+"""What results show only a part of, read whole by real clients in both eras, while it is kept."""
+
+import base64
+
+import pytest
+from clients import ERAS, connected
+from live import live_kernel
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ResourceLink
+
+from mcp_notebook.bridge.resources import LEGACY_NOT_FOUND
+
+pytestmark = pytest.mark.anyio
+
+CELL = """%%mcp_tool
+from mcp_notebook import Result, Text
+from mcp_notebook.kernel.decorator import EXTENSION
+from mcp_notebook.kernel.originals import Form, Original
+
+def content(kind, number):
+    if kind == "large":
+        return bytes(16 * 2**20 + 1)
+    if kind == "broken":
+        raise ValueError("no such column")
+    return f"original {number}" if kind == "text" else bytes([0, 255, number])
+
+def report(kind: str, number: int = 1, cost: int = 1) -> Result:
+    "Shows a part of something large."
+    mime = "text/plain" if kind == "text" else "application/octet-stream"
+    form = Form(".txt", mime, lambda: content(kind, number))
+    original = Original(f"report {number}", f"The whole report {number}", (form,), cost)
+    return Result([Text("a part"), *getattr(get_ipython(), EXTENSION).resources.keep(original)])
+"""
+
+
+CLEAR = (
+    "from mcp_notebook.kernel.decorator import EXTENSION\n"
+    "getattr(get_ipython(), EXTENSION).resources.clear()"
+)
+
+
+@pytest.fixture(params=ERAS)
+def era(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def sales(module_home):
+    with live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(CELL)
+        yield kernel
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept(sales):
+    sales.ok(CLEAR)
+
+
+async def link_of(client, **arguments):
+    """Call the tool, and return the URI of its link."""
+    _, link = (await client.call_tool("report", arguments)).content
+    assert isinstance(link, ResourceLink)
+    return str(link.uri)
+
+
+async def all_of(client):
+    """Return the names of all pages."""
+    page = await client.list_resources()
+    pages = [page]
+    while page.next_cursor is not None:
+        page = await client.list_resources(cursor=page.next_cursor)
+        pages.append(page)
+    return [[resource.name for resource in page.resources] for page in pages]
+
+
+async def refusal(client, uri):
+    with pytest.raises(MCPError) as caught:
+        await client.read_resource(uri)
+    return caught.value.error
+
+
+async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, era):
+    not_found = LEGACY_NOT_FOUND if era == "legacy" else INVALID_PARAMS
+    async with connected(sales.home, era, "stdio") as client:
+        capability = client.server_capabilities.resources
+        assert capability is not None
+        assert not capability.list_changed
+        assert not capability.subscribe
+        text = await link_of(client, kind="text")
+        binary = await link_of(client, kind="bytes", number=2)
+        broken = await link_of(client, kind="broken", number=3)
+        with sales.busy():
+            assert await all_of(client) == [["report 1.txt", "report 2.txt", "report 3.txt"]]
+            (read,) = (await client.read_resource(text)).contents
+            assert (read.uri, read.mime_type, read.text) == (text, "text/plain", "original 1")
+            (read,) = (await client.read_resource(binary)).contents
+            assert base64.b64decode(read.blob) == b"\x00\xff\x02"
+            error = await refusal(client, broken)
+        assert error.code == INTERNAL_ERROR
+        assert "ValueError: no such column" in error.message
+        error = await refusal(client, await link_of(client, kind="large", number=5))
+        assert error.code == INTERNAL_ERROR
+        assert "16,777,217 bytes, at most 16,777,216 are sent" in error.message
+        assert (await client.list_resource_templates()).resource_templates == []
+        gone = await link_of(client, kind="text", number=4)
+        sales.ok(CLEAR)
+        for uri, said in (
+            (gone, "has expired"),
+            (f"{gone.rsplit('/', 2)[0]}/0/a.txt", "none of this URI"),
+            ("notebook://0/1/a", "the notebook's kernel that kept it is gone"),
+            ("file:///etc/passwd", "none of this URI"),
+        ):
+            error = await refusal(client, uri)
+            assert said in error.message
+            assert (error.code, error.data) == (not_found, {"uri": uri})
+        assert await all_of(client) == [[]]
+
+
+async def test_pages_stay_right_while_originals_come_and_expire(sales, era):
+    async with connected(sales.home, era, "stdio") as client:
+        for number in range(205):
+            await link_of(client, kind="text", number=number)
+        page = await client.list_resources()
+        assert len(page.resources) == 100
+        await link_of(client, kind="text", number=205)
+        # Those of the first page expire, and five that were not listed yet.
+        await link_of(client, kind="text", number=206, cost=256 * 2**20 - 101)
+        second = await client.list_resources(cursor=page.next_cursor)
+        third = await client.list_resources(cursor=second.next_cursor)
+        names = [resource.name for page in (second, third) for resource in page.resources]
+        assert names == [f"report {number}.txt" for number in range(105, 207)]
+        assert third.next_cursor is None
+        for cursor in ("", "x", f"{page.next_cursor}x", "0.0."):
+            with pytest.raises(MCPError, match="Unknown cursor") as caught:
+                await client.list_resources(cursor=cursor)
+            assert caught.value.error.code == INVALID_PARAMS
+
+
+async def test_two_notebooks_and_one_that_goes(sales):
+    home = sales.home
+    with live_kernel(home, notebook=str(home / "costs.ipynb")) as other:
+        other.ok("%load_ext mcp_notebook")
+        other.ok(CELL.replace("def report", "def costs"))
+        async with connected(home, "auto", "stdio") as client:
+            mine = await link_of(client, kind="text")
+            _, link = (await client.call_tool("costs", {"kind": "text", "number": 2})).content
+            assert sorted(*await all_of(client)) == ["report 1.txt", "report 2.txt"]
+            (read,) = (await client.read_resource(link.uri)).contents
+            assert read.text == "original 2"
+            other.ok("%unload_ext mcp_notebook")
+            error = await refusal(client, link.uri)
+            assert "is gone" in error.message
+            assert "Call the tool again" in error.message
+            (read,) = (await client.read_resource(mine)).contents
+            assert read.text == "original 1"
+            assert await all_of(client) == [["report 1.txt"]]
