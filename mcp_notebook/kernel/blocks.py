@@ -4,17 +4,28 @@ Runs in the user's kernel, on the thread of the call. A display offers one thing
 types; a model gets one of them, the first of this table that says something:
 
 ===  ==================================  =======================================================
- 1   image/png, image/jpeg, image/webp,  a picture, scaled down if it is too large
+ 1   text/latex                          as it is, if it comes with a picture of the same formula
+ 2   image/png, image/jpeg, image/webp,  a picture, scaled down if it is too large
      image/gif
- 2   text/markdown                       as it is
- 3   application/json                    compact JSON
- 4   text/latex                          as it is
- 5   text/plain                          as it is, unless it only says ``<Foo object at 0x7f...>``
- 6   text/html                           its text, and pictures and sounds that it carries in itself
- 7   image/svg+xml                       the source if short, else its texts
- 8   application/...+json                the specification of an interactive plot, cut short
- 9   text/plain                          whatever it says
+ 3   application/vnd.plotly...,          a picture, where what draws it is installed; else the
+     application/vnd.vega..., scripts    data and layout as compact JSON, with a note that says
+     and pages of plots in HTML          what to install; the whole of it as a link
+     (`kernel.plots`)
+ 4   text/markdown                       as it is
+ 5   application/json                    compact JSON
+ 6   text/latex                          as it is, and text/plain below it if that says something
+ 7   image/svg+xml                       a picture, where CairoSVG or vl-convert is installed, and
+                                         the SVG as a link; else the source if short, or its texts
+ 8   text/plain                          as it is, unless it only says ``<Foo object at 0x7f...>``
+ 9   text/html                           its text, pictures and sounds that it carries in itself,
+                                         notes of videos and of pages within it (`kernel.media`)
+10   application/...+json                its JSON, cut short
+11   application/javascript              a note
+12   text/plain                          whatever it says
 ===  ==================================  =======================================================
+
+A picture comes first since a plot is made to be looked at; a formula is not, and LaTeX says more of
+it in less. A plot's own JSON comes before text: the text beside it says how to see it.
 
 Which values become a display at all is `kernel.results`' business.
 """
@@ -22,21 +33,29 @@ Which values become a display at all is `kernel.results`' business.
 import base64
 import binascii
 import math
+import mimetypes
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
-from mcp_notebook.kernel import pictures
+from mcp_notebook.kernel import pictures, plots, svg
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.jsonable import json_text, to_json_value
+from mcp_notebook.kernel.media import Medium, media_of
+from mcp_notebook.kernel.originals import Form, Original
+from mcp_notebook.kernel.renderers import NotDrawn
 from mcp_notebook.kernel.texts import clean, cut, html_text, is_sendable, safe_repr
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
 PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 MAX_SPECIFICATION = 5_000
 """Characters of the JSON of a plot, and of an SVG's source."""
+_MAX_BESIDE = 1_000
+"""Characters of the plain text that comes with LaTeX."""
+_PYGMENTS = "\\begin{Verbatim}[commandchars"
+"""How IPython's ``Code`` begins in LaTeX, which is its colours more than its text."""
 
 _ONLY_A_NAME = re.compile(r"<[^<>\n]* object( at 0x[0-9a-fA-F]+)?>|<[\w.]+ at 0x[0-9a-fA-F]+>")
 _TEXT_FIELDS = frozenset(
@@ -53,10 +72,18 @@ def bundle_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]
         data: MIME types and values, as IPython's formatters and ``display`` give them.
         budget: What the result may take.
     """
-    for mime_type in PICTURES:
+    for mime_type in () if data.get("text/latex") else PICTURES:
         if data.get(mime_type):
             return encoded_picture(data[mime_type], budget)
+    plot = plots.plot_in(data)
+    if plot is not None:
+        return plot_blocks(plot, budget)
     text = _text_of(data, budget.chars)
+    if text:
+        return [Text(text)]
+    if data.get("image/svg+xml"):
+        return _svg_blocks(clean(_string(data["image/svg+xml"])), budget)
+    text = _plain_of(data)
     if text:
         return [Text(text)]
     html = data.get("text/html")
@@ -65,6 +92,21 @@ def bundle_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]
         return blocks
     text = _poor_text_of(data, budget.chars)
     return [Text(text)] if text else [Text(f"[a display that has no text: {', '.join(data)}]")]
+
+
+def plot_blocks(plot: plots.Plot, budget: Budget) -> list[ContentBlock]:
+    """Make blocks of a plot: its picture, or what it is made of; and links to the whole of it."""
+    note = plot.note
+    shown: list[ContentBlock] = []
+    if plot.draw is not None:
+        try:
+            shown = encoded_picture(plot.draw(budget.picture_side, budget.renderers), budget)
+        except NotDrawn as error:
+            note = str(error)
+    if not shown:
+        text = plot.text(min(MAX_SPECIFICATION, max(budget.chars - len(note), 0)))
+        shown = [Text(f"[{plot.kind}, not drawn here: {note}. What it is made of:]\n{clean(text)}")]
+    return [*shown, *budget.keep(plot.original)]
 
 
 def encoded_picture(data: Any, budget: Budget) -> list[ContentBlock]:
@@ -100,24 +142,48 @@ def _text_of(data: Mapping[str, Any], max_items: int) -> str | None:
         return clean(_string(data["text/markdown"]))
     if "application/json" in data:
         return json_text(to_json_value(data["application/json"], max_items))
-    if data.get("text/latex"):
-        return clean(_string(data["text/latex"]))
+    latex = clean(_string(data.get("text/latex") or ""))
+    if not latex or latex.startswith(_PYGMENTS):
+        return None
+    plain = _plain_of(data) or ""
+    return f"{latex}\n\n{plain}" if 0 < len(plain) <= _MAX_BESIDE else latex
+
+
+def _plain_of(data: Mapping[str, Any]) -> str | None:
     plain = data.get("text/plain")
     text = clean(_string(plain)) if plain else ""
     # Without a better one, a display's own name is what its text says.
-    return None if _ONLY_A_NAME.match(text) and len(data) > 1 else text
+    return None if _ONLY_A_NAME.fullmatch(text) and len(data) > 1 else text
+
+
+def _svg_blocks(source: str, budget: Budget) -> list[ContentBlock]:
+    try:
+        drawn = svg.draw(source, budget.picture_side, budget.renderers)
+        shown = encoded_picture(drawn, budget)
+    except NotDrawn as error:
+        size = min(MAX_SPECIFICATION, budget.chars)
+        if len(source) <= size:
+            return [Text(source)]
+        texts = svg.texts_of(source) or "(none)"
+        note = (
+            f"[an SVG picture of {len(source):,} characters, not drawn here: {error}. Its texts:]"
+        )
+        shown = [Text(f"{note}\n{cut(clean(texts), size)}")]
+    encoded = source.encode()
+    form = Form(".svg", "image/svg+xml", lambda: source, len(encoded))
+    return [
+        *shown,
+        *budget.keep(Original("picture", "The SVG of a picture", (form,), len(encoded))),
+    ]
 
 
 def _poor_text_of(data: Mapping[str, Any], max_items: int) -> str | None:
-    if data.get("image/svg+xml"):
-        svg = clean(_string(data["image/svg+xml"]))
-        if len(svg) <= MAX_SPECIFICATION:
-            return svg
-        return f"[an SVG picture of {len(svg):,} characters; its texts:]\n{html_text(svg)[0]}"
     for mime_type, value in data.items():
         if mime_type.endswith("+json") and not mime_type.startswith(_WIDGET):
             text = cut(json_text(to_json_value(value, max_items)), MAX_SPECIFICATION)
-            return f"[an interactive plot, {mime_type}; its specification:]\n{text}"
+            return f"[{mime_type}, which is for a notebook to show:]\n{text}"
+    if data.get("application/javascript"):
+        return "[JavaScript, which only a notebook runs]"
     return clean(_string(data.get("text/plain") or ""))
 
 
@@ -133,7 +199,21 @@ def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
             blocks.append(Audio(_bytes(data), mime_type))
         elif mime_type in PICTURES:
             blocks += encoded_picture(data, budget)
-    return blocks
+    return [*blocks, *(block for medium in media_of(html) for block in _medium(medium, budget))]
+
+
+def _medium(medium: Medium, budget: Budget) -> list[ContentBlock]:
+    if medium.page:
+        text = clean(html_text(medium.page)[0])
+        page = Form(".html", "text/html", lambda: medium.page, len(medium.page.encode()))
+        original = Original("page", "A page within a page", (page,), len(medium.page))
+        return [Text(f"[{medium.note}:]\n{text}"), *budget.keep(original)]
+    links: tuple[ResourceLink, ...] = ()
+    if medium.data:
+        extension = mimetypes.guess_extension(medium.mime_type) or ".bin"
+        form = Form(extension, medium.mime_type, lambda: medium.data, len(medium.data))
+        links = budget.keep(Original("video", medium.note, (form,), len(medium.data)))
+    return [Text(f"[{clean(medium.note)}]"), *links]
 
 
 def _fitting_fields(block: ContentBlock) -> dict[str, Any]:

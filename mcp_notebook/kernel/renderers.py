@@ -1,25 +1,33 @@
-"""Programs and libraries that draw plots: each attempt bounded in time, none repeated in vain.
+"""Libraries that draw plots: each attempt in a process of its own, bounded, none repeated in vain.
 
-Runs in the user's kernel. Drawing is foreign code that may hang (a browser that does not answer) or
-never end (a picture that refers to itself a million times): it runs on a thread of its own, and the
-thread of the call waits for it, not for longer than `SECONDS`. What draws what is `kernel.plots`'
-and `kernel.svg`'s business.
+Runs in the user's kernel, on the thread of the call, which waits for the process. Drawing is
+foreign code that may hang (a browser that does not answer), never end (a picture that refers to
+itself a million times), crash, or hold Python's lock all the while: it must not do so in the
+kernel. What happens in the process is `kernel.draw_process`'; what is drawn by what is
+`kernel.drawing`'s and `kernel.svg`'s business.
 """
 
-import threading
+import json
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from mcp_notebook.kernel.interrupts import raise_in
-from mcp_notebook.kernel.texts import safe_message
+import psutil
 
-SECONDS = 15.0
-"""Seconds that one attempt to draw a plot may take."""
+from mcp_notebook.kernel.texts import clean, cut
+
+SECONDS = 20.0
+"""Seconds that one attempt to draw a plot may take; a browser takes 2 to 10 to start."""
 REST_SECONDS = 300.0
-"""Seconds for which a renderer is left alone after an attempt that failed slowly."""
-SLOW_SECONDS = 3.0
+"""Seconds for which a library is left alone after an attempt that failed slowly."""
+SLOW_SECONDS = 4.0
 """Seconds from which on a failed attempt counts as slow."""
+_PROGRAM = Path(__file__).with_name("draw_process.py")
 _STEP = 0.1
+_MAX_MESSAGE = 500
 
 
 class NotDrawn(Exception):
@@ -27,7 +35,7 @@ class NotDrawn(Exception):
 
 
 class Renderers:
-    """Draws by others' code, and remembers who has just failed slowly; safe from any thread.
+    """Draws by others' code, and remembers what has just failed slowly; safe from any thread.
 
     A kernel has one, its `results.Converter`'s: what hangs does not cost each call `SECONDS`.
 
@@ -40,76 +48,94 @@ class Renderers:
         self.seconds = seconds
         self._slow = slow
         self._failed: dict[str, float] = {}
-        """When a renderer failed slowly, by its name; single items are read and written only."""
+        """When a library failed slowly; single items are read and written only."""
 
-    def draw(self, name: str, work: Callable[[], bytes]) -> bytes:
-        """Draw on a thread of its own.
+    def draw(self, library: str, source: str, **options: Any) -> bytes:
+        """Draw in a process of its own.
 
         Args:
-            name: The renderer's, as its users know it.
-            work: Draws, and returns the encoded picture.
+            library: A function of `draw_process`.
+            source: The plot.
+            options: The function's.
+
+        Returns:
+            The encoded picture.
 
         Raises:
             NotDrawn: It failed, took too long, or has just done so before.
-            KeyboardInterrupt: The call was stopped; the drawing is given up.
+            KeyboardInterrupt: The call was stopped, and the drawing with it.
         """
+        name = library.split("_svg")[0].split("_vega")[0].replace("_", "-")
         failed_at = self._failed.get(name)
         if failed_at is not None and time.monotonic() - failed_at < REST_SECONDS:
-            raise NotDrawn(
-                f"{name} failed a moment ago and is left alone for {REST_SECONDS / 60:.0f} minutes"
-            )
+            minutes = f"{REST_SECONDS / 60:g} minutes"
+            raise NotDrawn(f"{name} failed a moment ago and is tried again after {minutes}")
         started = time.monotonic()
-        attempt = _Attempt(work)
         try:
-            drawn = attempt.wait(self.seconds)
+            drawn = self._drawn(library, {"source": source, **options})
         except NotDrawn as error:
             if time.monotonic() - started >= self._slow:
                 self._failed[name] = time.monotonic()
-            raise NotDrawn(f"{name} {error}") from error
+            raise NotDrawn(f"{name} {error}") from None
         self._failed.pop(name, None)
         return drawn
 
-
-class _Attempt:
-    """One drawing on its thread; made and waited for on the thread of the call."""
-
-    def __init__(self, work: Callable[[], bytes]) -> None:
-        self._work = work
-        self._done = threading.Event()
-        self._ending = threading.Lock()
-        self._drawn: bytes | None = None
-        self._error: BaseException | None = None
-        # A daemon: what cannot be stopped must not keep the kernel from ending.
-        self._thread = threading.Thread(target=self._run, name="mcp-notebook-draw", daemon=True)
-        self._thread.start()
-
-    def wait(self, seconds: float) -> bytes:
+    def _drawn(self, library: str, given: Mapping[str, Any]) -> bytes:
+        # -P: a module of the same name in the notebook's folder is not the library.
+        command = [sys.executable, "-P", str(_PROGRAM), library]
         try:
-            end = time.monotonic() + seconds
+            # A session of its own: the user's interrupt of the kernel is not for it.
+            process = subprocess.Popen(  # noqa: S603 - our own program
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+        except OSError as error:
+            raise NotDrawn(f"could not be started: {error}") from error
+        try:
+            out, err = _output(process, json.dumps(given).encode(), self.seconds)
+        finally:
+            _end(process)
+        if process.returncode == 0 and out:
+            return out
+        said = cut(clean(err.decode("utf-8", "replace")).strip().rpartition("\n")[2], _MAX_MESSAGE)
+        raise NotDrawn(f"failed: {said or f'its process ended with {process.returncode}'}")
+
+
+def _output(
+    process: "subprocess.Popen[bytes]", given: bytes, seconds: float
+) -> tuple[bytes, bytes]:
+    end = time.monotonic() + seconds
+    unsent: bytes | None = given
+    while True:
+        try:
             # In steps: a call on a thread is stopped by an error raised between two instructions.
-            while not self._done.wait(_STEP) and time.monotonic() < end:
-                pass
-        finally:
-            self._give_up()
-        if isinstance(self._error, NotDrawn):
-            raise self._error
-        if self._error is not None:
-            raise NotDrawn(f"could not draw it: {safe_message(self._error)}") from self._error
-        if self._drawn is None:
-            raise NotDrawn(f"did not draw it within {seconds:g} seconds")
-        return self._drawn
+            return process.communicate(unsent, timeout=_STEP)
+        except subprocess.TimeoutExpired:
+            unsent = None
+            if time.monotonic() >= end:
+                raise NotDrawn(f"did not draw it within {seconds:g} seconds") from None
 
-    def _run(self) -> None:
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a process that still runs, and the browser that it started."""
+    if process.poll() is None:
         try:
-            self._drawn = bytes(self._work())
-        except BaseException as error:  # noqa: BLE001 - others' code, on a thread that ends here
-            self._error = error
-        finally:
-            with self._ending:
-                self._done.set()
-
-    def _give_up(self) -> None:
-        # The number of a thread that has ended may already be another's.
-        with self._ending:
-            if not self._done.is_set() and self._thread.ident is not None:
-                raise_in(self._thread.ident, SystemExit)
+            family = psutil.Process(process.pid).children(recursive=True)
+        except psutil.Error:
+            family = []
+        for member in (process, *family):
+            try:
+                member.kill()
+            except (psutil.Error, OSError):
+                continue
+        process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except OSError:
+                continue

@@ -14,6 +14,7 @@ seaborn grids, lists of such
 PIL image; bytes of a picture          the picture
 pandas DataFrame, Series               a Markdown table, bounded (`kernel.tables`)
 generator, ``map``, ``zip``...         the list of its first items
+plotly, altair, bokeh, graphviz        a picture or what it is made of (`kernel.plots`)
 list, tuple, dict with any of these    each element by these rules, in order
 at its top level
 object with a Markdown, picture...     that, by the order in `kernel.blocks`; IPython's formatters
@@ -39,9 +40,10 @@ from typing import Any, Protocol, TypeAlias
 from mcp_notebook.content import ContentBlock, Image, Result, Text
 from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel import blocks as make
-from mcp_notebook.kernel import pictures, tables
+from mcp_notebook.kernel import pictures, plots, tables
 from mcp_notebook.kernel.budget import Budget, within_budget
 from mcp_notebook.kernel.failures import CodeName, failure_text
+from mcp_notebook.kernel.formatters import registered
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
 from mcp_notebook.kernel.originals import Keep, keep_nothing
 from mcp_notebook.kernel.outputs import OutputSchema, check_size, plain_data
@@ -288,7 +290,18 @@ class _Values:
             return self._table(value)
         if self._is_mixed(value):
             return self._mixed(value)
-        return self._represented(value)
+        plot = self._plot(value)
+        return self._represented(value) if plot is None else plot
+
+    def _plot(self, value: Any) -> list[ContentBlock] | None:
+        if not plots.may_be_plot(value):
+            return None
+        if (data := registered(self._format, value)) is not None:
+            return make.bundle_blocks(data, self._budget)
+        plot = plots.plot_of(value)
+        if isinstance(plot, str):
+            return [Text(plot)]
+        return None if plot is None else make.plot_blocks(plot, self._budget)
 
     def _author_block(self, block: ContentBlock) -> list[ContentBlock]:
         if isinstance(block, Image) and not isinstance(block.data, (bytes, bytearray, memoryview)):

@@ -6,8 +6,8 @@ business.
 """
 
 import base64
-import binascii
 import json
+import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -17,11 +17,12 @@ from mcp_notebook.kernel.texts import cut, is_instance
 
 _STEPS = (1_000, 200, 50, 20, 10, 6, 4)
 """Items that a list may have, tried one after the other until the whole fits."""
+_DIGITS = 6
+"""Of a number: more of them are more tokens, and no reader of a plot sees them."""
 _MAX_KEYS = 200
 _MAX_STRING = 300
 _PLAIN = (str, bool, int, float, type(None))
 _MAX_ITEMS = 10**9
-_TYPED = {"i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8", "i8", "u8"}
 
 
 def compact(spec: Any, size: int) -> str:
@@ -57,8 +58,12 @@ def memory(spec: Any) -> int:
 def _shortened(value: Any, items: int, depth: int) -> Any:
     if isinstance(value, str):
         return _text(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, _PLAIN):
         return to_json_value(value, 1)
+    if is_instance(value, "numpy.floating"):
+        return _shortened(float(value), items, depth)
     if depth == 0:
         return "..."
     if isinstance(value, Mapping):
@@ -96,14 +101,17 @@ def _text(value: str) -> Any:
 
 def _typed_array(value: Mapping[str, Any]) -> Any:
     """Return the numbers that plotly writes as base64, None if the object is none of these."""
-    data, dtype = value.get("bdata"), str(value.get("dtype", ""))
-    if not isinstance(data, str) or dtype.lstrip("<|") not in _TYPED:
+    data, name = value.get("bdata"), str(value.get("dtype", ""))
+    if not isinstance(data, str):
         return None
     try:
-        import numpy as np  # noqa: PLC0415 - plotly writes such arrays only where it is
+        import numpy as np  # noqa: PLC0415 - such arrays are written only where it is
 
+        dtype = np.dtype(name)
+        if dtype.kind not in "biuf":
+            return None
         array = np.frombuffer(base64.b64decode(data), dtype=dtype)
         shape = [int(size) for size in str(value.get("shape", "")).split(",") if size.strip()]
         return array.reshape(shape) if shape else array
-    except (ImportError, ValueError, binascii.Error):
+    except (ImportError, TypeError, ValueError):
         return None

@@ -1,15 +1,14 @@
 """SVG as a picture, and as text where it cannot be drawn.
 
-Runs in the user's kernel, on the thread of the call; drawing on one of `kernel.renderers`'. CairoSVG
-draws where it is installed and finds the cairo library, else vl-convert, if it is there and the
-document is one of the simple ones that it can be trusted with. Neither ever fetches an address or
-reads a file. Which displays are SVG is `kernel.blocks`' business.
+Runs in the user's kernel, on the thread of the call; `kernel.renderers` has it drawn, in
+a process of its own. CairoSVG draws where it is installed and finds the cairo library, else
+vl-convert, if it is there and the document is one of the simple ones that it can be trusted with.
+Neither ever fetches an address or reads a file. Which displays are SVG is `kernel.blocks`' business.
 """
 
 import math
 import re
-from collections.abc import Callable
-from typing import Any
+from importlib.util import find_spec
 from xml.etree import ElementTree as ET
 
 from mcp_notebook.kernel.renderers import NotDrawn, Renderers
@@ -20,7 +19,15 @@ _READABLE_SIDE = 1_000
 """Pixels on the longer side up to which a small drawing is enlarged, at most twofold."""
 _DEFAULT_SIZE = (300.0, 150.0)
 _NUMBER = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([a-z%]*)")
-_PIXELS = {"": 1.0, "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 96 / 2.54, "mm": 96 / 25.4}
+_PIXELS = {
+    "": 1.0,
+    "px": 1.0,
+    "pt": 4 / 3,
+    "pc": 16.0,
+    "in": 96.0,
+    "cm": 96 / 2.54,
+    "mm": 96 / 25.4,
+}
 _INSTALL = "`pip install cairosvg` draws it"
 
 
@@ -40,13 +47,16 @@ def draw(source: str, side: int, renderers: Renderers) -> bytes:
     root = _root(source)
     width, height = _size(root)
     scale = _scale(max(width, height), side)
-    cairo = _cairosvg()
-    if cairo is not None:
-        pixels = (max(1, int(width * scale)), max(1, int(height * scale)))
-        return renderers.draw("CairoSVG", lambda: _by_cairo(cairo, source, pixels))
-    if _is_simple(root) and (by_vl_convert := _vl_convert()) is not None:
-        return renderers.draw("vl-convert", lambda: by_vl_convert(source, scale=scale))
-    raise NotDrawn(_INSTALL)
+    why = _INSTALL
+    if find_spec("cairosvg") is not None:
+        pixels = {"width": max(1, int(width * scale)), "height": max(1, int(height * scale))}
+        try:
+            return renderers.draw("cairosvg", source, **pixels)
+        except NotDrawn as error:  # the cairo library may be missing
+            why = str(error)
+    if _is_simple(root) and find_spec("vl_convert") is not None:
+        return renderers.draw("vl_convert_svg", source, scale=scale)
+    raise NotDrawn(why)
 
 
 def texts_of(source: str) -> str:
@@ -119,33 +129,3 @@ def _is_simple(root: ET.Element) -> bool:
             if _name(part) != "a":
                 return False
     return True
-
-
-def _by_cairo(cairo: Any, source: str, pixels: tuple[int, int]) -> bytes:
-    drawn: bytes = cairo.surface.PNGSurface.convert(
-        source.encode("utf-8", "replace"),
-        output_width=pixels[0],
-        output_height=pixels[1],
-        background_color="white",
-        url_fetcher=cairo.url.safe_fetch,  # takes data: addresses only
-    )
-    return drawn
-
-
-def _cairosvg() -> Any:
-    try:
-        import cairosvg  # noqa: PLC0415 - only for SVG, and only if it is there
-        import cairosvg.url  # noqa: PLC0415
-    except (ImportError, OSError):  # OSError: it does not find the cairo library
-        return None
-    # One before 2.7 would fetch what the document refers to.
-    return cairosvg if hasattr(cairosvg.url, "safe_fetch") else None
-
-
-def _vl_convert() -> Callable[..., bytes] | None:
-    try:
-        import vl_convert  # noqa: PLC0415 - as above
-    except ImportError:
-        return None
-    draw_svg: Callable[..., bytes] | None = getattr(vl_convert, "svg_to_png", None)
-    return draw_svg
