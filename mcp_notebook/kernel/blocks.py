@@ -78,20 +78,22 @@ def bundle_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]
     plot = plots.plot_in(data)
     if plot is not None:
         return plot_blocks(plot, budget)
-    text = _text_of(data, budget.chars)
-    if text:
+    if text := _text_of(data, budget.chars):
         return [Text(text)]
     if data.get("image/svg+xml"):
         return _svg_blocks(clean(_string(data["image/svg+xml"])), budget)
-    text = _plain_of(data)
-    if text:
+    return _plain_or_html_blocks(data, budget)
+
+
+def _plain_or_html_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]:
+    if text := _plain_of(data):
         return [Text(text)]
     html = data.get("text/html")
     blocks = _html_blocks(_string(html), budget) if html else []
     if blocks or not data:
         return blocks
-    text = _poor_text_of(data, budget.chars)
-    return [Text(text)] if text else [Text(f"[a display that has no text: {', '.join(data)}]")]
+    poor = _poor_text_of(data, budget.chars)
+    return [Text(poor or f"[a display that has no text: {', '.join(data)}]")]
 
 
 def plot_blocks(plot: plots.Plot, budget: Budget) -> list[ContentBlock]:

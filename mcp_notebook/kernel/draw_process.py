@@ -16,7 +16,7 @@ from typing import Any
 
 def cairosvg(source: str, *, width: int, height: int) -> bytes:
     """Draw an SVG."""
-    from cairosvg import surface, url
+    from cairosvg import surface, url  # noqa: PLC0415 - each run loads one of them
 
     drawn: bytes = surface.PNGSurface.convert(
         source.encode("utf-8", "replace"),
@@ -30,14 +30,14 @@ def cairosvg(source: str, *, width: int, height: int) -> bytes:
 
 def vl_convert_svg(source: str, *, scale: float) -> bytes:
     """Draw an SVG that refers to nothing but itself."""
-    import vl_convert
+    import vl_convert  # noqa: PLC0415 - each run loads one of them
 
     return bytes(vl_convert.svg_to_png(source, scale=scale))
 
 
 def vl_convert_vega(source: str, *, scale: float, schema: str) -> bytes:
     """Draw a Vega or Vega-Lite chart."""
-    import vl_convert
+    import vl_convert  # noqa: PLC0415 - each run loads one of them
 
     if "/vega/" in schema:
         return bytes(vl_convert.vega_to_png(source, scale=scale, allowed_base_urls=[]))
@@ -53,7 +53,7 @@ def vl_convert_vega(source: str, *, scale: float, schema: str) -> bytes:
 
 def kaleido(source: str, *, options: dict[str, Any], started: dict[str, Any]) -> bytes:
     """Draw a plotly figure."""
-    import kaleido
+    import kaleido  # noqa: PLC0415 - each run loads one of them
 
     async def drawn() -> bytes:
         made = kaleido.calc_fig(json.loads(source), options, kopts=started)

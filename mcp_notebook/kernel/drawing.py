@@ -12,8 +12,10 @@ from typing import Any
 from mcp_notebook.kernel.renderers import NotDrawn, Renderers
 from mcp_notebook.kernel.specs import whole
 
-MAX_DRAWN = 20_000_000
-"""Characters of a specification that is still drawn."""
+MAX_PLOTLY = 5_000_000
+"""Characters of a plotly figure that is still drawn."""
+MAX_VEGA = 1_000_000
+"""Characters of a chart that is still drawn: 50,000 rows take 10 seconds."""
 _KALEIDO = "`pip install -U kaleido` and Chrome make it a picture"
 _VL_CONVERT = "`pip install vl-convert-python` makes it a picture"
 _PLOTLY_SIZE = (700, 500)
@@ -32,7 +34,7 @@ def plotly(figure: Mapping[str, Any], side: int, renderers: Renderers) -> bytes:
     """
     if find_spec("kaleido") is None:
         raise NotDrawn(_KALEIDO)
-    text = _small_enough(figure)
+    text = _small_enough(figure, MAX_PLOTLY)
     width, height = _plotly_size(figure)
     options = {"format": "png", "width": width, "height": height}
     options["scale"] = min(1.0, side / max(width, height))
@@ -68,16 +70,16 @@ def vega(spec: Mapping[str, Any], side: int, renderers: Renderers) -> bytes:
     largest = max((float(size) for size in sizes if isinstance(size, (int, float))), default=1.0)
     return renderers.draw(
         "vl_convert_vega",
-        _small_enough(spec),
+        _small_enough(spec, MAX_VEGA),
         scale=min(1.5, side / max(largest, 1.0)),
         schema=str(spec.get("$schema", "")),
     )
 
 
-def _small_enough(spec: Mapping[str, Any]) -> str:
+def _small_enough(spec: Mapping[str, Any], size: int) -> str:
     text = whole(spec)
-    if len(text) > MAX_DRAWN:
-        raise NotDrawn(f"it has more than {MAX_DRAWN:,} characters of data")
+    if len(text) > size:
+        raise NotDrawn(f"it has {len(text):,} characters of data, and {size:,} are drawn at most")
     return text
 
 

@@ -127,10 +127,8 @@ def plot_of(value: Any) -> Plot | str | None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the libraries' code, and the user's data
-        name = type(value).__name__
-        return f"[A {name} of {type(value).__module__.partition('.')[0]} cannot be shown: " + (
-            f"{safe_message(error)}]"
-        )
+        kind = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
+        return f"[A {kind} cannot be shown: {safe_message(error)}]"
     return None
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from mcp_notebook.kernel.texts import clean, cut
 SECONDS = 20.0
 """Seconds that one attempt to draw a plot may take; a browser takes 2 to 10 to start."""
 REST_SECONDS = 300.0
-"""Seconds for which a library is left alone after an attempt that failed slowly."""
+"""Seconds for which nothing is tried again that failed slowly."""
 SLOW_SECONDS = 4.0
 """Seconds from which on a failed attempt counts as slow."""
 _PROGRAM = Path(__file__).with_name("draw_process.py")
@@ -47,8 +48,8 @@ class Renderers:
     def __init__(self, seconds: float = SECONDS, slow: float = SLOW_SECONDS) -> None:
         self.seconds = seconds
         self._slow = slow
-        self._failed: dict[str, float] = {}
-        """When a library failed slowly; single items are read and written only."""
+        self._failed: dict[int, float] = {}
+        """When what failed slowly. Threads may lose each other's news, which costs a try more."""
 
     def draw(self, library: str, source: str, **options: Any) -> bytes:
         """Draw in a process of its own.
@@ -65,20 +66,28 @@ class Renderers:
             NotDrawn: It failed, took too long, or has just done so before.
             KeyboardInterrupt: The call was stopped, and the drawing with it.
         """
-        name = library.split("_svg")[0].split("_vega")[0].replace("_", "-")
-        failed_at = self._failed.get(name)
+        name = library.removesuffix("_svg").removesuffix("_vega").replace("_", "-")
+        # A browser that does not answer will not draw other plots either; of the other libraries,
+        # a plot that took too long says nothing about the next one.
+        key = hash((library, "" if library == "kaleido" else source))
+        failed_at = self._failed.get(key)
         if failed_at is not None and time.monotonic() - failed_at < REST_SECONDS:
             minutes = f"{REST_SECONDS / 60:g} minutes"
-            raise NotDrawn(f"{name} failed a moment ago and is tried again after {minutes}")
+            raise NotDrawn(f"{name} failed at this a moment ago and is left alone for {minutes}")
         started = time.monotonic()
         try:
             drawn = self._drawn(library, {"source": source, **options})
         except NotDrawn as error:
             if time.monotonic() - started >= self._slow:
-                self._failed[name] = time.monotonic()
+                self._remember(key)
             raise NotDrawn(f"{name} {error}") from None
-        self._failed.pop(name, None)
+        self._failed.pop(key, None)
         return drawn
+
+    def _remember(self, key: int) -> None:
+        now = time.monotonic()
+        recent = {old: at for old, at in self._failed.copy().items() if now - at < REST_SECONDS}
+        self._failed = recent | {key: now}
 
     def _drawn(self, library: str, given: Mapping[str, Any]) -> bytes:
         # -P: a module of the same name in the notebook's folder is not the library.
@@ -127,15 +136,12 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             family = psutil.Process(process.pid).children(recursive=True)
         except psutil.Error:
             family = []
-        for member in (process, *family):
-            try:
+        process.kill()
+        for member in family:
+            with suppress(psutil.Error):
                 member.kill()
-            except (psutil.Error, OSError):
-                continue
         process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
-            try:
+            with suppress(OSError):
                 pipe.close()
-            except OSError:
-                continue

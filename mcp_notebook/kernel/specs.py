@@ -21,7 +21,6 @@ _DIGITS = 6
 """Of a number: more of them are more tokens, and no reader of a plot sees them."""
 _MAX_KEYS = 200
 _MAX_STRING = 300
-_PLAIN = (str, bool, int, float, type(None))
 _MAX_ITEMS = 10**9
 
 
@@ -58,30 +57,30 @@ def memory(spec: Any) -> int:
 def _shortened(value: Any, items: int, depth: int) -> Any:
     if isinstance(value, str):
         return _text(value)
+    if depth > 0 and isinstance(value, Mapping):
+        array = _typed_array(value)
+        return _object(value, items, depth) if array is None else _list(array, items, depth)
+    if depth > 0 and (isinstance(value, (list, tuple)) or _is_array(value)):
+        return _list(value, items, depth)
+    if is_instance(value, "numpy.floating"):
+        value = float(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(f"{value:.{_DIGITS}g}")
-    if isinstance(value, _PLAIN):
-        return to_json_value(value, 1)
-    if is_instance(value, "numpy.floating"):
-        return _shortened(float(value), items, depth)
-    if depth == 0:
-        return "..."
-    if isinstance(value, Mapping):
-        array = _typed_array(value)
-        if array is not None:
-            return _list(array, items, depth)
-        made = {
-            str(key): _shortened(item, items, depth - 1)
-            for key, item in islice(value.items(), _MAX_KEYS)
-        }
-        if len(value) > _MAX_KEYS:
-            made["..."] = f"{len(value) - _MAX_KEYS:,} more of {len(value):,} items"
-        return made
-    if is_instance(value, "numpy.ndarray") and value.ndim > 0:
-        return _list(value, items, depth)
-    if isinstance(value, (list, tuple)):
-        return _list(value, items, depth)
-    return to_json_value(value, items)
+    return "..." if depth == 0 else to_json_value(value, items)
+
+
+def _is_array(value: Any) -> bool:
+    return is_instance(value, "numpy.ndarray") and value.ndim > 0
+
+
+def _object(value: Mapping[Any, Any], items: int, depth: int) -> dict[str, Any]:
+    made = {
+        str(key): _shortened(item, items, depth - 1)
+        for key, item in islice(value.items(), _MAX_KEYS)
+    }
+    if len(value) > _MAX_KEYS:
+        made["..."] = f"{len(value) - _MAX_KEYS:,} more of {len(value):,} items"
+    return made
 
 
 def _list(value: Sequence[Any], items: int, depth: int) -> list[Any]:

@@ -3,7 +3,7 @@
 Runs in the user's kernel, on the thread of the call; `kernel.renderers` has it drawn, in
 a process of its own. CairoSVG draws where it is installed and finds the cairo library, else
 vl-convert, if it is there and the document is one of the simple ones that it can be trusted with.
-Neither ever fetches an address or reads a file. Which displays are SVG is `kernel.blocks`' business.
+Neither fetches an address or reads a file. Which displays are SVG is `kernel.blocks`' business.
 """
 
 import math
@@ -124,8 +124,10 @@ def _is_simple(root: ET.Element) -> bool:
     for part in root.iter():
         if _name(part) in {"use", "image", "feImage", "style", "foreignObject", "script"}:
             return False
-        if any(key.endswith("href") and not value.startswith("#") for key, value in part.items()):
-            # A link that a reader could follow; nothing is loaded for it.
-            if _name(part) != "a":
-                return False
+        # The link of an `a` is for a reader to follow; nothing is loaded for it.
+        refers = any(
+            key.endswith("href") and not value.startswith("#") for key, value in part.items()
+        )
+        if refers and _name(part) != "a":
+            return False
     return True
