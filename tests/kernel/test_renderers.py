@@ -1,14 +1,15 @@
 """Drawing in a process of its own: what hangs, crashes or is missing costs the kernel little."""
 
+import os
 import subprocess
 import sys
 import threading
-import time
 
 import psutil
 import pytest
 
 from mcp_notebook.kernel import renderers as module
+from mcp_notebook.kernel.interrupts import _raise_in
 from mcp_notebook.kernel.renderers import NotDrawn, Renderers
 
 
@@ -84,8 +85,10 @@ def test_a_quick_failure_is_tried_again(program):
     assert renderers.draw("kaleido", "") == b"picture\n"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no named pipes")
 def test_an_interrupt_ends_the_drawing(program, tmp_path):
     started = tmp_path / "started"
+    os.mkfifo(started)
     program(f"import time; open({str(started)!r}, 'w').close(); time.sleep(600)")
     before = children()
     caught = threading.Event()
@@ -98,10 +101,7 @@ def test_an_interrupt_ends_the_drawing(program, tmp_path):
 
     thread = threading.Thread(target=call)
     thread.start()
-    while not started.exists():
-        time.sleep(0.01)
-    from mcp_notebook.kernel.interrupts import _raise_in
-
+    started.read_text()  # returns when the process has closed its end
     _raise_in(thread.ident, KeyboardInterrupt)
     thread.join(10)
     assert caught.is_set()
@@ -117,7 +117,8 @@ def test_a_module_in_the_notebooks_folder_is_not_taken_for_the_library(tmp_path,
 
 
 def test_the_program_loads_nothing_of_this_package():
-    code = f"import runpy, sys; runpy.run_path({str(module._PROGRAM)!r}, run_name='x'); print(*sys.modules)"
+    run = f"runpy.run_path({str(module._PROGRAM)!r}, run_name='x')"
+    code = f"import runpy, sys; {run}; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = out.stdout.split()
     assert not {"mcp_notebook", "pydantic", "IPython"} & set(loaded)
