@@ -46,6 +46,7 @@ from mcp_notebook.kernel.jsonable import json_text, to_json_value
 from mcp_notebook.kernel.media import Medium, media_of
 from mcp_notebook.kernel.originals import Form, Original
 from mcp_notebook.kernel.renderers import NotDrawn
+from mcp_notebook.kernel.specs import compact
 from mcp_notebook.kernel.texts import clean, cut, html_text, is_sendable, safe_repr
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
@@ -92,7 +93,7 @@ def _plain_or_html_blocks(data: Mapping[str, Any], budget: Budget) -> list[Conte
     blocks = _html_blocks(_string(html), budget) if html else []
     if blocks or not data:
         return blocks
-    poor = _poor_text_of(data, budget.chars)
+    poor = _poor_text_of(data)
     return [Text(poor or f"[a display that has no text: {', '.join(data)}]")]
 
 
@@ -179,10 +180,10 @@ def _svg_blocks(source: str, budget: Budget) -> list[ContentBlock]:
     ]
 
 
-def _poor_text_of(data: Mapping[str, Any], max_items: int) -> str | None:
+def _poor_text_of(data: Mapping[str, Any]) -> str | None:
     for mime_type, value in data.items():
         if mime_type.endswith("+json") and not mime_type.startswith(_WIDGET):
-            text = cut(json_text(to_json_value(value, max_items)), MAX_SPECIFICATION)
+            text = compact(value, MAX_SPECIFICATION)
             return f"[{mime_type}, which is for a notebook to show:]\n{text}"
     if data.get("application/javascript"):
         return "[JavaScript, which only a notebook runs]"
