@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from mcp_notebook.kernel.jsonable import Endless, TooLarge
 from mcp_notebook.kernel.renderers import NotDrawn, Renderers
 from mcp_notebook.kernel.specs import whole
 
@@ -62,6 +63,7 @@ def vega(spec: Mapping[str, Any], side: int, renderers: Renderers) -> bytes:
     Raises:
         NotDrawn: Something is missing, or failed.
     """
+    text = _small_enough(spec, MAX_VEGA)
     if address := _address_in(spec):
         raise NotDrawn(f"its data is at {address!r}, which is not fetched: give it a DataFrame")
     if find_spec("vl_convert") is None:
@@ -70,14 +72,19 @@ def vega(spec: Mapping[str, Any], side: int, renderers: Renderers) -> bytes:
     largest = max((float(size) for size in sizes if isinstance(size, (int, float))), default=1.0)
     return renderers.draw(
         "vl_convert_vega",
-        _small_enough(spec, MAX_VEGA),
+        text,
         scale=min(1.5, side / max(largest, 1.0)),
         schema=str(spec.get("$schema", "")),
     )
 
 
 def _small_enough(spec: Mapping[str, Any], size: int) -> str:
-    text = whole(spec)
+    try:
+        text = whole(spec, size)
+    except TooLarge:
+        raise NotDrawn("it has more data than is drawn") from None
+    except Endless as error:
+        raise NotDrawn(str(error)) from None
     if len(text) > size:
         raise NotDrawn(f"it has {len(text):,} characters of data, and {size:,} are drawn at most")
     return text

@@ -207,10 +207,14 @@ def _without(value: Any, noise: frozenset[str], depth: int = 3) -> Any:
         if depth == 0:
             return parts
         made = {key: _without(item, noise, depth - 1) for key, item in parts.items()}
-        return {key: item for key, item in made.items() if not (item == {} and parts[key] != {})}
+        return {key: item for key, item in made.items() if not _is_emptied(item, parts[key])}
     if isinstance(value, (list, tuple)) and depth and any(isinstance(i, Mapping) for i in value):
         return [_without(item, noise, depth - 1) for item in value]
     return value
+
+
+def _is_emptied(item: Any, before: Any) -> bool:
+    return isinstance(item, Mapping) and not item and bool(before)
 
 
 def _mapping(value: Any) -> Mapping[str, Any] | None:

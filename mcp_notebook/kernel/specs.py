@@ -12,7 +12,14 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from mcp_notebook.kernel.jsonable import MAX_DEPTH, json_text, to_json_value, to_structured
+from mcp_notebook.kernel.jsonable import (
+    MAX_DEPTH,
+    TooLarge,
+    json_text,
+    to_json_value,
+    to_structured,
+    whole_text,
+)
 from mcp_notebook.kernel.texts import cut, is_instance
 
 _STEPS = (1_000, 200, 50, 20, 10, 6, 4)
@@ -21,75 +28,130 @@ _DIGITS = 6
 """Of a number: more of them are more tokens, and no reader of a plot sees them."""
 _MAX_KEYS = 200
 _MAX_STRING = 300
-_MAX_ITEMS = 10**9
+_MAX_ITEMS = 20_000_000
+_MAX_VISITED = 10_000
 
 
 def compact(spec: Any, size: int) -> str:
     """Write a specification in at most `size` characters, with as much of its data as fits."""
-    text = ""
     for items in _STEPS:
-        text = json_text(_shortened(spec, items, MAX_DEPTH))
+        try:
+            text = json_text(_Shortening(items, size).convert(spec, MAX_DEPTH))
+        except TooLarge:
+            continue
         if len(text) <= size:
             return text
-    return cut(text, size)
+    return cut(json_text(_Shortening(_STEPS[-1], None).convert(spec, 8)), size)
 
 
-def whole(spec: Any) -> str:
-    """Write all of a specification as JSON."""
-    return json.dumps(to_structured(spec, _MAX_ITEMS), ensure_ascii=False, separators=(",", ":"))
+def whole(spec: Any, max_items: int = _MAX_ITEMS) -> str:
+    """Write all of a specification as JSON.
+
+    Args:
+        spec: The specification.
+        max_items: Items that all its lists and objects may have together.
+
+    Raises:
+        TooLarge: They have more.
+        Endless: It contains itself, or is nested too deep.
+    """
+    _check_size(spec, max_items)
+    options: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
+    try:
+        # Most are plain JSON, which this writes a hundred times faster.
+        return whole_text(json.dumps(spec, allow_nan=False, **options))
+    except (TypeError, ValueError, RecursionError):
+        return json.dumps(to_structured(spec, max_items), **options)
+
+
+def _check_size(spec: Any, most: int) -> None:
+    """Refuse what would take for ever, as lists of the same list of the same list do."""
+    open_parts = [spec] if isinstance(spec, (Mapping, list, tuple)) else []
+    while open_parts:
+        part = open_parts.pop()
+        inner = part.values() if isinstance(part, Mapping) else part
+        most -= len(inner)
+        if most < 0:
+            raise TooLarge
+        open_parts += [item for item in inner if isinstance(item, (Mapping, list, tuple))]
 
 
 def memory(spec: Any) -> int:
     """Return about how many bytes a specification holds."""
-    if isinstance(spec, str):
-        return len(spec)
-    if is_instance(spec, "numpy.ndarray"):
-        return int(spec.nbytes)
-    if isinstance(spec, Mapping):
-        return 64 + sum(memory(item) for item in spec.values())
-    if isinstance(spec, (list, tuple)):
-        # Data are rows or numbers, all of a kind: the first ones tell.
-        first = [memory(item) for item in spec[:10]]
-        return 64 + (sum(first) * len(spec) // len(first) if first else 0)
-    return 32
+    held = 0
+    open_parts = [(spec, 1)]
+    for _ in range(_MAX_VISITED):
+        if not open_parts:
+            break
+        part, times = open_parts.pop()
+        if isinstance(part, str):
+            held += len(part) * times
+        elif is_instance(part, "numpy.ndarray"):
+            held += int(part.nbytes) * times
+        elif isinstance(part, Mapping):
+            held += 64 * times
+            open_parts += [(item, times) for item in part.values()]
+        elif isinstance(part, (list, tuple)):
+            # Data are rows or numbers, all of a kind: the first ones tell.
+            first = part[:10]
+            held += 64 * times
+            open_parts += [(item, times * len(part) // len(first)) for item in first]
+        else:
+            held += 32 * times
+    return held
 
 
-def _shortened(value: Any, items: int, depth: int) -> Any:
-    if isinstance(value, str):
-        return _text(value)
-    if depth > 0 and isinstance(value, Mapping):
-        array = _typed_array(value)
-        return _object(value, items, depth) if array is None else _list(array, items, depth)
-    if depth > 0 and (isinstance(value, (list, tuple)) or _is_array(value)):
-        return _list(value, items, depth)
-    if is_instance(value, "numpy.floating"):
-        value = float(value)
-    if isinstance(value, float) and math.isfinite(value):
-        return float(f"{value:.{_DIGITS}g}")
-    return "..." if depth == 0 else to_json_value(value, items)
+class _Shortening:
+    """One way to shorten: lists keep so many items.
+
+    Args:
+        items: Of each list.
+        most: Parts of the whole; None: as many as there are.
+    """
+
+    def __init__(self, items: int, most: int | None) -> None:
+        self._items = items
+        self._left = most
+
+    def convert(self, value: Any, depth: int) -> Any:
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise TooLarge
+        if isinstance(value, str):
+            return _text(value)
+        if depth > 0 and isinstance(value, Mapping):
+            array = _typed_array(value)
+            return self._object(value, depth) if array is None else self._list(array, depth)
+        if depth > 0 and (isinstance(value, (list, tuple)) or _is_array(value)):
+            return self._list(value, depth)
+        if is_instance(value, "numpy.floating"):
+            value = float(value)
+        if isinstance(value, float) and math.isfinite(value):
+            return float(f"{value:.{_DIGITS}g}")
+        return "..." if depth == 0 else to_json_value(value, self._items)
+
+    def _object(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        most = _MAX_KEYS if self._left is not None else self._items
+        made = {
+            str(key): self.convert(item, depth - 1) for key, item in islice(value.items(), most)
+        }
+        if len(value) > most:
+            made["..."] = f"{len(value) - most:,} more of {len(value):,} items"
+        return made
+
+    def _list(self, value: Sequence[Any], depth: int) -> list[Any]:
+        if len(value) <= self._items:
+            return [self.convert(item, depth - 1) for item in value]
+        tail = max(self._items // 4, 1)
+        head = [self.convert(item, depth - 1) for item in value[: self._items - tail]]
+        last = [self.convert(item, depth - 1) for item in value[len(value) - tail :]]
+        left_out = f"... {len(value) - self._items:,} of {len(value):,} items left out ..."
+        return [*head, left_out, *last]
 
 
 def _is_array(value: Any) -> bool:
     return is_instance(value, "numpy.ndarray") and value.ndim > 0
-
-
-def _object(value: Mapping[Any, Any], items: int, depth: int) -> dict[str, Any]:
-    made = {
-        str(key): _shortened(item, items, depth - 1)
-        for key, item in islice(value.items(), _MAX_KEYS)
-    }
-    if len(value) > _MAX_KEYS:
-        made["..."] = f"{len(value) - _MAX_KEYS:,} more of {len(value):,} items"
-    return made
-
-
-def _list(value: Sequence[Any], items: int, depth: int) -> list[Any]:
-    if len(value) <= items:
-        return [_shortened(item, items, depth - 1) for item in value]
-    tail = max(items // 4, 1)
-    head = [_shortened(item, items, depth - 1) for item in value[: items - tail]]
-    last = [_shortened(item, items, depth - 1) for item in value[len(value) - tail :]]
-    return [*head, f"... {len(value) - items:,} of {len(value):,} items left out ...", *last]
 
 
 def _text(value: str) -> Any:

@@ -52,8 +52,10 @@ def draw(source: str, side: int, renderers: Renderers) -> bytes:
         pixels = {"width": max(1, int(width * scale)), "height": max(1, int(height * scale))}
         try:
             return renderers.draw("cairosvg", source, **pixels)
-        except NotDrawn as error:  # the cairo library may be missing
+        except NotDrawn as error:
             why = str(error)
+            if "OSError" not in why:  # of the cairo library, which is missing
+                raise
     if _is_simple(root) and find_spec("vl_convert") is not None:
         return renderers.draw("vl_convert_svg", source, scale=scale)
     raise NotDrawn(why)

@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
+from live import Link, record_of
 
 from mcp_notebook.content import Image, ResourceLink, Text
 from mcp_notebook.kernel import drawing
@@ -314,3 +315,81 @@ def test_a_figure_that_fails_in_its_own_code_is_a_sentence(px, converter, monkey
     monkeypatch.setattr(type(figure), "to_dict", lambda _: 1 / 0)
     [block] = converter.result(figure, ()).content
     assert "plotly.Figure cannot be shown: ZeroDivisionError" in block.text
+
+
+TOOLS = """
+import sys
+from mcp_notebook import mcp_tool
+import plotly.express as px
+import altair as alt
+import pandas as pd
+from IPython.display import display, update_display, Markdown
+from mcp_notebook.kernel import drawing
+
+drawing.find_spec = lambda name: None  # nothing is drawn: browsers take seconds
+
+@mcp_tool
+def show():
+    px.line(y=[1, 2], title="shown").show()
+    display(alt.Chart(pd.DataFrame({"a": [1]})).mark_point().encode(x="a"))
+    handle = display(Markdown("*old*"), display_id="here")
+    handle.update(Markdown("*new*"))
+    return px.line(y=[3, 4], title="returned")
+"""
+
+
+def test_plots_that_a_call_shows_and_returns_come_in_order(shared_kernel):
+    pytest.importorskip("plotly")
+    pytest.importorskip("altair")
+    shared_kernel.ok(TOOLS)
+    with Link(record_of(shared_kernel)) as link:
+        result = link.call("show")
+    names = [block.name if isinstance(block, ResourceLink) else "text" for block in result.content]
+    assert names == ["text", "figure.json", "text", "chart.json", "text", "text", "figure.json"]
+    texts = [block.text for block in result.content if isinstance(block, Text)]
+    assert "shown" in texts[0]
+    assert '"mark": {"type": "point"}' in texts[1]
+    assert texts[2] == "*new*"
+    assert "returned" in texts[3]
+
+
+def itself():
+    made = {}
+    made |= {"a": made, "data": [made, made], "layout": made}
+    return made
+
+
+def doubled():
+    made = [1]
+    for _ in range(60):
+        made = [made, made]
+    return {"data": made}
+
+
+def deep():
+    made = {}
+    for _ in range(5_000):
+        made = {"data": [made]}
+    return made
+
+
+@pytest.mark.parametrize("make", [itself, doubled, deep])
+@pytest.mark.parametrize("kind", ["plotly.v1", "vegalite.v5", "my"])
+def test_a_specification_without_an_end_is_still_told(converter, make, kind):
+    display = Displayed({f"application/vnd.{kind}+json": make()})
+    text = converter.result(None, [display]).content[0].text
+    assert '"data": [' in text
+    assert len(text) < 5_300
+
+
+def test_dates_and_missing_numbers_are_told(px, converter, store, undrawn):
+    frame = pd.DataFrame({"t": pd.date_range("2024", periods=1_000), "y": [1.5, None] * 500})
+    text, link = converter.result(px.line(frame, x="t", y="y"), ()).content
+    assert '"x": ["2024-01-01T00:00:00' in text.text
+    assert '"y": [1.5, "NaN", 1.5' in text.text
+    assert len(whole(store, link)["data"][0]["x"]) == 1_000
+
+
+def test_a_heat_map_keeps_to_the_size(px, undrawn):
+    plot = plot_of(px.imshow(np.arange(1_000_000).reshape(1_000, 1_000)))
+    assert '"... 980 of 1,000 items left out ..."' in plot.text(5_000)
