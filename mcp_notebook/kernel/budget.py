@@ -5,12 +5,13 @@ a value; `within_budget` is its last step, which looks at all blocks of a result
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.kernel.excerpts import shortened
 from mcp_notebook.kernel.originals import Keep, keep_nothing
+from mcp_notebook.kernel.renderers import Renderers
 from mcp_notebook.kernel.shown import finished, within_count, without_twins
 from mcp_notebook.settings import Settings, TableFormat
 
@@ -35,6 +36,8 @@ class Budget:
     table_format: TableFormat
     """How tables are written."""
     keep: Keep = keep_nothing
+    renderers: Renderers = field(default_factory=Renderers, compare=False, repr=False)
+    """Draw plots; they remember what has failed, so the budgets of a kernel share them."""
 
     @classmethod
     def of(cls, settings: Settings, keep: Keep = keep_nothing, *, chars: int | None = None) -> Self:

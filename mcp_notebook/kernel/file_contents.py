@@ -14,6 +14,7 @@ from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
 from mcp_notebook.kernel import blocks as make
 from mcp_notebook.kernel import pictures, sounds
 from mcp_notebook.kernel.budget import Budget
+from mcp_notebook.kernel.bundles import bundle_blocks
 from mcp_notebook.kernel.documents import left_out, size_text
 from mcp_notebook.kernel.file_texts import read_text, text_encoding
 from mcp_notebook.kernel.originals import Original
@@ -138,7 +139,7 @@ def _converted(
     source = _all(file, found.size).decode(encoding, "replace")
     if kind is None:
         return notebook_blocks(source, budget)
-    return make.bundle_blocks({kind: source}, budget)
+    return bundle_blocks({kind: source}, budget)
 
 
 def _binary(file: BinaryIO, found: File, budget: Budget, original: Original) -> list[ContentBlock]:

@@ -3,7 +3,7 @@
 Runs in the user's kernel, on the thread of the call. Imported late: it loads BeautifulSoup and
 markdownify. Whatever the HTML is, it takes bounded time and memory, and never raises: scripts,
 styles, drawings and media are taken out of the text by searching it once, and only then, of what is
-left, the beginning is parsed. What else a display offers is `kernel.blocks`' business.
+left, the beginning is parsed. What else a display offers is `kernel.bundles`' business.
 """
 
 # ruff: noqa: ARG002 - the parameters of the converter's methods are markdownify's

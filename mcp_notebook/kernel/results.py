@@ -21,9 +21,10 @@ PIL image; bytes of a picture;         the picture, made smaller if it is too la
 DataFrame, Series, Styler; tables of   shape, types and a Markdown or CSV table, bounded; if
 polars, pyarrow, modin, cuDF           anything is left out, a link to the whole (`kernel.tables`)
 generator, ``map``, ``zip``...         the list of its first items
+plotly, altair, bokeh, graphviz        a picture or what it is made of (`kernel.plots`)
 list, tuple, dict with any of these    each element by these rules, in order
 at its top level
-object with a Markdown, picture...     that, by the order in `kernel.blocks`; IPython's formatters
+object with a Markdown, picture...     that, by the order in `kernel.bundles`; IPython's formatters
 representation                         are asked, so what the user registered counts
 polars LazyFrame                       its columns; it is not run
 2-D or structured numpy array;         a table as above
@@ -52,12 +53,14 @@ from typing import Any, Protocol, TypeAlias
 from mcp_notebook.content import Audio, ContentBlock, Image, Result, Text
 from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel import blocks as make
-from mcp_notebook.kernel import figures, pictures, tables
+from mcp_notebook.kernel import figures, pictures, plots, tables
 from mcp_notebook.kernel.budget import Budget, within_budget
+from mcp_notebook.kernel.bundles import bundle_blocks, plot_blocks
 from mcp_notebook.kernel.converters import Conversion, Converters
 from mcp_notebook.kernel.excerpts import Draft, draft, text_original
 from mcp_notebook.kernel.failures import CodeName, failure_text
 from mcp_notebook.kernel.files import MAX_FILES, Files, is_path
+from mcp_notebook.kernel.formatters import registered
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
 from mcp_notebook.kernel.originals import Keep, keep_nothing
 from mcp_notebook.kernel.outputs import OutputSchema, check_size, plain_data
@@ -343,7 +346,18 @@ class _Values:
             return self._table(value)
         if self._is_mixed(value):
             return self._mixed(value)
-        return self._represented(value)
+        plot = self._plot(value)
+        return self._represented(value) if plot is None else plot
+
+    def _plot(self, value: Any) -> list[ContentBlock] | None:
+        if not plots.may_be_plot(value):
+            return None
+        if (data := registered(self._format, value)) is not None:
+            return bundle_blocks(data, self._budget)
+        plot = plots.plot_of(value)
+        if isinstance(plot, str):
+            return [Text(plot)]
+        return None if plot is None else plot_blocks(plot, self._budget)
 
     def _converted(self, value: Any, conversion: Conversion) -> list[ContentBlock]:
         used = self._used
@@ -398,7 +412,7 @@ class _Values:
         # user registered a formatter of their own.
         data, _ = self._format(value, _RICH)
         if data:
-            return make.bundle_blocks(data, self._budget)
+            return bundle_blocks(data, self._budget)
         return self._repeating(value, tables.table_blocks(value, self._budget))
 
     def _is_mixed(self, value: Any) -> bool:
@@ -449,17 +463,17 @@ class _Values:
             return tables.array_blocks(value, self._budget)
         if is_instance(value, "pandas.Index"):
             data, _ = self._format(value, _RICH)
-            made = make.bundle_blocks(data, self._budget) if data else None
+            made = bundle_blocks(data, self._budget) if data else None
             return made or tables.index_blocks(value, self._budget)
         known = is_jsonable(value)
         if known:
             data, _ = self._format(value, _RICH)
-            return make.bundle_blocks(data, self._budget) if data else [self._json_block(value)]
+            return bundle_blocks(data, self._budget) if data else [self._json_block(value)]
         # IPython would print the traceback of a repr that fails into the user's last cell.
         failed = repr_failure(value)
         data, _ = self._format(value, None, ("text/plain",) if failed else None)
         if data:
-            return make.bundle_blocks(data, self._budget)
+            return bundle_blocks(data, self._budget)
         # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
         return [] if _displays_itself(value) else [Text(failed or safe_repr(value))]
 
@@ -513,7 +527,7 @@ def _is_rich(value: Any) -> bool:
 def _display_blocks(
     data: Mapping[str, Any], metadata: Mapping[str, Any], budget: Budget
 ) -> list[ContentBlock]:
-    made = make.bundle_blocks(data, budget)
+    made = bundle_blocks(data, budget)
     note = metadata.get(figures.NOTE)
     if note and made and isinstance(made[0], Shown):
         made[0] = replace(made[0], notes=(note, *made[0].notes))

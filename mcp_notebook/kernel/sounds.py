@@ -2,7 +2,7 @@
 
 Runs in the user's kernel, on the thread of the call; a sound that is too large for a result is
 encoded when a client reads it, on the thread of who reads. numpy is loaded only when an author
-gives samples. Sounds within displays come through `kernel.blocks`, files through `kernel.files`.
+gives samples. Sounds within displays come through `kernel.bundles`, files through `kernel.files`.
 """
 
 import importlib

@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any
 
 from mcp_notebook.content import ContentBlock, Text
-from mcp_notebook.kernel import blocks as make
 from mcp_notebook.kernel.budget import Budget
+from mcp_notebook.kernel.bundles import bundle_blocks
 from mcp_notebook.kernel.texts import clean, clean_print
 
 MAX_PARTS = 500
@@ -49,7 +49,7 @@ def _cell(cell: Mapping[str, Any], language: str, budget: Budget) -> Iterator[Co
     yield Text(f"```{language}\n{clean(source)}\n```")
     for output in cell.get("outputs", ()):
         if "data" in output:
-            yield from make.bundle_blocks(output["data"], budget)
+            yield from bundle_blocks(output["data"], budget)
         elif "text" in output:
             yield Text(clean_print(_lines(output["text"])).rstrip())
         elif "ename" in output:

@@ -1,0 +1,48 @@
+"""What the user registered with IPython's display formatters for an object.
+
+Runs in the user's kernel, on the thread of the call. IPython asks an object's own
+``_ipython_display_`` before a formatter that the user registered for one MIME type; for what tools
+return, the user's word comes first. Everything else is ``shell.display_formatter.format``'s
+business.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def registered(format_: Callable[..., Any], value: Any) -> Mapping[str, Any] | None:
+    """Return the representations of an object by formatters that are registered for its type.
+
+    Args:
+        format_: IPython's ``shell.display_formatter.format``.
+        value: The object.
+
+    Returns:
+        MIME types and values; None if nothing is registered.
+    """
+    owner = getattr(format_, "__self__", None)
+    whole = (
+        getattr(owner, "ipython_display_formatter", None),
+        getattr(owner, "mimebundle_formatter", None),
+    )
+    if any(_knows(formatter, value) for formatter in whole):
+        data: Mapping[str, Any] = format_(value)[0]
+        return data
+    formatters: Mapping[str, Any] = getattr(owner, "formatters", {})
+    chosen = {kind: made for kind, made in formatters.items() if _knows(made, value)}
+    if not chosen:
+        return None
+    found = {kind: formatter(value) for kind, formatter in chosen.items()}
+    # A formatter gives data, or data and metadata.
+    plain = {kind: made[0] if isinstance(made, tuple) else made for kind, made in found.items()}
+    return {kind: made for kind, made in plain.items() if made is not None} or None
+
+
+def _knows(formatter: Any, value: Any) -> bool:
+    if formatter is None:
+        return False
+    try:
+        formatter.lookup(value)
+    except KeyError:
+        return False
+    return True
