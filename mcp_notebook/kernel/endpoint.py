@@ -81,6 +81,8 @@ NOTICE_EVERY = 5.0
 """Seconds between two such notices."""
 HEARTBEAT = 10.0
 """Seconds that a running call may say nothing before its client is told that it still runs."""
+MAX_BACKLOG = 8 * 2**20
+"""Bytes that wait for a bridge that does not read; from then on it gets no progress and no logs."""
 MAX_SOCKET_PATH = 100
 """Bytes: the shortest limit of a Unix socket's path among systems is 104."""
 
@@ -341,9 +343,16 @@ class _Conversation:
         """Send a message; does nothing when the bridge is gone."""
         if isinstance(message, Welcome | Tools):
             self.told_tools = message.tools
-        if not self._writer.is_closing():
-            for buffer in encode(message, attachments):
-                self._writer.write(buffer)
+        if self._writer.is_closing() or (isinstance(message, Progress | Log) and self._is_behind):
+            return
+        for buffer in encode(message, attachments):
+            # As bytes, Python 3.11 would copy what the socket does not take once more.
+            self._writer.write(memoryview(buffer))
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the bridge does not read: it hangs, or its process is halted."""
+        return self._writer.transport.get_write_buffer_size() > MAX_BACKLOG
 
     def close(self, last_words: Refused | Goodbye | None = None) -> None:
         """End the conversation; what was written still goes out."""

@@ -27,14 +27,37 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import PIL.Image
+from IPython.core.formatters import DisplayFormatter
+from matplotlib.figure import Figure
+
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "e2e")]
 
+from live import Link, live_kernel, record_of, text_of  # noqa: E402 - found through the path above
+from raw_clients import (  # noqa: E402
+    ERAS,
+    TRANSPORTS,
+    can_see_peaks,
+    forget_peak,
+    memory_of,
+    peak_of,
+    raw_client,
+)
+
+from mcp_notebook import wire  # noqa: E402
+from mcp_notebook.kernel.results import Converter  # noqa: E402
+from mcp_notebook.settings import Settings  # noqa: E402
+
 MB = 2**20
+LARGE = ("text", "prints", "frame", "data")
 PARTS = ("picture", "table", "memory", "values")
-TOOLS = '''
+TOOLS = """
 import os, time
 import pandas as pd
 from mcp_notebook import Image, Resource, mcp_tool
@@ -76,7 +99,7 @@ def prints():
 def frame():
     "A table as data."
     return FRAME
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -99,8 +122,6 @@ SMALL = Sizes(result=2 * MB, rows=10_000, calls=2, rounds=1)
 @contextmanager
 def notebook(sizes: Sizes) -> Iterator[Any]:
     """Start a kernel with the tools."""
-    from live import live_kernel
-
     home = Path(tempfile.mkdtemp(prefix="mcpnb-"))
     try:
         (home / "picture.png").write_bytes(png_of_one_mb())
@@ -114,8 +135,6 @@ def notebook(sizes: Sizes) -> Iterator[Any]:
 
 def png_of_one_mb() -> bytes:
     """Return a picture that cannot be packed any smaller."""
-    import PIL.Image
-
     side = 580
     buffer = io.BytesIO()
     PIL.Image.frombytes("RGB", (side, side), os.urandom(3 * side * side)).save(buffer, "PNG")
@@ -139,14 +158,9 @@ def timed(act: Callable[[], object], rounds: int) -> list[float]:
 
 def converter() -> Any:
     """Return what converts values, with IPython's formatters."""
-    from IPython.core.formatters import DisplayFormatter
-
-    from mcp_notebook.kernel.results import Converter
-    from mcp_notebook.settings import Settings
-
     more: dict[str, Any] = {}
     if "keep" in inspect.signature(Converter).parameters:
-        from mcp_notebook.kernel.resources import ResourceStore
+        from mcp_notebook.kernel.resources import ResourceStore  # noqa: PLC0415 - older versions
 
         more["keep"] = ResourceStore("k", 2**40).keep
     return Converter(DisplayFormatter().format, Settings(), **more)
@@ -157,8 +171,6 @@ def converter() -> Any:
 
 def bench_picture(sizes: Sizes) -> None:
     """Measure the way of a picture of 1 MB to the client."""
-    from raw_clients import ERAS, TRANSPORTS, raw_client
-
     picture = png_of_one_mb()
     to_content = converter()
     print(f"A PNG of {len(picture) / MB:.2f} MB from the function's return (aim: below 20 ms)")
@@ -184,10 +196,6 @@ def bench_picture(sizes: Sizes) -> None:
 
 def over_link(kernel: Any, calls: int) -> list[float]:
     """Return the times to the end of the link, where a bridge would begin."""
-    from live import Link, record_of, text_of
-
-    from mcp_notebook import wire
-
     times = []
     with Link(record_of(kernel)) as link:
         for _ in range(calls):
@@ -209,35 +217,36 @@ def over_link(kernel: Any, calls: int) -> list[float]:
 def bench_table(sizes: Sizes) -> None:
     """Measure the previews of large tables."""
     print(f"The preview of {sizes.rows:,} rows (aim: below 50 ms, nothing copied)")
-    to_content = converter()
     for name, make in tables(sizes.rows).items():
         try:
             table, size = make()
         except ImportError:
             print(f"  {name:26} not installed")
             continue
-        (first, *times) = timed(lambda: to_content.result(table, ()), 8)  # noqa: B023 - used at once
-        before = memory_here()
-        tracemalloc.start()
-        blocks = to_content.result(table, ()).content
-        traced = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        grown = peak_here() - before
-        print(
-            f"  {name:26} {ms(times)}   the first {first * 1e3:.2f} ms   the table "
-            f"{size / MB:,.0f} MB, peak +{traced / MB:.1f} MB of Python's, +{grown / MB:.1f} MB of "
-            f"the process; {sum(len(getattr(b, 'text', '')) for b in blocks):,} characters"
-        )
-        del table, blocks
+        print(f"  {name:26} {preview(table)} of {size / MB:,.0f} MB")
+        del table
+
+
+def preview(table: Any) -> str:
+    """Say what the preview of a table costs."""
+    to_content = converter()
+    (first, *times) = timed(lambda: to_content.result(table, ()), 8)
+    before = memory_here()
+    tracemalloc.start()
+    blocks = to_content.result(table, ()).content
+    traced = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return (
+        f"{ms(times)}   the first {first * 1e3:.2f} ms   peak +{traced / MB:.1f} MB of Python's, "
+        f"+{(peak_here() - before) / MB:.1f} MB of the process; "
+        f"{sum(len(getattr(block, 'text', '')) for block in blocks):,} characters"
+    )
 
 
 def tables(rows: int) -> dict[str, Callable[[], tuple[Any, int]]]:
     """Return what makes each kind of table, and tells its bytes."""
 
     def pandas() -> Any:
-        import numpy as np
-        import pandas as pd
-
         names = np.array([f"name {i}" for i in range(1000)], dtype=object)
         return pd.DataFrame(
             {
@@ -253,12 +262,12 @@ def tables(rows: int) -> dict[str, Callable[[], tuple[Any, int]]]:
         return frame.set_index(["name", "number"])
 
     def polars() -> Any:
-        import polars as pl
+        import polars as pl  # noqa: PLC0415 - it need not be there
 
         return pl.from_pandas(pandas())
 
     def arrow() -> Any:
-        import pyarrow as pa
+        import pyarrow as pa  # noqa: PLC0415 - it need not be there
 
         return pa.Table.from_pandas(pandas())
 
@@ -280,7 +289,7 @@ def tables(rows: int) -> dict[str, Callable[[], tuple[Any, int]]]:
     return {
         "pandas": of_pandas(pandas),
         "pandas, with a MultiIndex": of_pandas(indexed),
-        "pandas, a Series": of_pandas(lambda: pandas().set_index("when")["ratio"].to_frame()),
+        "pandas, one column": of_pandas(lambda: pandas()[["when", "ratio"]].set_index("when")),
         "polars": of_polars,
         "pyarrow": of_arrow,
     }
@@ -288,8 +297,6 @@ def tables(rows: int) -> dict[str, Callable[[], tuple[Any, int]]]:
 
 def memory_here() -> int:
     """Forget this process's peak, and return what it has now."""
-    from raw_clients import can_see_peaks, forget_peak, memory_of
-
     if not can_see_peaks():
         return 0
     forget_peak(os.getpid())
@@ -298,8 +305,6 @@ def memory_here() -> int:
 
 def peak_here() -> int:
     """Return this process's peak."""
-    from raw_clients import can_see_peaks, peak_of
-
     return peak_of(os.getpid()) if can_see_peaks() else 0
 
 
@@ -308,8 +313,6 @@ def peak_here() -> int:
 
 def bench_memory(sizes: Sizes) -> None:
     """Measure what large results take beside themselves."""
-    from raw_clients import ERAS, TRANSPORTS, can_see_peaks, raw_client
-
     if not can_see_peaks():
         print("Memory: this system does not tell peaks.")
         return
@@ -322,40 +325,41 @@ def bench_memory(sizes: Sizes) -> None:
             for era in ERAS:
                 with raw_client(kernel.home, era, transport) as client:
                     client.text("returned")
-                    for tool in ("text", "prints", "frame", "data"):
-                        peaks(kernel, client, sizes, f"{transport:5} {era} {tool}", tool)
-                    read_original(kernel, client, sizes, f"{transport:5} {era} resources/read")
+                    way = f"{transport:5} {era}"
+                    for tool in LARGE:
+                        peaks(
+                            kernel,
+                            client,
+                            sizes.result,
+                            f"{way} {tool}",
+                            partial(client.call, tool),
+                        )
+                    for uri in originals(client.call("text")):
+                        what = f"{way} resources/read"
+                        peaks(kernel, client, sizes.result, what, partial(client.read, uri))
 
 
-def peaks(kernel: Any, client: Any, sizes: Sizes, what: str, tool: str, *, read: bool = False) -> bytes:
-    """Print the peaks of one request; `tool` is the resource's address if it is read."""
-    from raw_clients import forget_peak, memory_of, peak_of
-
+def peaks(kernel: Any, client: Any, size: int, what: str, act: Callable[[], bytes]) -> bytes:
+    """Print the peaks of one request."""
     processes = {"kernel": kernel.pid, "bridge": client.pid}
     before = {}
     for name, pid in processes.items():
         forget_peak(pid)
         before[name] = memory_of(pid)
     began = time.perf_counter()
-    answer: bytes = client.read(tool) if read else client.call(tool)
+    answer = act()
     took = time.perf_counter() - began
     said = "   ".join(
-        f"{name} +{(peak_of(pid) - before[name]) / sizes.result:5.2f}"
-        for name, pid in processes.items()
+        f"{name} +{(peak_of(pid) - before[name]) / size:5.2f}" for name, pid in processes.items()
     )
     print(f"  {what:30} {said}   {took:6.2f} s   {len(answer):,} bytes at the client")
     return answer
 
 
-def read_original(kernel: Any, client: Any, sizes: Sizes, what: str) -> None:
-    """Read the whole of the long text, where the result links to it."""
-    answer = client.call("text")
+def originals(answer: bytes) -> list[str]:
+    """Return the addresses of the originals that a result links to."""
     result = json.loads(answer[answer.index(b"{") :])["result"]
-    links = [block["uri"] for block in result["content"] if block["type"] == "resource_link"]
-    if links:
-        peaks(kernel, client, sizes, what, links[0], read=True)
-    else:
-        print(f"  {what:30} the result has no link")
+    return [block["uri"] for block in result["content"] if block["type"] == "resource_link"]
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -400,13 +404,6 @@ def one_round_of_values() -> None:
 
 def small_values() -> dict[str, Any]:
     """Return values as most tools give them."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    import numpy as np
-    import pandas as pd
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(4, 3))
     figure.add_subplot().plot([1, 2, 3])
     records = [{"id": i, "name": f"customer {i}", "revenue": i * 1.5} for i in range(20)]
