@@ -50,6 +50,7 @@ end.
 """
 
 import asyncio
+import io
 import json
 import math
 from collections.abc import Sequence
@@ -571,13 +572,13 @@ def _reason(error: ValidationError) -> str:
 
 
 async def _read_attachment(reader: asyncio.StreamReader, size: int) -> bytes:
-    # readexactly would hold the data twice: once in the reader's buffer, once in what it returns.
-    chunks: list[bytes] = []
+    # readexactly would hold the data twice: once in the reader's buffer, once in what it returns;
+    # so would a list of chunks. What BytesIO has grown to is given out without a copy.
+    read = io.BytesIO()
     missing = size
     while missing:
         chunk = await reader.read(min(missing, _CHUNK))
         if not chunk:
             raise asyncio.IncompleteReadError(b"", missing)
-        chunks.append(chunk)
-        missing -= len(chunk)
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        missing -= read.write(chunk)
+    return read.getvalue()

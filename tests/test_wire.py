@@ -2,6 +2,9 @@ import asyncio
 import contextlib
 import itertools
 import math
+import socket
+import threading
+import tracemalloc
 from datetime import datetime
 
 import pytest
@@ -287,3 +290,26 @@ def test_a_content_without_its_attachment_is_no_content():
 def test_only_uris_of_ours_name_a_kernel(uri):
     assert wire.kernel_of(uri) is None
     assert wire.kernel_of(wire.resource_prefix("k") + "1/a") == "k"
+
+
+def test_reading_an_attachment_takes_its_size_once():
+    size = 30_000_000
+    frame = b"".join(wire.encode(*wire.pack(1, Result([Image(bytes(size))]))))
+    ours, theirs = socket.socketpair()
+
+    async def read():
+        reader, writer = await asyncio.open_connection(sock=ours, limit=wire.STREAM_LIMIT)
+        _, attachments = await wire.read_message(reader)
+        writer.close()
+        return [len(attachment) for attachment in attachments]  # not them: asyncio shows results
+
+    sender = threading.Thread(target=theirs.sendall, args=[frame])
+    sender.start()
+    tracemalloc.start()
+    sizes = asyncio.run(read())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    sender.join()
+    theirs.close()
+    assert sizes == [size]
+    assert peak < 1.5 * size

@@ -116,8 +116,12 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream[SessionMessage]):
     async def send(self, item: SessionMessage) -> None:
         """Write a message; nothing happens when the client is gone, since stdin ends then too."""
         if self._transport is not None:
-            line = item.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
-            self._transport.write(line.encode())
+            # As bytes: a large picture's text would be copied twice on its way to them.
+            line = types.jsonrpc_message_adapter.dump_json(
+                item.message, by_alias=True, exclude_unset=True
+            )
+            self._transport.write(line)
+            self._transport.write(b"\n")
             await self._free.wait()
 
     async def aclose(self) -> None:

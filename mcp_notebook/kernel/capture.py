@@ -99,12 +99,13 @@ class Capture:
         if room > 0:
             self._printed += len(text)
             self._outputs.append(Printed(text[:room]))
-            text = text[room:]
-            if not text:
-                return
-        self._tail.append(text[-_MAX_TAIL:])
+        # Not ``text[room:]``: what is dropped of a long print is not copied.
+        start = max(room, len(text) - _MAX_TAIL, 0)
+        if start >= len(text):
+            return
+        self._tail.append(text[start:])
         self._tail_size += len(self._tail[-1])
-        self._dropped += len(text) - len(self._tail[-1])
+        self._dropped += start - max(room, 0)
         while self._tail_size > _MAX_TAIL and len(self._tail) > 1:
             gone = len(self._tail.popleft())
             self._tail_size -= gone

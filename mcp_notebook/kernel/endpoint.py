@@ -78,6 +78,8 @@ CHANGE_DELAY = 0.05
 """Seconds without a further change of the tools after which bridges are told."""
 CHANGE_DELAY_MAX = 0.5
 """Seconds after which they are told although changes keep coming."""
+MAX_BACKLOG = 8 * 2**20
+"""Bytes that wait for a bridge that does not read; from then on it gets no progress and no logs."""
 MAX_SOCKET_PATH = 100
 """Bytes: the shortest limit of a Unix socket's path among systems is 104."""
 
@@ -346,9 +348,16 @@ class _Conversation:
         """Send a message; does nothing when the bridge is gone."""
         if isinstance(message, Welcome | Tools):
             self.told_tools = message.tools
-        if not self._writer.is_closing():
-            for buffer in encode(message, attachments):
-                self._writer.write(buffer)
+        if self._writer.is_closing() or (isinstance(message, Progress | Log) and self._is_behind):
+            return
+        for buffer in encode(message, attachments):
+            # As bytes, Python 3.11 would copy what the socket does not take once more.
+            self._writer.write(memoryview(buffer))
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the bridge does not read: it hangs, or its process is halted."""
+        return self._writer.transport.get_write_buffer_size() > MAX_BACKLOG
 
     def _send_contents(self, message: Contents, attachments: Sequence[bytes]) -> None:
         self._loop.call_soon_threadsafe(self.send, message, attachments)

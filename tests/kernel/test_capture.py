@@ -1,5 +1,7 @@
 """What is kept of what a call prints; that it is the call's own is tested in test_invoke."""
 
+import tracemalloc
+
 from mcp_notebook.kernel import capture as module
 from mcp_notebook.kernel.capture import Capture
 
@@ -27,6 +29,15 @@ def test_one_huge_print_is_bounded_as_many_small_ones_are(monkeypatch):
         assert first.text.startswith("a")
         assert last.text.endswith("z")
         assert "9,881 characters dropped" in last.text
+
+
+def test_what_is_dropped_of_a_long_print_is_not_copied():
+    capture, text = Capture(), "a" * 20_000_000
+    tracemalloc.start()
+    capture.write(text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2_000_000
 
 
 def test_empty_prints_take_no_memory():

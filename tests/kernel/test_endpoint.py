@@ -6,14 +6,14 @@ import threading
 import time
 
 import pytest
-from live import Link, text_of
+from live import SOON, Link, text_of
 
 from mcp_notebook import wire
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.discovery import Record
 from mcp_notebook.kernel import notices as notices_module
 from mcp_notebook.kernel.calls import Call, CallState
-from mcp_notebook.kernel.context import Update
+from mcp_notebook.kernel.context import LogMessage, Update
 from mcp_notebook.kernel.endpoint import Endpoint
 from mcp_notebook.kernel.originals import Form, Original
 from mcp_notebook.kernel.reading import Reading
@@ -171,6 +171,42 @@ def test_a_large_picture_arrives_whole(listening):
     with Link(record) as link:
         (picture,) = link.call("picture").content
         assert len(picture.data) == 3_000_000
+
+
+def test_while_large_results_are_sent_calls_are_cancelled_and_no_frame_is_mixed(listening):
+    _, record, echo = listening
+    with Link(record) as link:
+        never = link.start("never")
+        for _ in range(5):  # far more than the socket takes before anything is read
+            link.start("picture")
+            link.start("echo")
+        link.send(wire.Cancel(id=never))
+        assert echo.cancelled.wait(SOON)
+        results = [link.result() for _ in range(10)]
+    sizes = [len(block.data) for result in results[::2] for block in result.content]
+    assert sizes == [3_000_000] * 5
+    assert [text_of(result) for result in results[1::2]] == ["echo {}"] * 5
+
+
+def test_what_a_call_says_does_not_pile_up_for_a_bridge_that_does_not_read(listening, monkeypatch):
+    monkeypatch.setattr(endpoint_module, "MAX_BACKLOG", 100_000)
+    _, record, echo = listening
+
+    def log(text):
+        echo.send_log(LogMessage("info", text))
+
+    with Link(record) as link:
+        link.send(wire.Call(id=99, tool="never", arguments={}, log_level="info"))
+        link.call("echo")
+        for _ in range(2_000):
+            log("x" * 20_000)
+        link.start("echo")
+        logs = 0
+        while isinstance(link.receive(), wire.Log):
+            logs += 1
+        assert 0 < logs < 2_000  # then came the result
+        log("It reads again.")
+        assert link.receive().text == "It reads again."
 
 
 def test_a_bridge_that_goes_without_a_word_leaves_its_calls_running(listening):
