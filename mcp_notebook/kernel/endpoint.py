@@ -54,6 +54,7 @@ from mcp_notebook.wire import (
     Hello,
     ListResources,
     Log,
+    Progress,
     ReadResource,
     Refused,
     Resources,

@@ -11,6 +11,7 @@ from live import SOON, Link, text_of
 from mcp_notebook import wire
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.discovery import Record
+from mcp_notebook.kernel import endpoint as endpoint_module
 from mcp_notebook.kernel import notices as notices_module
 from mcp_notebook.kernel.calls import Call, CallState
 from mcp_notebook.kernel.context import LogMessage, Update
