@@ -126,7 +126,7 @@ def _marked(block: Image, budget: Budget) -> Shown:
     name = type(data).__name__
     text = f"Image(data) takes a picture's encoded bytes, a PIL image or an array, not a {name}"
     if isinstance(data, (str, os.PathLike)):
-        raise Unshowable(f"{text}: for a file, Image(pathlib.Path(path).readbytes_of()).")
+        raise Unshowable(f"{text}: for a file, Image(pathlib.Path(path).read_bytes()).")
     raise Unshowable(f"{text}.")
 
 

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from mcp_notebook.kernel.frames import ABSENT, MAX_COLUMNS, MAX_COPY, Frame
 from mcp_notebook.kernel.jsonable import to_json_value
-from mcp_notebook.kernel.table_cells import cell_text
+from mcp_notebook.kernel.table_cells import MAX_CELL, cell_text
 from mcp_notebook.kernel.texts import is_instance
 
 MIN_RECORDS = 2
@@ -187,7 +187,9 @@ class DictsFrame(Frame):
     def text(self, value: Any) -> str:
         if value is ABSENT:
             return ""
-        made = to_json_value(value, 1)
+        if type(value) is str:
+            return cell_text(value)
+        made = to_json_value(value, MAX_CELL)
         return cell_text(made if isinstance(made, str) else json.dumps(made))
 
     @override
