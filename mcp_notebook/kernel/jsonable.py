@@ -60,7 +60,8 @@ from uuid import UUID
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from mcp_notebook.kernel.texts import clean, is_instance, safe_repr
+from mcp_notebook.kernel.patience import TookTooLong, bounded
+from mcp_notebook.kernel.texts import clean, is_instance, safe_repr, slow_text
 
 MAX_DEPTH = 40
 MAX_ARRAY = 1_000
@@ -74,6 +75,7 @@ _AS_TEXT = (
     *(date, time, timedelta, Decimal, UUID, PurePath),
     *(IPv4Address, IPv6Address, IPv4Network, IPv6Network),
 )
+_BUILT_IN = frozenset({list, tuple, dict, set, frozenset, deque})
 _ARRAYS = (list, tuple, AbstractSet, deque, range, KeysView, ValuesView, ItemsView)
 
 
@@ -154,6 +156,8 @@ class _Conversion:
             return self._scalar(value)
         except (KeyboardInterrupt, TooLarge, Endless):
             raise
+        except TookTooLong as error:
+            return slow_text(value, error)
         except BaseException:  # noqa: BLE001 - the value's own methods may raise anything
             return safe_repr(value)
 
@@ -201,9 +205,14 @@ class _Conversion:
             return self._endless(value)
         self._open.add(id(value))
         try:
-            return self._container(value)
+            return self._opened(value)
         finally:
             self._open.discard(id(value))
+
+    def _opened(self, value: Any) -> Any:
+        if type(value) in _BUILT_IN:
+            return self._container(value)
+        return bounded(self._container, value)
 
     def _container(self, value: Any) -> Any:  # noqa: PLR0911 - as `_scalar`
         if isinstance(value, BaseModel):
@@ -287,6 +296,11 @@ class _Exact(_Conversion):
     def _endless(self, value: Any) -> Any:
         why = "contains itself" if id(value) in self._open else "is nested too deep"
         raise Endless(f"a {type(value).__name__} in it {why}")
+
+    def _opened(self, value: Any) -> Any:
+        # For a program a part is said whole, however long that takes: not in place of it that it
+        # took too long.
+        return self._container(value)
 
     def _container(self, value: Any) -> Any:
         if isinstance(value, BaseModel):

@@ -45,15 +45,17 @@ from mcp_notebook.kernel.failures import CodeName, failure_text
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
 from mcp_notebook.kernel.originals import Keep, keep_nothing
 from mcp_notebook.kernel.outputs import OutputSchema, check_size, plain_data
+from mcp_notebook.kernel.patience import PATIENCE, TookTooLong, bounded, patience
 from mcp_notebook.kernel.result_meta import check_meta
 from mcp_notebook.kernel.texts import (
     clean,
     clean_print,
     is_instance,
     is_sendable,
-    repr_failure,
     safe_message,
     safe_repr,
+    slow_text,
+    type_name,
 )
 from mcp_notebook.settings import Settings
 
@@ -109,6 +111,7 @@ class Converter:
         settings: How much text and how many rows a result may have.
         keep: Keeps the originals of what is shown only in part.
         code_name: IPython's ``shell.compile.format_code_name``, to name cells in tracebacks.
+        seconds: What the values' own reprs and display methods may take for one result.
     """
 
     def __init__(
@@ -118,8 +121,10 @@ class Converter:
         *,
         keep: Keep = keep_nothing,
         code_name: CodeName | None = None,
+        seconds: float = PATIENCE,
     ) -> None:
         self._format = format
+        self._seconds = seconds
         self._budget = Budget.of(settings, keep)
         self._max_structured_chars = settings.max_structured_chars
         self._code_name = code_name
@@ -135,6 +140,24 @@ class Converter:
         Raises:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
         """
+        with patience(self._seconds):
+            return self._result(value, outputs, output)
+
+    def failure(self, error: BaseException, outputs: Outputs) -> Result:
+        """Make the result of a call that raised.
+
+        Raises:
+            KeyboardInterrupt: As `result`.
+        """
+
+        def build() -> Result:
+            text = failure_text(error, self._code_name)
+            return replace(self._finished([Text(text)], outputs), is_error=True)
+
+        with patience(self._seconds):
+            return replace(self._guarded(build, error, outputs), is_error=True)
+
+    def _result(self, value: Any, outputs: Outputs, output: OutputSchema | None) -> Result:
         if isinstance(value, _LAZY):
             try:
                 # For a program whole or not at all; what is too long is refused below.
@@ -163,19 +186,6 @@ class Converter:
             outputs,
             structured,
         )
-
-    def failure(self, error: BaseException, outputs: Outputs) -> Result:
-        """Make the result of a call that raised.
-
-        Raises:
-            KeyboardInterrupt: As `result`.
-        """
-
-        def build() -> Result:
-            text = failure_text(error, self._code_name)
-            return replace(self._finished([Text(text)], outputs), is_error=True)
-
-        return replace(self._guarded(build, error, outputs), is_error=True)
 
     def _structured(self, value: Any, output: OutputSchema | None) -> Any:
         """Return the structured content of a result, None for none.
@@ -206,8 +216,10 @@ class Converter:
             return build()
         except KeyboardInterrupt:
             raise
+        except TookTooLong as error:
+            text = slow_text(value, error)
         except BaseException as error:  # noqa: BLE001 - the edge that runs the values' own code
-            text = f"A value of type {type(value).__name__} cannot be shown: {safe_message(error)}"
+            text = f"A value of type {type_name(value)} cannot be shown: {safe_message(error)}"
         return replace(self._finished([Text(text)], outputs), structured=structured)
 
     def _value_blocks(self, value: Any, data: Any = MISSING) -> list[ContentBlock]:
@@ -274,7 +286,13 @@ class _Values:
             return [Text("Done: the tool returned an empty text.")]
         return self.one(value)
 
-    def one(self, value: Any) -> list[ContentBlock]:  # noqa: PLR0911 - the table, in its order
+    def one(self, value: Any) -> list[ContentBlock]:
+        try:
+            return self._one(value)
+        except TookTooLong as error:
+            return [Text(slow_text(value, error))]
+
+    def _one(self, value: Any) -> list[ContentBlock]:  # noqa: PLR0911 - the table, in its order
         if value is None:
             return []
         if isinstance(value, make.BLOCK_TYPES):
@@ -286,7 +304,8 @@ class _Values:
             return special
         if tables.is_table(value):
             return self._table(value)
-        if self._is_mixed(value):
+        built_in = type(value) in {list, tuple, dict}
+        if self._is_mixed(value) if built_in else bounded(self._is_mixed, value):
             return self._mixed(value)
         return self._represented(value)
 
@@ -356,15 +375,13 @@ class _Values:
             return [Text(tables.array_text(value))]
         known = is_jsonable(value)
         if known:
-            data, _ = self._format(value, _RICH)
+            data, _ = bounded(lambda known: self._format(known, _RICH), value)
             return make.bundle_blocks(data, self._budget) if data else [Text(self._json(value))]
-        # IPython would print the traceback of a repr that fails into the user's last cell.
-        failed = repr_failure(value)
-        data, _ = self._format(value, None, ("text/plain",) if failed else None)
+        data, _ = bounded(self._format, value)
         if data:
             return make.bundle_blocks(data, self._budget)
         # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
-        return [] if _displays_itself(value) else [Text(failed or safe_repr(value))]
+        return [] if _displays_itself(value) else [Text(safe_repr(value))]
 
     def _json(self, value: Any) -> str:
         if self._data is not MISSING and value is self._value:

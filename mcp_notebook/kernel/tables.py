@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_notebook.kernel.budget import Budget
-from mcp_notebook.kernel.texts import clean, is_instance, safe_repr
+from mcp_notebook.kernel.patience import TookTooLong, bounded
+from mcp_notebook.kernel.texts import clean, is_instance, safe_repr, slow_text
 
 MAX_COLUMNS = 30
 """Columns of a table; wider ones show their first and last, and name the others."""
@@ -156,9 +157,11 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return _decimal(value)
     try:
-        text = clean(str(value)).strip()
+        text = clean(bounded(str, value)).strip()
     except KeyboardInterrupt:
         raise
+    except TookTooLong as error:
+        text = slow_text(value, error)
     except BaseException:  # noqa: BLE001 - an object in a cell may do anything
         text = safe_repr(value)
     text = text if len(text) <= MAX_CELL else text[: MAX_CELL - 4] + " ..."
