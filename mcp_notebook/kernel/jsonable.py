@@ -68,6 +68,7 @@ MAX_ARRAY = 1_000
 """Elements of a numpy array that are written out within a larger value."""
 MAX_STRUCTURED_DEPTH = 100
 """Levels of structured content; clients' readers of JSON give up at some depth."""
+_written = json.JSONEncoder(ensure_ascii=False).encode
 _ONE_LINE = 100
 _BYTES_SHOWN = 16
 
@@ -128,17 +129,17 @@ class TooLarge(Exception):
 
 def json_text(value: Any) -> str:
     """Write a JSON value compactly: on one line if short, else a line for each of its items."""
-    line = json.dumps(value, ensure_ascii=False)
+    line = _written(value)
     if len(line) <= _ONE_LINE:
         return line
     if isinstance(value, dict):
         items = [
-            f" {json.dumps(key, ensure_ascii=False)}: {json.dumps(item, ensure_ascii=False)}"
+            f" {_written(key)}: {_written(item)}"
             for key, item in value.items()
         ]
         return "{\n" + ",\n".join(items) + "\n}"
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
-        return "[\n" + ",\n".join(f" {json.dumps(i, ensure_ascii=False)}" for i in value) + "\n]"
+        return "[\n" + ",\n".join(f" {_written(i)}" for i in value) + "\n]"
     return line
 
 
@@ -253,7 +254,7 @@ class _Conversion:
         if isinstance(key, tuple):
             return ", ".join(self._key(part) for part in key)
         name = self.convert(key)
-        return name if isinstance(name, str) else json.dumps(name, ensure_ascii=False)
+        return name if isinstance(name, str) else _written(name)
 
     def _array(self, value: Any) -> list[Any]:
         shown, left_out = self._share(len(value))

@@ -13,7 +13,8 @@ matplotlib figure; axes, artists,      the figure's picture, once, drawn as the 
 seaborn grids, lists of such
 PIL image; bytes of a picture          the picture
 pandas DataFrame, Series               a Markdown table, bounded (`kernel.tables`)
-generator, ``map``, ``zip``...         the list of its first items
+generator, async generator,            the list of its first items
+``map``, ``zip``...
 list, tuple, dict with any of these    each element by these rules, in order
 at its top level
 object with a Markdown, picture...     that, by the order in `kernel.blocks`; IPython's formatters
@@ -30,7 +31,6 @@ Whatever the value's own code raises, the client gets a sentence, and the kernel
 the call and collecting its outputs is `kernel.invoke`'s and `kernel.capture`'s business.
 """
 
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -41,6 +41,14 @@ from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel import blocks as make
 from mcp_notebook.kernel import pictures, tables
 from mcp_notebook.kernel.budget import Budget, within_budget
+from mcp_notebook.kernel.collecting import (
+    MAX_COLLECTED,
+    collected,
+    gathered,
+    is_async_lazy,
+    is_awaited,
+    is_lazy,
+)
 from mcp_notebook.kernel.failures import CodeName, failure_text
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
 from mcp_notebook.kernel.originals import Keep, keep_nothing
@@ -59,13 +67,10 @@ from mcp_notebook.kernel.texts import (
 )
 from mcp_notebook.settings import Settings
 
-MAX_COLLECTED = 1_000
-"""Items taken from a generator."""
 NOTHING = "Done: the tool returned nothing."
 MISSING: Any = object()
 """Stands for no data."""
 
-_LAZY = (types.GeneratorType, map, filter, zip, enumerate, reversed)
 _RICH = ("image/png", "image/jpeg", "text/markdown")
 _RICH_METHODS = (
     *("_repr_mimebundle_", "_repr_png_", "_repr_jpeg_", "_repr_svg_"),
@@ -141,7 +146,27 @@ class Converter:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
         """
         with patience(self._seconds):
-            return self._result(value, outputs, output)
+            try:
+                return self._result(value, outputs, output)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - a value may not even tell its class
+                return self._finished([Text(_no_text(value, error))], outputs)
+
+    async def settled(self, value: Any, output: OutputSchema | None = None) -> Any:
+        """Wait for what a function returned, and for the items of an async generator.
+
+        Args:
+            value: An awaitable or an async generator; anything else is given back as it is.
+            output: As for `result`.
+        """
+        if is_awaited(value):
+            value = await value
+        return await gathered(value, self._most(output)) if is_async_lazy(value) else value
+
+    def _most(self, output: OutputSchema | None) -> int:
+        # For a program whole or not at all; what is too long is refused later.
+        return MAX_COLLECTED if output is None else self._max_structured_chars
 
     def failure(self, error: BaseException, outputs: Outputs) -> Result:
         """Make the result of a call that raised.
@@ -158,11 +183,9 @@ class Converter:
             return replace(self._guarded(build, error, outputs), is_error=True)
 
     def _result(self, value: Any, outputs: Outputs, output: OutputSchema | None) -> Result:
-        if isinstance(value, _LAZY):
+        if is_lazy(value):
             try:
-                # For a program whole or not at all; what is too long is refused below.
-                most = MAX_COLLECTED if output is None else self._max_structured_chars
-                value = _collected(value, most)
+                value = collected(value, self._most(output))
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - a generator is the user's code
@@ -216,10 +239,8 @@ class Converter:
             return build()
         except KeyboardInterrupt:
             raise
-        except TookTooLong as error:
-            text = slow_text(value, error)
         except BaseException as error:  # noqa: BLE001 - the edge that runs the values' own code
-            text = f"A value of type {type_name(value)} cannot be shown: {safe_message(error)}"
+            text = _no_text(value, error)
         return replace(self._finished([Text(text)], outputs), structured=structured)
 
     def _value_blocks(self, value: Any, data: Any = MISSING) -> list[ContentBlock]:
@@ -390,6 +411,12 @@ class _Values:
         return made if isinstance(made, str) else json_text(made)
 
 
+def _no_text(value: Any, error: BaseException) -> str:
+    if isinstance(error, TookTooLong):
+        return slow_text(value, error)
+    return f"A value of type {type_name(value)} cannot be shown: {safe_message(error)}"
+
+
 def _plain_failure(error: BaseException) -> BaseException:
     """Return an error that is told without a traceback: the call itself did not fail."""
     if isinstance(error, InvalidResult):
@@ -398,6 +425,15 @@ def _plain_failure(error: BaseException) -> BaseException:
 
 
 def _is_rich(value: Any) -> bool:
+    try:
+        return _has_rich_form(value)
+    except (KeyboardInterrupt, TookTooLong):
+        raise
+    except BaseException:  # noqa: BLE001 - one item that lies of its class does not hide the others
+        return False
+
+
+def _has_rich_form(value: Any) -> bool:
     return (
         isinstance(value, make.BLOCK_TYPES)
         or tables.is_table(value)
@@ -427,10 +463,3 @@ def _joined(made: Iterable[ContentBlock]) -> list[ContentBlock]:
         else:
             joined.append(block)
     return joined
-
-
-def _collected(lazy: Iterable[Any], most: int) -> list[Any]:
-    items = list(islice(lazy, most + 1))
-    if len(items) > most:
-        items[-1] = f"... only the first {most:,} items were taken ..."
-    return items

@@ -196,9 +196,16 @@ def test_a_repr_that_recurses_becomes_a_sentence(converter):
     assert "RecursionError" in only_text(converter.result(Endless(), ()))
 
 
-def test_a_failing_repr_prints_nothing(converter, capsys):
-    converter.result(Broken(), ())
-    assert capsys.readouterr() == ("", "")
+def test_a_repr_runs_once(converter):
+    runs = []
+
+    class Counted:
+        def __repr__(self):
+            runs.append(1)
+            return "counted"
+
+    assert only_text(converter.result(Counted(), ())) == "counted"
+    assert runs == [1]
 
 
 def test_exiting_from_a_repr_hurts_nothing(converter):
