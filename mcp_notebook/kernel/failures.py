@@ -161,9 +161,7 @@ def _shortened(lines: Sequence[_Line]) -> list[tuple[_Line | None, int]]:
 
 
 def _last_lines(error: BaseException) -> list[str]:
-    report = traceback.TracebackException(
-        type(error), error, None, max_group_depth=1, compact=True
-    )
+    report = traceback.TracebackException(type(error), error, None, max_group_depth=1, compact=True)
     return list(report.format_exception_only())
 
 

@@ -133,10 +133,7 @@ def json_text(value: Any) -> str:
     if len(line) <= _ONE_LINE:
         return line
     if isinstance(value, dict):
-        items = [
-            f" {_written(key)}: {_written(item)}"
-            for key, item in value.items()
-        ]
+        items = [f" {_written(key)}: {_written(item)}" for key, item in value.items()]
         return "{\n" + ",\n".join(items) + "\n}"
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
         return "[\n" + ",\n".join(f" {_written(i)}" for i in value) + "\n]"

@@ -19,6 +19,7 @@ Code in C that does not come back to Python is not stopped: the call goes on unt
 cancelled.
 """
 
+import contextlib
 import signal
 import sys
 import threading
@@ -185,10 +186,9 @@ class _Patience:
             self._watch = threading.Thread(
                 target=self._watch_over, args=(self._ended,), name="mcp-notebook-watch", daemon=True
             )
-            try:
+            # If the system gives no more threads there is no bound.
+            with contextlib.suppress(RuntimeError):
                 self._watch.start()
-            except RuntimeError:
-                pass  # the system gives no more threads: without a bound, then
         self._began = time.monotonic()
 
     def _listen(self) -> None:

@@ -151,7 +151,8 @@ class Converter:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - a value may not even tell its class
-                return self._finished([Text(_no_text(value, error))], outputs)
+                made = self._finished([Text(_no_text(value, error))], outputs)
+                return replace(made, is_error=output is not None)
 
     async def settled(self, value: Any, output: OutputSchema | None = None) -> Any:
         """Wait for what a function returned, and for the items of an async generator.
