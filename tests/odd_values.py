@@ -4,7 +4,7 @@
 """
 
 # What the linter finds wrong with these classes is what they are for.
-# ruff: noqa: ARG002, ARG005, F601, ICN001, PLC0415, PLE0303, PLE0307, PLE0308, SLOT000, T201
+# ruff: noqa: ARG002, ARG005, F601, ICN001, PLC0415, PLE0303, PLE0308, PLW0108, SIM115, SLOT000, T201
 
 import array
 import asyncio
