@@ -30,12 +30,13 @@ MOST_CHARS = 30_000
 SETUP = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
-import base64, pickle, warnings
+import asyncio, base64, pickle, time, warnings
 from typing import Any
 from IPython.display import display
 from mcp_notebook import mcp_tool
 from odd_values import ODD
 warnings.simplefilter("ignore")
+closed = []
 
 def made(value):
     return ODD[value[4:]]() if value.startswith("odd:") else pickle.loads(base64.b64decode(value))
@@ -76,6 +77,36 @@ def show(value: str):
 @mcp_tool
 def fail(value: str):
     raise RuntimeError(made(value))
+
+@mcp_tool
+async def count(most: int):
+    try:
+        for number in range(most):
+            yield number
+    finally:
+        await asyncio.sleep(0)
+        closed.append(most)
+
+@mcp_tool
+def were_closed() -> list[int]:
+    return closed
+
+class Endless:
+    def __repr__(self):
+        while True:
+            time.sleep(0.001)
+
+@mcp_tool
+def endless():
+    return Endless()
+
+@mcp_tool(run="thread")
+def endless_beside():
+    return Endless()
+
+@mcp_tool
+async def endless_later():
+    return Endless()
 
 @mcp_tool
 def add(a: int, b: int) -> int:
@@ -229,3 +260,22 @@ def test_an_odd_value_becomes_a_valid_result(clients, name):
     era = ERAS[len(name) % len(ERAS)]
     for tool in ("give", "give_object", "give_later", "fail"):
         check(clients, era, tool, f"odd:{name}")
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_an_async_generator_is_collected_and_closed(clients, era):
+    assert json.loads(text_of(clients(era, "count", most=3))) == [0, 1, 2]
+    text = text_of(clients(era, "count", most=2_000))
+    assert "999" in text
+    assert "only the first 1,000 items were taken" in text
+    assert clients(era, "were_closed").structured_content["result"][-2:] == [3, 2_000]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["endless", "endless_beside", "endless_later"])
+def test_a_repr_that_never_ends_holds_the_kernel_for_five_seconds(clients, shared_kernel, tool):
+    result = clients("auto", tool)
+    assert not result.is_error
+    assert text_of(result) == "[an object of type Endless whose repr took longer than 5 s]"
+    assert clients("auto", "add", a=1, b=2).structured_content == {"result": 3}
+    assert shared_kernel.ok("time.sleep(0.01); 6 * 7").displays == [{"text/plain": "42"}]
