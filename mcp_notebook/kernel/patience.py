@@ -221,10 +221,12 @@ class _Patience:
 
     def _watch_over(self, ended: threading.Event) -> None:
         wait = self._seconds
-        while not ended.wait(max(wait, _LEAST_LOOK)):
+        while not ended.wait(wait):
             with self._lock:
                 wait = self._left()
                 if wait > 0:
+                    if self._began is None:  # it does not run: not to look all the time
+                        wait = max(wait, _LEAST_LOOK)
                     continue
                 if self._began is None:
                     return

@@ -1,12 +1,14 @@
 """Values whose own code takes for ever are stopped, and nothing else is."""
 
 # What the linter finds wrong with these classes is what they are for.
-# ruff: noqa: ARG002, BLE001, PLE0307, PT012
+# ruff: noqa: ARG002, BLE001, PLE0307, PT012, PT017
 
 import random
 import signal
+import sys
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -18,6 +20,7 @@ from mcp_notebook.kernel.results import Converter
 from mcp_notebook.settings import Settings
 
 SECONDS = 0.05
+ROUNDS = 300
 
 
 class Loops:
@@ -245,20 +248,35 @@ def spin(seconds):
     return "done"
 
 
+@pytest.fixture
+def often_switched():
+    """Threads that take turns hundreds of times as often, for moments that are random indeed."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.00001)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("often_switched")
 def test_what_comes_after_is_never_hit(where):
-    """At random moments around the end of the time, thousands of times in a long run."""
+    """Pieces that end at random moments around the end of their time."""
 
     def many():
         source = random.Random(7)
-        stopped = 0
-        for _ in range(300):
-            seconds = source.uniform(0.0005, 0.002)
+        ends = Counter()
+        for _ in range(ROUNDS):
+            seconds = source.uniform(0.0003, 0.001)
+            length = seconds + source.uniform(-0.0001, 0.0003)
             try:
                 with patience(seconds):
-                    bounded(lambda much: spin(much[0]), [seconds * source.uniform(0.9, 1.05)])
-            except TookTooLong:
-                stopped += 1
-            spin(0.0002)  # the user's next cell: what came here would end the test
-        return stopped
+                    ends[bounded(lambda given: spin(given[0]), [length])] += 1
+                    spin(source.uniform(0, 0.0001))  # our own code, after the piece
+            except TookTooLong as error:
+                assert str(error).startswith("whose repr took longer")  # it was in the piece
+                ends["stopped"] += 1
+            spin(0.0001)  # the user's next cell: what came here would end the test
+        return ends
 
-    assert where(many) > 0
+    ends = where(many)
+    assert ends["stopped"] > 0
+    assert ends["done"] > 0
