@@ -6,7 +6,7 @@ conversion; `shortened` is what becomes of all texts of a result at its end (`ke
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -20,7 +20,7 @@ MAX_REPEATED = 5_000
 """Characters of a text for clients that get the same as structured content."""
 CLEANED_WHOLE = 1_000_000
 """Characters of a text that is cleaned before it is cut: codes may be most of it."""
-_LINK = 200
+LINK = 200
 """Characters of a link, about."""
 _NOT_KEPT = ", and too large to be kept"
 _IN_DATA = ": the structured content has all of it"
@@ -39,6 +39,8 @@ class Draft(Text):
     """It has not been cleaned: what is kept will be."""
     repeats: bool = field(default=False, kw_only=True)
     """It says what the structured content says."""
+    linked: bool = field(default=False, kw_only=True)
+    """Links to the whole of it follow, or nothing of it can be read: it gets no other link."""
 
 
 def draft(text: str, extension: str = ".txt", mime_type: str = "text/plain") -> Draft:
@@ -52,6 +54,22 @@ def draft(text: str, extension: str = ".txt", mime_type: str = "text/plain") -> 
     raw = str.__len__(text) > CLEANED_WHOLE
     text = str.__str__(text) if raw else clean(text)
     return Draft(text, raw=raw, original=text_original(text, extension, mime_type))
+
+
+def repeating(block: Text) -> Text:
+    """Return a text that gives way where structured content says the same."""
+    made = block if isinstance(block, Draft) else Draft(block.text)
+    return replace(made, repeats=True)
+
+
+def is_plain(block: Text) -> bool:
+    """Tell whether a text has nothing but its text, so that it can be joined with another."""
+    about = (block.audience, block.priority, block.last_modified, block.brief)
+    if about != ((), None, None, None):
+        return False
+    return not isinstance(block, Draft) or not (
+        block.partial or block.raw or block.repeats or block.linked
+    )
 
 
 def text_original(
@@ -88,20 +106,21 @@ def shortened(blocks: Sequence[ContentBlock], chars: int, keep: Keep) -> list[Co
         keep: Takes the originals.
     """
     texts = [block for block in blocks if isinstance(block, Text)]
+    unlinked = [text for text in texts if not _is_linked(text)]
     room = chars - sum(_link_size(link) for link in blocks if isinstance(link, ResourceLink))
     lengths = [len(block.text) for block in texts]
     room = max(room, chars // 2)
     share = fair_share(lengths, room)
     links = 0
     if keep is not keep_nothing:
-        most = min(MAX_LINKS, max(room, 0) // (2 * _LINK))
+        most = min(MAX_LINKS, max(room, 0) // (2 * LINK))
         for _ in range(2):  # the room that links take may make more texts too long
-            parted = sum(len(text.text) > share or _is_partial(text) for text in texts)
+            parted = sum(len(text.text) > share or _is_partial(text) for text in unlinked)
             links = min(parted, most)
-            share = fair_share(lengths, room - links * _LINK)
-    longest = sorted(filter(_is_partial, texts), key=_length, reverse=True)
+            share = fair_share(lengths, room - links * LINK)
+    longest = sorted(filter(_is_partial, unlinked), key=_length, reverse=True)
     longest += sorted(
-        (text for text in texts if len(text.text) > share and not _is_partial(text)),
+        (text for text in unlinked if len(text.text) > share and not _is_partial(text)),
         key=_length,
         reverse=True,
     )
@@ -139,6 +158,10 @@ def _fitted(block: Text, share: int, keep: Keep) -> list[ContentBlock]:
 
 def _is_partial(block: Text) -> bool:
     return isinstance(block, Draft) and block.partial
+
+
+def _is_linked(block: Text) -> bool:
+    return isinstance(block, Draft) and block.linked
 
 
 def _length(block: Text) -> int:

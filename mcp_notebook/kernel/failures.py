@@ -15,6 +15,7 @@ from types import FrameType, TracebackType
 from typing import TypeAlias
 
 from mcp_notebook.errors import CallError
+from mcp_notebook.kernel.patience import bounded
 from mcp_notebook.kernel.texts import clean, cut, safe_message
 
 CodeName: TypeAlias = Callable[[str], tuple[str, str] | None]
@@ -43,7 +44,7 @@ def failure_text(error: BaseException, code_name: CodeName | None = None) -> str
         code_name: Names a cell by the name of its code; file names are shown without it.
     """
     if isinstance(error, CallError):
-        return clean(str(error)) or type(error).__name__
+        return clean(bounded(str, error)) or type(error).__name__
     report = _Report(code_name)
     parts = [report.exception(error)]
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -100,9 +101,7 @@ class _Report:
     def _message(self, error: BaseException) -> str:
         try:
             # Also what is special: SyntaxError's line and caret, notes, a __str__ that fails.
-            lines = traceback.TracebackException(
-                type(error), error, None, max_group_depth=1, compact=True
-            ).format_exception_only()
+            lines = bounded(_last_lines, error)
             text = clean("".join(lines)).strip().removeprefix("__main__.")
         except KeyboardInterrupt:
             raise
@@ -159,6 +158,11 @@ def _shortened(lines: Sequence[_Line]) -> list[tuple[_Line | None, int]]:
         half = MAX_FRAMES // 2
         shown = [*shown[:half], (None, 1), *shown[-half:]]
     return shown
+
+
+def _last_lines(error: BaseException) -> list[str]:
+    report = traceback.TracebackException(type(error), error, None, max_group_depth=1, compact=True)
+    return list(report.format_exception_only())
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -16,6 +16,7 @@ from mcp_notebook.kernel import pictures, sounds
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.bundles import bundle_blocks
 from mcp_notebook.kernel.documents import left_out, size_text
+from mcp_notebook.kernel.excerpts import LINK, Draft
 from mcp_notebook.kernel.file_texts import read_text, text_encoding
 from mcp_notebook.kernel.originals import Original
 from mcp_notebook.kernel.stored_notebooks import notebook_blocks
@@ -119,7 +120,10 @@ def _text(
     if not made:
         text, whole = read_text(file, found.size, encoding, budget.chars)
         text = clean(text)
-        made = [Text(text)]
+        if not whole:
+            text, _ = read_text(file, found.size, encoding, budget.chars - LINK)
+            text = clean(text)
+        made = [Draft(text, linked=True)]
         if not text.strip():
             return [Text(f"[The file {found.said} holds nothing but white space.]")]
     return [

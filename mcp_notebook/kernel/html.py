@@ -256,19 +256,11 @@ class _Converter(MarkdownConverter):
         shown = str(el.get("alt") or el.get("src") or "")
         return f"[picture: {shown[:_MAX_ADDRESS]}]" if el.get("src") else ""
 
-    def convert_iframe(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return self._page("page", el)
+    def _nothing(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return ""
 
-    def convert_video(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return self._page("video", el)
-
-    def convert_audio(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return self._page("sound", el)
-
-    def _page(self, kind: str, el: Tag) -> str:
-        sources = [el, *el.find_all("source")]
-        address = next((str(tag["src"]) for tag in sources if tag.get("src")), "")
-        return f"\n[{kind}: {address[:_MAX_ADDRESS]}]\n" if address else ""
+    # What they show is told by `kernel.media`.
+    convert_iframe = convert_video = convert_audio = _nothing
 
     def convert_li(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         bullet = "- "

@@ -153,7 +153,7 @@ class ThreadGate:
         while self._thread is not None:
             try:
                 with self._lock:
-                    _raise_in(self._thread, None)
+                    raise_in(self._thread, None)
                     self._thread = None
             except KeyboardInterrupt:  # it was on its way
                 continue
@@ -166,11 +166,11 @@ class ThreadGate:
         """
         with self._lock:
             if self._thread is not None:
-                _raise_in(self._thread, KeyboardInterrupt)
+                raise_in(self._thread, KeyboardInterrupt)
             return self._thread is not None
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+def raise_in(thread: int, error: type[BaseException] | None) -> None:
     """Raise an error in another thread, or take one back that has not been raised yet."""
     argument = None if error is None else ctypes.py_object(error)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), argument)

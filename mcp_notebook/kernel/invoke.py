@@ -17,7 +17,6 @@ value becomes (`kernel.results`), how code is stopped (`kernel.interrupts`).
 import asyncio
 import contextlib
 import contextvars
-import inspect
 import logging
 import os
 import threading
@@ -43,6 +42,7 @@ from mcp_notebook.errors import (
 from mcp_notebook.kernel.bars import Bars, CallBars
 from mcp_notebook.kernel.calls import Call, CallState, describe
 from mcp_notebook.kernel.capture import Capture, OutputRouter, current_capture
+from mcp_notebook.kernel.collecting import is_async_lazy, is_awaited
 from mcp_notebook.kernel.context import LEVELS, NO_CLIENT, Client, Context, LogMessage, Update
 from mcp_notebook.kernel.figures import shows
 from mcp_notebook.kernel.interrupts import InterruptGate, InterruptWatch, ThreadGate
@@ -368,11 +368,11 @@ class Invoker:
                 value = self._run_in_executor(call, tool.options.executor, tool, arguments)
             else:
                 value = tool.function(**arguments)
-            if not inspect.isawaitable(value):
+            if not (is_awaited(value) or is_async_lazy(value)):
                 return self._convert(call, value)
         finally:
             gate.close()
-        return wait(call, value)
+        return wait(call, self._converter.settled(value, call.output))
 
     def _run_in_executor(
         self, call: ActiveCall, executor: Executor, tool: DeclaredTool, arguments: dict[str, Any]

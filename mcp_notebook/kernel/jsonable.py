@@ -61,7 +61,8 @@ from uuid import UUID
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from mcp_notebook.kernel.texts import clean, cut, is_instance, safe_repr
+from mcp_notebook.kernel.patience import TookTooLong, bounded
+from mcp_notebook.kernel.texts import clean, cut, is_instance, safe_repr, slow_text
 
 MAX_DEPTH = 40
 MAX_ARRAY = 1_000
@@ -70,6 +71,7 @@ MAX_STRUCTURED_DEPTH = 100
 """Levels of structured content; clients' readers of JSON give up at some depth."""
 MIN_TEXT = 200
 """Characters of a text that are kept however much came before it."""
+_written = json.JSONEncoder(ensure_ascii=False).encode
 _ONE_LINE = 100
 _BYTES_SHOWN = 16
 
@@ -77,6 +79,7 @@ _AS_TEXT = (
     *(date, time, timedelta, Decimal, UUID, PurePath),
     *(IPv4Address, IPv6Address, IPv4Network, IPv6Network),
 )
+_BUILT_IN = frozenset({list, tuple, dict, set, frozenset, deque})
 _ARRAYS = (list, tuple, AbstractSet, deque, range, KeysView, ValuesView, ItemsView)
 
 
@@ -141,17 +144,14 @@ class TooLarge(Exception):
 
 def json_text(value: Any) -> str:
     """Write a JSON value compactly: on one line if short, else a line for each of its items."""
-    line = json.dumps(value, ensure_ascii=False)
+    line = _written(value)
     if len(line) <= _ONE_LINE:
         return line
     if isinstance(value, dict):
-        items = [
-            f" {json.dumps(key, ensure_ascii=False)}: {json.dumps(item, ensure_ascii=False)}"
-            for key, item in value.items()
-        ]
+        items = [f" {_written(key)}: {_written(item)}" for key, item in value.items()]
         return "{\n" + ",\n".join(items) + "\n}"
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
-        return "[\n" + ",\n".join(f" {json.dumps(i, ensure_ascii=False)}" for i in value) + "\n]"
+        return "[\n" + ",\n".join(f" {_written(i)}" for i in value) + "\n]"
     return line
 
 
@@ -172,6 +172,8 @@ class _Conversion:
             return self._scalar(value)
         except (KeyboardInterrupt, TooLarge, Endless):
             raise
+        except TookTooLong as error:
+            return slow_text(value, error)
         except BaseException:  # noqa: BLE001 - the value's own methods may raise anything
             return safe_repr(value)
 
@@ -222,9 +224,14 @@ class _Conversion:
             return self._endless(value)
         self._open.add(id(value))
         try:
-            return self._container(value)
+            return self._opened(value)
         finally:
             self._open.discard(id(value))
+
+    def _opened(self, value: Any) -> Any:
+        if type(value) in _BUILT_IN:
+            return self._container(value)
+        return bounded(self._container, value)
 
     def _container(self, value: Any) -> Any:  # noqa: PLR0911 - as `_scalar`
         if isinstance(value, BaseModel):
@@ -265,7 +272,7 @@ class _Conversion:
         if isinstance(key, tuple):
             return ", ".join(self._key(part) for part in key)
         name = self.convert(key)
-        return name if isinstance(name, str) else json.dumps(name, ensure_ascii=False)
+        return name if isinstance(name, str) else _written(name)
 
     def _array(self, value: Any) -> list[Any]:
         shown, left_out = self._share(len(value))
@@ -309,6 +316,11 @@ class _Exact(_Conversion):
     def _endless(self, value: Any) -> Any:
         why = "contains itself" if id(value) in self._open else "is nested too deep"
         raise Endless(f"a {type(value).__name__} in it {why}")
+
+    def _opened(self, value: Any) -> Any:
+        # For a program a part is said whole, however long that takes: not in place of it that it
+        # took too long.
+        return self._container(value)
 
     def _container(self, value: Any) -> Any:
         if isinstance(value, BaseModel):

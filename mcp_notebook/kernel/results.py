@@ -20,7 +20,8 @@ PIL image; bytes of a picture;         the picture, made smaller if it is too la
 `content.Image` of these or an array   kept (`kernel.pictures`, `kernel.arrays`)
 DataFrame, Series, Styler; tables of   shape, types and a Markdown or CSV table, bounded; if
 polars, pyarrow, modin, cuDF           anything is left out, a link to the whole (`kernel.tables`)
-generator, ``map``, ``zip``...         the list of its first items
+generator, async generator,            the list of its first items
+``map``, ``zip``...
 plotly, altair, bokeh, graphviz        a picture or what it is made of (`kernel.plots`)
 list, tuple, dict with any of these    each element by these rules, in order
 at its top level
@@ -44,7 +45,6 @@ the call and collecting its outputs is `kernel.invoke`'s and `kernel.capture`'s 
 
 import copy
 import sys
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -56,14 +56,23 @@ from mcp_notebook.kernel import blocks as make
 from mcp_notebook.kernel import figures, pictures, plots, tables
 from mcp_notebook.kernel.budget import Budget, within_budget
 from mcp_notebook.kernel.bundles import bundle_blocks, plot_blocks
+from mcp_notebook.kernel.collecting import (
+    MAX_COLLECTED,
+    collected,
+    gathered,
+    is_async_lazy,
+    is_awaited,
+    is_lazy,
+)
 from mcp_notebook.kernel.converters import Conversion, Converters
-from mcp_notebook.kernel.excerpts import Draft, draft, text_original
+from mcp_notebook.kernel.excerpts import Draft, draft, is_plain, repeating, text_original
 from mcp_notebook.kernel.failures import CodeName, failure_text
 from mcp_notebook.kernel.files import MAX_FILES, Files, is_path
 from mcp_notebook.kernel.formatters import registered
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
 from mcp_notebook.kernel.originals import Keep, keep_nothing
 from mcp_notebook.kernel.outputs import OutputSchema, check_size, plain_data
+from mcp_notebook.kernel.patience import PATIENCE, TookTooLong, bounded, patience
 from mcp_notebook.kernel.result_meta import check_meta
 from mcp_notebook.kernel.shown import Shown
 from mcp_notebook.kernel.texts import (
@@ -71,19 +80,17 @@ from mcp_notebook.kernel.texts import (
     clean_print,
     is_instance,
     is_sendable,
-    repr_failure,
     safe_message,
     safe_repr,
+    slow_text,
+    type_name,
 )
 from mcp_notebook.settings import Settings
 
-MAX_COLLECTED = 1_000
-"""Items taken from a generator."""
 NOTHING = "Done: the tool returned nothing."
 MISSING: Any = object()
 """Stands for no data."""
 
-_LAZY = (types.GeneratorType, map, filter, zip, enumerate, reversed)
 _RICH = ("image/png", "image/jpeg", "text/markdown")
 _RICH_METHODS = (
     *("_repr_mimebundle_", "_repr_png_", "_repr_jpeg_", "_repr_svg_"),
@@ -130,9 +137,10 @@ class Converter:
         keep: Keeps the originals of what is shown only in part.
         converters: The author's own.
         code_name: IPython's ``shell.compile.format_code_name``, to name cells in tracebacks.
+        seconds: What the values' own reprs and display methods may take for one result.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is of another part
         self,
         format: Format,  # noqa: A002 - IPython's own name for it
         settings: Settings,
@@ -140,8 +148,10 @@ class Converter:
         keep: Keep = keep_nothing,
         converters: Converters | None = None,
         code_name: CodeName | None = None,
+        seconds: float = PATIENCE,
     ) -> None:
         self._rules = _Rules(format, Files.of(settings), converters or Converters())
+        self._seconds = seconds
         self._budget = Budget.of(settings, keep)
         self._max_structured_chars = settings.max_structured_chars
         self._code_name = code_name
@@ -176,11 +186,48 @@ class Converter:
         Raises:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
         """
-        if isinstance(value, _LAZY):
+        with patience(self._seconds):
             try:
-                # For a program whole or not at all; what is too long is refused below.
-                most = MAX_COLLECTED if output is None else self._max_structured_chars
-                value = _collected(value, most)
+                return self._result(value, outputs, output)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - a value may not even tell its class
+                made = self._finished([Text(_no_text(value, error))], outputs)
+                return replace(made, is_error=output is not None)
+
+    async def settled(self, value: Any, output: OutputSchema | None = None) -> Any:
+        """Wait for what a function returned, and for the items of an async generator.
+
+        Args:
+            value: An awaitable or an async generator; anything else is given back as it is.
+            output: As for `result`.
+        """
+        if is_awaited(value):
+            value = await value
+        return await gathered(value, self._most(output)) if is_async_lazy(value) else value
+
+    def _most(self, output: OutputSchema | None) -> int:
+        # For a program whole or not at all; what is too long is refused later.
+        return MAX_COLLECTED if output is None else self._max_structured_chars
+
+    def failure(self, error: BaseException, outputs: Outputs) -> Result:
+        """Make the result of a call that raised.
+
+        Raises:
+            KeyboardInterrupt: As `result`.
+        """
+
+        def build() -> Result:
+            text = failure_text(error, self._code_name)
+            return replace(self._finished([Text(text)], outputs), is_error=True)
+
+        with patience(self._seconds):
+            return replace(self._guarded(build, error, outputs), is_error=True)
+
+    def _result(self, value: Any, outputs: Outputs, output: OutputSchema | None) -> Result:
+        if is_lazy(value):
+            try:
+                value = collected(value, self._most(output))
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - a generator is the user's code
@@ -204,19 +251,6 @@ class Converter:
             outputs,
             structured,
         )
-
-    def failure(self, error: BaseException, outputs: Outputs) -> Result:
-        """Make the result of a call that raised.
-
-        Raises:
-            KeyboardInterrupt: As `result`.
-        """
-
-        def build() -> Result:
-            text = failure_text(error, self._code_name)
-            return replace(self._finished([Text(text)], outputs), is_error=True)
-
-        return replace(self._guarded(build, error, outputs), is_error=True)
 
     def _structured(self, value: Any, output: OutputSchema | None) -> Any:
         """Return the structured content of a result, None for none.
@@ -248,7 +282,7 @@ class Converter:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the edge that runs the values' own code
-            text = f"A value of type {type(value).__name__} cannot be shown: {safe_message(error)}"
+            text = _no_text(value, error)
         return replace(self._finished([Text(text)], outputs), structured=structured)
 
     def _value_blocks(self, value: Any, data: Any = MISSING) -> list[ContentBlock]:
@@ -327,7 +361,13 @@ class _Values:
             return [Text("Done: the tool returned an empty text.")]
         return self.one(value)
 
-    def one(self, value: Any) -> list[ContentBlock]:  # noqa: PLR0911 - the table, in its order
+    def one(self, value: Any) -> list[ContentBlock]:
+        try:
+            return self._one(value)
+        except TookTooLong as error:
+            return [Text(slow_text(value, error))]
+
+    def _one(self, value: Any) -> list[ContentBlock]:  # noqa: PLR0911 - the table, in its order
         if value is None:
             return []
         conversion = self._rules.converters.find(value, self._used)
@@ -344,7 +384,8 @@ class _Values:
             return special
         if tables.is_table(value):
             return self._table(value)
-        if self._is_mixed(value):
+        built_in = type(value) in {list, tuple, dict}
+        if self._is_mixed(value) if built_in else bounded(self._is_mixed, value):
             return self._mixed(value)
         plot = self._plot(value)
         return self._represented(value) if plot is None else plot
@@ -365,8 +406,8 @@ class _Values:
         self._used = (*used, conversion)
         try:
             made = conversion.function(value)
-            if isinstance(made, _LAZY):
-                made = _collected(made, MAX_COLLECTED)
+            if is_lazy(made):
+                made = collected(made, MAX_COLLECTED)
             parts = make.as_list(made.content) if isinstance(made, Result) else [made]
             return [block for part in parts for block in self.one(part)]
         except KeyboardInterrupt:
@@ -467,15 +508,13 @@ class _Values:
             return made or tables.index_blocks(value, self._budget)
         known = is_jsonable(value)
         if known:
-            data, _ = self._format(value, _RICH)
+            data, _ = bounded(lambda known: self._format(known, _RICH), value)
             return bundle_blocks(data, self._budget) if data else [self._json_block(value)]
-        # IPython would print the traceback of a repr that fails into the user's last cell.
-        failed = repr_failure(value)
-        data, _ = self._format(value, None, ("text/plain",) if failed else None)
+        data, _ = bounded(self._format, value)
         if data:
             return bundle_blocks(data, self._budget)
         # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
-        return [] if _displays_itself(value) else [Text(failed or safe_repr(value))]
+        return [] if _displays_itself(value) else [Text(safe_repr(value))]
 
     def _dicts(self, value: Any) -> list[ContentBlock] | None:
         return None if self._is_data(value) else tables.dicts_blocks(value, self._budget)
@@ -484,9 +523,7 @@ class _Values:
         """Have a table's text give way where structured content says the same."""
         if not self._is_data(value):
             return made
-        return [
-            Draft(block.text, repeats=True) if isinstance(block, Text) else block for block in made
-        ]
+        return [repeating(block) if isinstance(block, Text) else block for block in made]
 
     def _is_data(self, value: Any) -> bool:
         """Tell whether the structured content says the same as a value."""
@@ -505,6 +542,12 @@ class _Values:
         return made if isinstance(made, str) else json_text(made)
 
 
+def _no_text(value: Any, error: BaseException) -> str:
+    if isinstance(error, TookTooLong):
+        return slow_text(value, error)
+    return f"A value of type {type_name(value)} cannot be shown: {safe_message(error)}"
+
+
 def _plain_failure(error: BaseException) -> BaseException:
     """Return an error that is told without a traceback: the call itself did not fail."""
     if isinstance(error, InvalidResult):
@@ -513,6 +556,15 @@ def _plain_failure(error: BaseException) -> BaseException:
 
 
 def _is_rich(value: Any) -> bool:
+    try:
+        return _has_rich_form(value)
+    except (KeyboardInterrupt, TookTooLong):
+        raise
+    except BaseException:  # noqa: BLE001 - one item that lies of its class does not hide the others
+        return False
+
+
+def _has_rich_form(value: Any) -> bool:
     return (
         isinstance(value, make.BLOCK_TYPES)
         or tables.is_table(value)
@@ -544,19 +596,13 @@ def _joined(made: Iterable[ContentBlock]) -> list[ContentBlock]:
     for block in made:
         last = joined[-1] if joined else None
         if (
-            isinstance(block, Text)
-            and isinstance(last, Text)
-            and replace(block, text="") == replace(last, text="") == Text("")
+            isinstance(last, Text)
+            and is_plain(last)
+            and isinstance(block, Text)
+            and is_plain(block)
         ):
             gap = "\n\n" if "\n" in last.text else "\n"  # ends a Markdown table
-            joined[-1] = Text(last.text + gap + block.text)
+            joined[-1] = draft(last.text + gap + block.text)
         else:
             joined.append(block)
     return joined
-
-
-def _collected(lazy: Iterable[Any], most: int) -> list[Any]:
-    items = list(islice(lazy, most + 1))
-    if len(items) > most:
-        items[-1] = f"... only the first {most:,} items were taken ..."
-    return items

@@ -8,7 +8,8 @@ import sys
 from itertools import islice
 from typing import Any
 
-from mcp_notebook.kernel.texts import clean, is_instance, safe_repr
+from mcp_notebook.kernel.patience import TookTooLong, bounded
+from mcp_notebook.kernel.texts import clean, is_instance, safe_repr, slow_text
 
 MAX_CELL = 200
 """Characters of one cell."""
@@ -25,9 +26,11 @@ def cell_text(value: Any) -> str:
     try:
         if isinstance(value, float):
             return _decimal(value)
-        text = clean(str(_bounded(value))).strip()
+        text = clean(bounded(str, _shortened(value))).strip()
     except KeyboardInterrupt:
         raise
+    except TookTooLong as error:
+        text = slow_text(value, error)
     except BaseException:  # noqa: BLE001 - an object in a cell may do anything
         text = safe_repr(value)
     return text if len(text) <= MAX_CELL else text[: MAX_CELL - len(CUT)] + CUT
@@ -43,7 +46,7 @@ def without_midnights(values: list[Any], texts: list[str]) -> list[str]:
     return texts
 
 
-def _bounded(value: Any) -> Any:
+def _shortened(value: Any) -> Any:
     """Return about as much of a value as a cell shows: the text of all may take for ever."""
     if type(value) in (str, list, tuple) and len(value) > MAX_CELL:
         return value[: MAX_CELL + 1]

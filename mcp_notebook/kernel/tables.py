@@ -14,6 +14,7 @@ from typing import Any
 from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.column_frames import column_frame, is_column_frame, lazy_text
+from mcp_notebook.kernel.excerpts import LINK, Draft
 from mcp_notebook.kernel.frames import (
     MAX_COLUMNS,
     Column,
@@ -133,9 +134,10 @@ def _blocks(frame: Frame, budget: Budget, preview: _Preview | None = None) -> li
     original = _original(frame.whole)
     links = budget.keep(original)
     said = _about_the_whole(original, bool(links), budget)
+    room = max(budget.chars - LINK * len(links), budget.chars // 2)
     if said:
-        shown = _shown(preview, budget, budget.chars - len(said) - 1, said)
-    return [Text(cut(shown.text, budget.chars)), *links]
+        shown = _shown(preview, budget, room - len(said) - 1, said)
+    return [Draft(cut(shown.text, room), linked=True), *links]
 
 
 def _preview(frame: Frame, budget: Budget) -> _Preview:

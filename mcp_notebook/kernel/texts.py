@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from mcp_notebook.kernel.patience import TookTooLong, bounded
+
 MAX_REPR = 2_000
 """Characters of the repr of an object that is part of a larger value."""
 
@@ -23,10 +25,11 @@ _NEAR = 200
 
 def clean(text: str) -> str:
     """Remove ANSI codes, and replace control characters and lone surrogates."""
+    # str.__str__ turns a str of a subclass, whose methods may do anything, into a plain one.
+    text = str.__str__(text)
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    # str.__str__ turns a str of a subclass, whose methods may do anything, into a plain one.
-    return _UNSENDABLE.sub("\ufffd", str.__str__(text))
+    return _UNSENDABLE.sub("\ufffd", text)
 
 
 def clean_print(text: str) -> str:
@@ -104,32 +107,33 @@ def fair_share(lengths: Sequence[int], total: int) -> int:
 
 
 def safe_repr(value: Any, size: int = MAX_REPR) -> str:
-    """Return an object's repr, bounded; a sentence if it has none that works."""
+    """Return an object's repr, bounded in size and time; a sentence if it has none that works."""
     try:
-        return cut(str.__str__(repr(value)), size, cleaned=False)
+        return cut(str.__str__(bounded(repr, value)), size, cleaned=False)
     except KeyboardInterrupt:
         raise
+    except TookTooLong as error:
+        return slow_text(value, error)
     except BaseException as error:  # noqa: BLE001 - the user's code may raise anything
-        name = type(value).__name__
+        name = type_name(value)
         return f"<an object of type {name} whose repr failed: {safe_message(error)}>"
 
 
-def repr_failure(value: Any) -> str | None:
-    """Return a sentence if an object's repr fails, else None."""
-    try:
-        repr(value)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - the user's code may raise anything
-        return safe_repr(value)
-    return None
+def slow_text(value: Any, error: TookTooLong) -> str:
+    """Return the sentence for an object whose code took too long."""
+    return f"[an object of type {type_name(value)} {error}]"
+
+
+def type_name(value: Any) -> str:
+    """Return the name of a value's type, without running the code of either."""
+    return clean(type.__dict__["__name__"].__get__(type(value)))
 
 
 def safe_message(error: BaseException) -> str:
     """Return an exception's type and message on one line, whatever its ``__str__`` does."""
-    name = type(error).__name__
+    name = type_name(error)
     try:
-        text = cut(" ".join(clean(str(error)).split()), MAX_REPR)
+        text = cut(" ".join(clean(bounded(str, error)).split()), MAX_REPR)
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - the user's code may raise anything

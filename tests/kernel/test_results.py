@@ -196,9 +196,16 @@ def test_a_repr_that_recurses_becomes_a_sentence(converter):
     assert "RecursionError" in only_text(converter.result(Endless(), ()))
 
 
-def test_a_failing_repr_prints_nothing(converter, capsys):
-    converter.result(Broken(), ())
-    assert capsys.readouterr() == ("", "")
+def test_a_repr_runs_once(converter):
+    runs = []
+
+    class Counted:
+        def __repr__(self):
+            runs.append(1)
+            return "counted"
+
+    assert only_text(converter.result(Counted(), ())) == "counted"
+    assert runs == [1]
 
 
 def test_exiting_from_a_repr_hurts_nothing(converter):
@@ -540,3 +547,28 @@ def test_any_value_gives_a_result_that_can_be_sent(value, prints, shown, limit):
     message.model_dump_json().encode()
     json.dumps(result.structured, allow_nan=False)
     assert list(unpack(message, attachments).content) == list(result.content)
+
+
+class NoClass:
+    @property
+    def __class__(self):
+        raise RuntimeError("no class")
+
+
+def test_a_value_that_does_not_tell_its_class_has_a_sentence(converter):
+    text = only_text(converter.result(NoClass(), ()))
+    assert text == "A value of type NoClass cannot be shown: RuntimeError: no class"
+
+
+def test_an_item_that_does_not_tell_its_class_does_not_hide_the_others(converter):
+    assert "shown" in only_text(converter.result(["shown", NoClass()], ()))
+
+
+def test_a_str_of_a_subclass_is_cleaned_without_its_methods(converter):
+    class Evil(str):  # noqa: SLOT000 - as users write them
+        def __contains__(self, part):
+            raise RuntimeError
+
+        __iter__ = __len__ = __str__ = __repr__ = __contains__
+
+    assert "plain" in str(converter.result([Evil("plain")], ()))
