@@ -123,7 +123,7 @@ def _text(
         if not whole:
             text, _ = read_text(file, found.size, encoding, budget.chars - LINK)
             text = clean(text)
-        made = [Draft(text, linked=True)]
+        made = [Draft(text, linked=not whole)]
         if not text.strip():
             return [Text(f"[The file {found.said} holds nothing but white space.]")]
     return [

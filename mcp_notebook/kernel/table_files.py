@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import date, time, timedelta
 from decimal import Decimal
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 from mcp_notebook.kernel.frames import ABSENT, Frame, name_text
 from mcp_notebook.kernel.jsonable import free_name, is_missing, whole_text
@@ -55,13 +55,20 @@ def csv_text(frame: Frame) -> str:
 
 def _csv_rows(columns: list[list[Any]]) -> str:
     for cells in (_csv_cells, _csv_texts):
-        text = io.StringIO()
+        rows = list(zip(*map(cells, columns), strict=True))
         try:
-            csv.writer(text, lineterminator="\n").writerows(zip(*map(cells, columns), strict=True))
+            text = _written(rows, csv.QUOTE_MINIMAL)
+            # The module does not quote a cell for a carriage return alone, which ends its line.
+            return _written(rows, csv.QUOTE_ALL) if "\r" in text else text
         except ValueError:  # an int of too many digits
             continue
-        return text.getvalue()
     return ""
+
+
+def _written(rows: list[tuple[Any, ...]], quoting: Literal[0, 1]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n", quoting=quoting).writerows(rows)
+    return text.getvalue()
 
 
 def parquet_bytes(frame: Frame) -> bytes:

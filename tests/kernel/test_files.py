@@ -250,7 +250,7 @@ def test_of_a_very_long_text_the_first_and_last_lines_are_read(folder, made):
     assert marker
     assert head.split("\n") == rows[: len(head.split("\n"))]
     assert tail.split("\n") == rows[-len(tail.split("\n")) :]
-    assert 900 < len(text.text) <= 1_000
+    assert 700 < len(text.text) <= 1_000
     assert isinstance(link, ResourceLink)
 
 
