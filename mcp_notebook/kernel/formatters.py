@@ -38,6 +38,20 @@ def registered(format_: Callable[..., Any], value: Any) -> Mapping[str, Any] | N
     return {kind: made for kind, made in plain.items() if made is not None} or None
 
 
+def is_registered(format_: Callable[..., Any], value: Any) -> bool:
+    """Tell whether a formatter is registered that says more of an object than plain text.
+
+    Args:
+        format_: IPython's ``shell.display_formatter.format``.
+        value: The object.
+    """
+    if type(value).__module__ == "builtins":
+        return False
+    owner = getattr(format_, "__self__", None)
+    formatters: Mapping[str, Any] = getattr(owner, "formatters", {})
+    return any(_knows(made, value) for kind, made in formatters.items() if kind != "text/plain")
+
+
 def _knows(formatter: Any, value: Any) -> bool:
     if formatter is None:
         return False

@@ -45,6 +45,8 @@ class Frame(ABC):
     width: int
     is_single: bool = False
     """It is one column of its own: a Series."""
+    has_names: bool = True
+    """Its columns have names; where they have not, numbers would look like one row more."""
     is_live: bool = False
     """What `snapshot` returned changes when the user changes the table."""
 

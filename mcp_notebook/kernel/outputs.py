@@ -4,10 +4,12 @@ Runs in the user's kernel: `output_schema` at definition on the main thread, `Ou
 a call ran; it is never changed, so that calls on several threads share it. Which annotations have a
 schema though nobody asked for one:
 
-- models, dataclasses, TypedDict, named tuples; lists, tuples, sets, dicts; numbers, bool, dates,
-  Decimal, UUID, Path; Literal and Enum; unions of these;
-- not ``str`` (a model reads the text already), ``bytes``, None, Any, iterators, what is shown
-  (figures, pictures, tables, content blocks, `content.Result`), what pydantic knows nothing of.
+- models, dataclasses, TypedDict, named tuples; lists, tuples and sets of something; dicts; numbers,
+  bool, dates, Decimal, UUID; Literal and Enum; unions of these;
+- not ``str`` (a model reads the text already), ``bytes``, None, Any, a bare ``list`` (of pictures,
+  maybe: many clients show a model the data in place of the content), iterators, what is shown
+  (figures, pictures, tables, files, content blocks, `content.Result`), what pydantic knows nothing
+  of.
 
 A root that is no object is told as the property ``result`` of one, to clients of every era. A
 result that does not match is an error, never sent; so is one that is too large, which is never cut.
@@ -24,6 +26,7 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin
 
 import typing_extensions
@@ -58,6 +61,7 @@ _LESS_BY_HAND = "give the `Result` less as `structured`"
 
 _SHOWN = (Result, Text, Image, Audio, Resource, ResourceLink)
 _SILENT = (NO_ANNOTATION, None, type(None), Any, object, NoReturn, typing_extensions.Never)
+_COLLECTIONS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Collection)
 _LAZY = frozenset(
     {
         collections.abc.Iterator,
@@ -296,6 +300,12 @@ def _is_for_reading(annotation: Any) -> bool:
     if origin in (Union, types.UnionType):
         return all(map(_is_for_reading, arguments)) or _holds_shown(annotation)
     if any(annotation is silent for silent in _SILENT) or isinstance(annotation, TypeVar):
+        return True
+    if (origin or annotation) in _COLLECTIONS and all(
+        argument in (Any, object, ...) for argument in arguments
+    ):
+        return True
+    if inspect.isclass(annotation) and issubclass(annotation, Path):
         return True
     if inspect.isclass(annotation) and issubclass(annotation, (str, bytes, bytearray)):
         return not issubclass(annotation, Enum)

@@ -68,7 +68,7 @@ from mcp_notebook.kernel.converters import Conversion, Converters
 from mcp_notebook.kernel.excerpts import Draft, draft, is_plain, repeating, text_original
 from mcp_notebook.kernel.failures import CodeName, failure_text
 from mcp_notebook.kernel.files import MAX_FILES, Files, is_path
-from mcp_notebook.kernel.formatters import registered
+from mcp_notebook.kernel.formatters import is_registered, registered
 from mcp_notebook.kernel.jsonable import bytes_text, is_jsonable, json_text, to_json_value
 from mcp_notebook.kernel.originals import Keep, keep_nothing
 from mcp_notebook.kernel.outputs import OutputSchema, check_size, plain_data
@@ -474,7 +474,9 @@ class _Values:
         def is_rich(item: Any) -> bool:
             if self._rules.converters.find(item, self._used) is not None:
                 return True
-            return paths <= MAX_FILES if is_path(item) else _is_rich(item)
+            if is_path(item):
+                return paths <= MAX_FILES
+            return _is_rich(item) or is_registered(self._format, item)
 
         return is_rich
 

@@ -64,6 +64,8 @@ def dicts_frame(value: Any) -> Frame | None:
 class ArrayFrame(Frame):
     """A two-dimensional array; its columns have numbers."""
 
+    has_names = False
+
     def __init__(self, array: Any) -> None:
         self.array = array
         self.kind = "array"
@@ -116,6 +118,8 @@ class ArrayFrame(Frame):
 
 class RecordsFrame(ArrayFrame):
     """A structured array: its fields are the columns."""
+
+    has_names = True
 
     def __init__(self, array: Any) -> None:
         self.array = array

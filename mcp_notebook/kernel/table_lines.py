@@ -51,8 +51,8 @@ def markdown(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
 
 
 def comma_separated(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
-    """Lay out a table as CSV."""
-    return Lines([_csv_line(names)], [_csv_line(row) for row in rows], GAP)
+    """Lay out a table as CSV; without names, there is no line of them."""
+    return Lines([_csv_line(names)] if any(names) else [], [_csv_line(row) for row in rows], GAP)
 
 
 def _markdown_line(cells: Sequence[str]) -> str:

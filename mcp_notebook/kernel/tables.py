@@ -154,7 +154,10 @@ def _preview(frame: Frame, budget: Budget) -> _Preview:
     texts = [_texts(frame, column) for column in columns]
     return _Preview(
         notes,
-        [name_text(column.name) if column.name is not None else "" for column in columns],
+        [
+            name_text(column.name) if frame.has_names and column.name is not None else ""
+            for column in columns
+        ],
         list(zip(*texts, strict=True)),
         frame.height if columns else 0,
         frame.width > len(positions),

@@ -466,7 +466,7 @@ def test_a_tool_of_a_live_kernel_returns_files_of_its_notebooks_folder(shared_ke
     )
     with Link(record_of(shared_kernel)) as link:
         result = link.call("notes")
-        assert (text_of(result), result.structured) == ("# Notes", {"result": "notes.md"})
+        assert (text_of(result), result.structured) == ("# Notes", None)
         said = text_of(link.call("hosts"))
     assert f"outside of the notebook's folder ({os.path.realpath(shared_kernel.home)})" in said
 

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 from unittest.mock import Mock
 
@@ -182,7 +182,7 @@ def text_of(result):
 @pytest.mark.parametrize(
     "annotation",
     [
-        *(Item, Node, Row, Visit, Point, Page[Item], Numbers, dict, list, tuple, set),
+        *(Item, Node, Row, Visit, Point, Page[Item], Numbers, dict, list[dict], set[str]),
         *(dict[str, float], list[Item], tuple[int, str], int, float, bool, dt.date, Decimal),
         *(uuid.UUID, PurePosixPath, Literal["a"], Colour, int | None, Item | None, Item | Node),
         Annotated[int, Field(ge=1)],
@@ -201,6 +201,7 @@ def test_what_a_program_could_use_has_a_schema(annotation):
     [
         *(UNSAID, None, Any, object, str, str | None, Annotated[str, "text"], bytes, T, Result),
         *(Text, list[Image], Text | int, Iterator[int], Mock(), Mock, Converter, "list[int"),
+        *(list, tuple, set, list[Any], tuple[object, ...], list | None, Path),
     ],
 )
 def test_what_is_read_or_shown_has_none_and_is_a_tool_all_the_same(annotation):
@@ -289,7 +290,7 @@ def test_numpy_and_pandas_values_are_converted_to_match():
         (list[list[int]], np.eye(2), [[1, 0], [0, 1]]),
         (list[Row], pd.DataFrame({"a": [1], "b": [np.nan]}), [{"a": 1, "b": None}]),
         (list[int], pd.Series([1, 2]), [1, 2]),
-        (list, [np.int8(1), pd.NaT], [1, None]),
+        (list[float | None], [np.int8(1), pd.NaT], [1, None]),
     ]:
         made = result_of(annotation, value).structured["result"]
         assert made == structured or str(made).startswith(str(structured))
@@ -299,8 +300,8 @@ def test_numpy_and_pandas_values_are_converted_to_match():
         (list[dt.datetime], moments[:1], ["2024-01-01T00:00:00"]),
         (list[dt.datetime | None], [pd.NaT, None], [None, None]),
         (list[dt.datetime | None], moments, ["2024-01-01T00:00:00", None]),
-        (list, [moments], [["2024-01-01T00:00:00", None]]),
-        (list, [np.array([10**9], "m8[ns]")], [["PT1S"]]),
+        (list[list], [moments], [["2024-01-01T00:00:00", None]]),
+        (list[list], [np.array([10**9], "m8[ns]")], [["PT1S"]]),
     ]:
         assert result_of(annotation, value).structured["result"] == made
     assert '"2024-01-01T00:00:00", null' in text_of(result_of(UNSAID, {"a": moments}))
@@ -378,10 +379,11 @@ def test_code_of_the_authors_that_fails_is_an_error():
 
 
 def test_what_contains_itself_is_refused():
-    endless = []
+    endless, ring = [], {}
     endless.append(endless)
-    for annotation in (list, list[list]):
-        assert "contains itself" in text_of(result_of(annotation, endless))
+    ring["a"] = ring
+    for annotation, value in ((list[list], endless), (dict, ring)):
+        assert "contains itself" in text_of(result_of(annotation, value))
 
 
 def test_what_is_nested_deep_is_sent_whole_or_refused():
@@ -579,10 +581,10 @@ def test_rows_of_any_library_are_structured_when_asked_for():
         (pa.RecordBatch, frame.to_arrow().to_batches()[0], rows),
         (list[dict[str, Any]], frame, rows),
         (list[dict[str, Any]], array, [{"a": 1, "b": 0.5}]),
-        (list, [frame, array], [rows, [{"a": 1, "b": 0.5}]]),
+        (list[list], [frame, array], [rows, [{"a": 1, "b": 0.5}]]),
         (pl.Series, frame["b"], [None, "x"]),
         (list[int], pa.array([1, 2]), [1, 2]),
-        (list, [pa.chunked_array([[1], [2]])], [[1, 2]]),
+        (list[list], [pa.chunked_array([[1], [2]])], [[1, 2]]),
         (list[dict[str, Any]], rows, rows),
     ]:
         result = result_of(annotation, value, output_schema=True)

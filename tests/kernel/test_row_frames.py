@@ -26,7 +26,7 @@ def text(value):
 
 
 def test_a_two_dimensional_array_is_a_table():
-    assert text(np.array([[1, 2], [3, 4]])) == "array of shape (2, 2), int64\n\n0,1\n1,2\n3,4"
+    assert text(np.array([[1, 2], [3, 4]])) == "array of shape (2, 2), int64\n\n1,2\n3,4"
     assert text(np.zeros((3, 0))) == "array of shape (3, 0), float64"
     assert text(np.ma.masked_equal([[1, 2]], 2)).endswith("1,None")
     with pytest.warns(PendingDeprecationWarning):
