@@ -10,6 +10,7 @@ import importlib
 import io
 from typing import Any
 
+from mcp_notebook.content import Image
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.encoding import Encoded, encoded_image, plain_image
 from mcp_notebook.kernel.originals import Form, Original
@@ -98,6 +99,40 @@ def from_pil(image: Any, budget: Budget, mime_type: str = "image/png") -> Shown:
         raise
     except Exception as error:  # PIL raises anything on broken or closed images
         raise Unshowable(f"A PIL image cannot be encoded: {safe_message(error)}.") from error
+
+
+def smaller(picture: Image, budget: Budget) -> Shown:
+    """Make a picture smaller that would fit, but does not together with others.
+
+    Args:
+        picture: Encoded.
+        budget: What it may take, less than it does.
+
+    Raises:
+        Unshowable: There is no room, or no Pillow.
+    """
+    before = picture if isinstance(picture, Shown) else Shown(picture.data, picture.mime_type)
+    data = before.data
+    original = before.original or encoded_original(data, before.mime_type)
+    try:
+        import PIL.Image  # noqa: F401, PLC0415 - only for pictures, and only if it is there
+    except ImportError:
+        return _unmeasured(data, before.mime_type, budget)
+    try:
+        with _opened(data, mime_type_of(data)) as image:
+            size = image.size
+            # Not a PNG: of these pixels it has more bytes, or it would not be here.
+            made = encoded_image(image, budget, "image/jpeg")
+            notes = (*before.notes, *_which_frame(image), *made.notes)
+    except Unshowable as error:
+        raise Unshowable(str(error), original) from None
+    except Exception as error:  # PIL raises anything on broken files
+        raise Unshowable(f"A picture cannot be read: {safe_message(error)}.", original) from error
+    if not made.notes:
+        notes += (_compressed(made, len(data)),)
+    if original is not before.original:
+        original = encoded_original(data, before.mime_type, size)
+    return Shown(made.data, made.mime_type, notes=notes, original=original)
 
 
 def _unmeasured(data: bytes, mime_type: str | None, budget: Budget) -> Shown:
