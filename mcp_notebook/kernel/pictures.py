@@ -29,6 +29,7 @@ _BEGINNINGS = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
+_COMPRESSED = " was compressed to a "
 _ENDINGS = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9"}
 _ORIENTATION = 0x0112
 _ON_ITS_SIDE = range(5, 9)
@@ -123,13 +124,14 @@ def smaller(picture: Image, budget: Budget) -> Shown:
             size = image.size
             # Not a PNG: of these pixels it has more bytes, or it would not be here.
             made = encoded_image(image, budget, "image/jpeg")
-            notes = (*before.notes, *_which_frame(image), *made.notes)
+            said = tuple(note for note in before.notes if _COMPRESSED not in note)
+            notes = (*said, *_which_frame(image), *made.notes)
     except Unshowable as error:
         raise Unshowable(str(error), original) from None
     except Exception as error:  # PIL raises anything on broken files
         raise Unshowable(f"A picture cannot be read: {safe_message(error)}.", original) from error
     if not made.notes:
-        notes += (_compressed(made, len(data)),)
+        notes += (_compressed(made, original.forms[0].size),)
     if original is not before.original:
         original = encoded_original(data, before.mime_type, size)
     return Shown(made.data, made.mime_type, notes=notes, original=original)
@@ -256,7 +258,7 @@ def _compressed(made: Encoded, before: int | None = None) -> str:
     form = (
         "WebP" if made.mime_type == "image/webp" else made.mime_type.removeprefix("image/").upper()
     )
-    return f"{what} was compressed to a {form} of {len(made.data):,} bytes."
+    return f"{what}{_COMPRESSED}{form} of {len(made.data):,} bytes."
 
 
 def _which_frame(image: Any) -> tuple[str, ...]:
