@@ -88,6 +88,15 @@ def test_a_picture_that_was_made_smaller_already_keeps_its_first_original(store)
     assert made[2].title == "The original picture: 400x400 pixels"
 
 
+def test_of_what_was_done_to_a_picture_twice_the_last_is_said(store):
+    values = [picture(500, seed=seed) for seed in range(3)]
+    converter = Converter(lambda *_: ({}, {}), Settings(), keep=store.keep)
+    made = list(converter.result(values, ()).content)
+    assert kinds(made) == ["Image", "Text", "ResourceLink"] * 3
+    assert made[1].text.count("The picture") == 1
+    assert store.form(made[2].uri).content() == values[0]
+
+
 def test_pictures_with_something_transparent_stay_so(store):
     made = within_budget(
         [Image(picture(mode="RGBA", seed=seed)) for seed in range(3)], budget(store.keep, 2**17)
