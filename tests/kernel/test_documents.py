@@ -92,3 +92,18 @@ def test_sizes_are_said_as_people_say_them():
     sizes = (0, 999, 1_000, 1_048_576, 10**10, 10**20)
     said = ["0 bytes", "999 bytes", "1 kB", "1.05 MB", "10 GB", "100,000,000 TB"]
     assert [size_text(size) for size in sizes] == said
+
+
+def test_what_a_block_says_about_itself_is_bounded():
+    long = "x" * 1_000_000
+    link = ResourceLink("file:///d", long, long, long, long)
+    [[sent], _] = made(link)
+    assert sent.uri == "file:///d"
+    assert len(f"{sent.name}{sent.title}{sent.description}{sent.mime_type}") <= 8_000
+    [[text], _] = made(ResourceLink(f"data:,{long}", "d"))
+    assert text.text == (
+        "[ResourceLink(uri) begins with 'data:,xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' and has "
+        "1,000,006 characters, at most 8,000 are sent.]"
+    )
+    [[text], _] = made(Resource(f"file:///{long}", "text"))
+    assert text.text.startswith("[Resource(uri) begins with 'file:///xxx")
