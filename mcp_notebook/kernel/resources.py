@@ -23,7 +23,7 @@ from mcp_notebook.wire import resource_prefix
 MAX_ORIGINALS = 1_000
 """Originals that are kept at a time, however small."""
 MAX_NAME, MAX_EXTENSION = 100, 20
-"""Characters of a file's name, which may come from the author's data: bridges look at short URIs."""
+"""Characters of a file's name, which the author's data may give: bridges read short URIs only."""
 MAX_EXPIRED = 10_000
 """Expired originals that are remembered, to be told from those that never were."""
 

@@ -89,7 +89,7 @@ class ResultCache:
         return Ticket(tool, key, lifetime, self._generation)
 
     def find(self, ticket: Ticket) -> Result | None:
-        """Return the stored result, marked as such, if there is one that is not too old, nor its links."""
+        """Return the stored result, marked as such, if there is one that still holds."""
         place = (id(ticket.tool), ticket.key)
         with self._lock:
             entry = self._entries.get(place)
