@@ -1,14 +1,17 @@
 """Draws one plot; a program of its own, which the kernel starts and can end.
 
-Runs in a process of its own, as ``python draw_process.py LIBRARY`` (`kernel.renderers`), and loads
-nothing but that library. Reads a JSON object from standard input: ``source``, the plot's text, and
-the library's options; writes the PNG to standard output. What fails is told on standard error, in
-one line, with exit code 1. Neither a file nor an address that a plot names is read.
+Runs in a process of its own, as ``python draw_process.py LIBRARY SECONDS`` (`kernel.renderers`),
+and loads nothing but that library. Reads a JSON object from standard input: ``source``, the plot's
+text, and the library's options; writes the PNG to standard output. What fails is told on standard
+error, in one line, with exit code 1. After so many seconds the system ends it, whatever it does
+then: a kernel that was killed ends nothing any more. Neither a file nor an address that a plot
+names is read.
 """
 
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -71,6 +74,8 @@ _LIBRARIES: dict[str, Callable[..., bytes]] = {
 
 def main() -> None:
     """Draw what standard input holds by the library that the first argument names."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(int(sys.argv[2]))
     out = os.dup(1)
     os.dup2(2, 1)  # what a library prints is no part of the picture
     given = json.load(sys.stdin.buffer)
