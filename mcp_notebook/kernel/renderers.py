@@ -11,6 +11,7 @@ import json
 import math
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -107,19 +108,23 @@ class Renderers:
         # -P: a module of the same name in the notebook's folder is not the library.
         command = [sys.executable, "-P", str(_PROGRAM), library, str(math.ceil(seconds) + _GRACE)]
         try:
-            # A session of its own: the user's interrupt of the kernel is not for it.
-            process = subprocess.Popen(  # noqa: S603 - our own program
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-            )
+            # Not a pipe: what it has not taken when a step ends, Python sends no more.
+            with tempfile.TemporaryFile() as file:
+                file.write(json.dumps(given).encode())
+                file.seek(0)
+                # A session of its own: the user's interrupt of the kernel is not for it.
+                process = subprocess.Popen(  # noqa: S603 - our own program
+                    command,
+                    stdin=file,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                    creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+                )
         except OSError as error:
             raise NotDrawn(f"could not be started: {error}") from error
         try:
-            out, err = _output(process, json.dumps(given).encode(), seconds)
+            out, err = _output(process, seconds)
         finally:
             _end(process)
         if process.returncode == 0 and out:
@@ -128,17 +133,13 @@ class Renderers:
         raise NotDrawn(f"failed: {said or f'its process ended with {process.returncode}'}")
 
 
-def _output(
-    process: "subprocess.Popen[bytes]", given: bytes, seconds: float
-) -> tuple[bytes, bytes]:
+def _output(process: "subprocess.Popen[bytes]", seconds: float) -> tuple[bytes, bytes]:
     end = time.monotonic() + seconds
-    unsent: bytes | None = given
     while True:
         try:
             # In steps: a call on a thread is stopped by an error raised between two instructions.
-            return process.communicate(unsent, timeout=_STEP)
+            return process.communicate(timeout=_STEP)
         except subprocess.TimeoutExpired:
-            unsent = None
             if time.monotonic() >= end:
                 raise NotDrawn(f"did not draw it within {seconds:g} seconds") from None
 
@@ -155,7 +156,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             with suppress(psutil.Error):
                 member.kill()
         process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
+    for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             with suppress(OSError):
                 pipe.close()

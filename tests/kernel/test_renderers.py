@@ -37,6 +37,11 @@ def test_a_picture_is_what_the_process_writes(program):
     assert Renderers().draw("kaleido", "x" * 1_000_000) == b"picture"
 
 
+def test_a_large_plot_reaches_a_process_that_is_slow_to_begin(program):
+    program("import sys, time; time.sleep(0.5); sys.stdout.write(str(len(sys.stdin.read())))")
+    assert int(Renderers(10).draw("kaleido", "x" * 1_000_000)) > 1_000_000
+
+
 def test_a_failure_is_told_with_its_last_line(program):
     program("import sys; sys.stderr.write('noise\\nValueError: no such trace'); sys.exit(1)")
     with pytest.raises(NotDrawn, match=r"^kaleido failed: ValueError: no such trace$"):
