@@ -112,7 +112,8 @@ class Resources:
             data = {"uri": cleaned(error.uri)}
             raise MCPError(code, cleaned(str(error)), data) from None
         except CallError as error:
-            raise MCPError(types.INTERNAL_ERROR, cleaned(str(error)), {"uri": uri}) from None
+            data = {"uri": cleaned(uri[:MAX_URI])}
+            raise MCPError(types.INTERNAL_ERROR, cleaned(str(error)), data) from None
         return types.ReadResourceResult(contents=[read])
 
     async def _after(self, place: int, number: int) -> Sequence[tuple[int, ResourceInfo]]:

@@ -17,7 +17,8 @@ from mcp_notebook.kernel import arrays, pictures, sounds
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.documents import document, uri_of
 from mcp_notebook.kernel.excerpts import Draft, data_original, draft
-from mcp_notebook.kernel.jsonable import json_text, to_json_part, to_json_value
+from mcp_notebook.kernel.jsonable import json_text, to_json_part
+from mcp_notebook.kernel.originals import Form, Original
 from mcp_notebook.kernel.shown import Shown, Unshowable
 from mcp_notebook.kernel.texts import clean, cut, is_instance, safe_repr
 
@@ -26,6 +27,8 @@ MAX_SAID = 2_000
 """Characters of what a block says about itself: of a name, a title, a description."""
 MAX_URI = 8_000
 """Characters of a block's URI."""
+MAX_JSON = 2**24
+"""Elements and characters of a value that is written as JSON: more could not be sent."""
 _WHOLE = frozenset({"uri", "data"})
 _TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
 
@@ -90,8 +93,21 @@ def json_block(value: Any, max_items: int, *, repeats: bool = False) -> Text:
     """
     made, partial = to_json_part(value, max_items)
     text = made if isinstance(made, str) else json_text(made)
-    original = data_original(value, lambda: json_text(to_json_value(value, sys.maxsize)))
+    if partial:
+        original = data_original(value, lambda: _whole_json(value))
+    else:
+        written = json_text(made) if isinstance(made, str) else text
+        form = Form(".json", "application/json", lambda: written)
+        original = Original("value", "The whole value as JSON", (form,), sys.getsizeof(text))
     return Draft(text, original=original, partial=partial, repeats=repeats)
+
+
+def _whole_json(value: Any) -> str:
+    made, partial = to_json_part(value, MAX_JSON)
+    if partial:
+        # Lists of one list of one list... take no memory, and as text all that there is.
+        raise ValueError(f"it has more than {MAX_JSON:,} elements and characters")
+    return json_text(made)
 
 
 def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:

@@ -189,8 +189,9 @@ def _medium(medium: Medium, budget: Budget) -> list[ContentBlock]:
         from mcp_notebook.kernel.html import html_text  # noqa: PLC0415 - loads BeautifulSoup
 
         text = clean(html_text(medium.page, budget.chars).text)
-        page = Form(".html", "text/html", lambda: medium.page, len(medium.page.encode()))
-        original = Original("page", "A page within a page", (page,), len(medium.page))
+        content = clean(medium.page)
+        page = Form(".html", "text/html", lambda: content, len(content.encode()))
+        original = Original("page", "A page within a page", (page,), sys.getsizeof(content))
         return [Text(f"[{medium.note}:]\n{text}"), *budget.keep(original)]
     links: tuple[ResourceLink, ...] = ()
     if medium.data:

@@ -1,17 +1,24 @@
 """Draws one plot; a program of its own, which the kernel starts and can end.
 
-Runs in a process of its own, as ``python draw_process.py LIBRARY`` (`kernel.renderers`), and loads
-nothing but that library. Reads a JSON object from standard input: ``source``, the plot's text, and
-the library's options; writes the PNG to standard output. What fails is told on standard error, in
-one line, with exit code 1. Neither a file nor an address that a plot names is read.
+Runs in a process of its own, as ``python draw_process.py LIBRARY SECONDS`` (`kernel.renderers`),
+and loads nothing but that library. Reads a JSON object from standard input: ``source``, the plot's
+text, and the library's options; writes the PNG to standard output. What fails is told on standard
+error, in one line, with exit code 1. After so many seconds the system ends it, whatever it does
+then: a kernel that was killed ends nothing any more. Neither a file nor an address that a plot
+names is read.
 """
 
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree as ET
+
+_PICTURES = tuple(f"data:image/{kind};base64," for kind in ("png", "jpeg", "gif", "webp"))
+"""How the address of a picture begins that is in the plot itself; an SVG might refer to others."""
 
 
 def cairosvg(source: str, *, width: int, height: int) -> bytes:
@@ -40,15 +47,25 @@ def vl_convert_vega(source: str, *, scale: float, schema: str) -> bytes:
     import vl_convert  # noqa: PLC0415 - each run loads one of them
 
     if "/vega/" in schema:
-        return bytes(vl_convert.vega_to_png(source, scale=scale, allowed_base_urls=[]))
-    wanted = schema.rpartition("/v")[2].removesuffix(".json").split(".")
-    known = vl_convert.get_vegalite_versions()
-    same = [version for version in known if version.split(".")[0] == wanted[0]]
-    exact = ".".join(wanted[:2])
-    version = exact if exact in known else (same or known)[-1]
-    return bytes(
-        vl_convert.vegalite_to_png(source, scale=scale, vl_version=version, allowed_base_urls=[])
-    )
+        svg = vl_convert.vega_to_svg(source, allowed_base_urls=[])
+    else:
+        wanted = schema.rpartition("/v")[2].removesuffix(".json").split(".")
+        known = vl_convert.get_vegalite_versions()
+        same = [version for version in known if version.split(".")[0] == wanted[0]]
+        exact = ".".join(wanted[:2])
+        version = exact if exact in known else (same or known)[-1]
+        svg = vl_convert.vegalite_to_svg(source, vl_version=version, allowed_base_urls=[])
+    # What is allowed above is of data only: pictures within a chart are read and fetched anyway.
+    _check_pictures(svg)
+    return bytes(vl_convert.svg_to_png(svg, scale=scale))
+
+
+def _check_pictures(svg: str) -> None:
+    for part in ET.fromstring(svg).iter():  # noqa: S314 - of our own making
+        for key, address in part.items():
+            is_link = part.tag.endswith("}a") or not key.endswith("href")
+            if not is_link and not address.startswith(("#", *_PICTURES)):
+                raise ValueError(f"it has a picture at {address[:200]!r}, which is not read")
 
 
 def kaleido(source: str, *, options: dict[str, Any], started: dict[str, Any]) -> bytes:
@@ -71,6 +88,8 @@ _LIBRARIES: dict[str, Callable[..., bytes]] = {
 
 def main() -> None:
     """Draw what standard input holds by the library that the first argument names."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(int(sys.argv[2]))
     out = os.dup(1)
     os.dup2(2, 1)  # what a library prints is no part of the picture
     given = json.load(sys.stdin.buffer)

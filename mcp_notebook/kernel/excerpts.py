@@ -12,6 +12,7 @@ from typing import Any
 
 from mcp_notebook.content import Annotated, ContentBlock, ResourceLink, Text
 from mcp_notebook.kernel.originals import Form, Keep, Original, keep_nothing
+from mcp_notebook.kernel.patience import TookTooLong, bounded
 from mcp_notebook.kernel.texts import clean, cut, fair_share, is_sendable
 
 MAX_LINKS = 10
@@ -24,7 +25,11 @@ LINK = 200
 """Characters of a link, about."""
 _NOT_KEPT = ", and too large to be kept"
 _IN_DATA = ": the structured content has all of it"
-_SAMPLE = 1_000
+_SAMPLES = (0, 5, 5, 20, 200)
+"""Parts of a value that are measured, by the levels that are left: 100,000 of all together."""
+_UNKNOWN = 2**20
+"""Bytes of a value that fails to say what it holds."""
+_BUILT_IN = frozenset({str, bytes, bytearray, int, float, list, tuple, dict, set, frozenset})
 
 
 @dataclass(frozen=True)
@@ -85,14 +90,15 @@ def text_original(
 
 
 def data_original(value: Any, make: Callable[[], str]) -> Original:
-    """Describe the JSON of a value: a reference to it is kept.
+    """Describe the JSON of a value: a reference to it is kept, which the tool may change later.
 
     Args:
         value: What is kept.
         make: Makes the JSON text.
     """
     form = Form(".json", "application/json", make)
-    return Original("value", "The whole value as JSON", (form,), memory_of(value))
+    title = "The whole value as JSON, as it is when it is read"
+    return Original("value", title, (form,), memory_of(value))
 
 
 def shortened(blocks: Sequence[ContentBlock], chars: int, keep: Keep) -> list[ContentBlock]:
@@ -136,7 +142,10 @@ def shortened(blocks: Sequence[ContentBlock], chars: int, keep: Keep) -> list[Co
 
 def memory_of(value: Any) -> int:
     """Return about how many bytes of memory a value holds, by a sample of its parts."""
-    return _memory_of(value, 4)
+    try:
+        return _memory_of(value, len(_SAMPLES) - 1)
+    except TookTooLong:
+        return _UNKNOWN
 
 
 def _fitted(block: Text, share: int, keep: Keep) -> list[ContentBlock]:
@@ -173,22 +182,35 @@ def _link_size(link: ResourceLink) -> int:
 
 
 def _memory_of(value: Any, depth: int) -> int:
+    if type(value) in _BUILT_IN:
+        return _measured(value, depth)
+    try:
+        return bounded(lambda value: _measured(value, depth), value)
+    except Exception:  # noqa: BLE001 - the value's own code
+        return _UNKNOWN
+
+
+def _measured(value: Any, depth: int) -> int:
     size = sys.getsizeof(value, 64)
     if depth == 0 or isinstance(value, (str, bytes, bytearray, int, float)):
         return size
+    most = _SAMPLES[depth]
     buffer = getattr(value, "nbytes", None)
     if isinstance(buffer, int):
         return size + buffer
     if isinstance(value, Mapping):
-        parts: Any = islice(value.items(), _SAMPLE)
+        parts: Any = value.items()
         count = len(value)
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        parts = islice(value, _SAMPLE)
+    elif isinstance(value, (list, tuple)):
+        count = len(value)
+        parts = value[:: count // most + 1]  # from all of it: what comes first may be its head
+    elif isinstance(value, (set, frozenset)):
+        parts = value
         count = len(value)
     elif is_dataclass(value) or hasattr(value, "__dict__"):
         parts = list(vars(value).values()) if hasattr(value, "__dict__") else []
         count = len(parts)
     else:
         return size
-    sample = [_memory_of(part, depth - 1) for part in islice(parts, _SAMPLE if depth > 2 else 20)]  # noqa: PLR2004 - deeper levels are many
+    sample = [_memory_of(part, depth - 1) for part in islice(parts, most)]
     return size + (sum(sample) * count // len(sample) if sample else 0)

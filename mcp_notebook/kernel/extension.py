@@ -38,6 +38,7 @@ from mcp_notebook.kernel.metadata import with_result_size
 from mcp_notebook.kernel.objects import classes_of_tools, named_tools
 from mcp_notebook.kernel.reading import Reading
 from mcp_notebook.kernel.resources import ResourceStore
+from mcp_notebook.kernel.result_cache import ResultCache
 from mcp_notebook.kernel.results import Converter
 from mcp_notebook.kernel.schema_cache import SchemaCache
 from mcp_notebook.kernel.texts import safe_message
@@ -81,6 +82,7 @@ class Extension:
                 code_name=shell.compile.format_code_name,
             ),
             settings,
+            cache=ResultCache(is_whole=self.resources.has_all_of),
         )
         self._record: Record | None = None
         self._pid = os.getpid()

@@ -118,15 +118,18 @@ class Invoker:
         registry: Where the tools are.
         converter: Makes results of values.
         settings: How many calls may wait, and how long they may run.
+        cache: Of results of read-only tools.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is of another part
         self,
         shell: InteractiveShell,
         loop: asyncio.AbstractEventLoop,
         registry: ToolRegistry,
         converter: Converter,
         settings: Settings,
+        *,
+        cache: ResultCache,
     ) -> None:
         self._shell = shell
         self._loop = loop
@@ -134,7 +137,7 @@ class Invoker:
         self._converter = converter
         self._max_calls = settings.max_waiting_calls
         self._time_limit = settings.call_timeout
-        self.cache = ResultCache()
+        self.cache = cache
         """Results of read-only tools that are given again."""
         self._router = OutputRouter(shell, loop, converter.displayed)
         self._figures = Figures()

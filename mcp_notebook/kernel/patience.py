@@ -2,8 +2,9 @@
 
 Runs in the user's kernel, on the thread of the call. `patience` is around the making of a result,
 `bounded` around each piece of the values' code in it; all of them together may take so long, and
-what takes longer is stopped with `TookTooLong`. What the tool does itself has no bound here, and
-drawing pictures neither: those are its own time, which its client and its user can end.
+what takes longer is stopped with `TookTooLong`. What the tool does itself has no bound here: that
+is its own time, which its client and its user can end. Drawing plots has a bound of its own, see
+`kernel.renderers`; only how long it took for one result is noted here.
 
 How code is stopped:
 
@@ -79,6 +80,19 @@ def bounded(function: Callable[[Any], _Result], value: Any) -> _Result:
     return current.run(function, value)
 
 
+def drawing_left(seconds: float) -> float:
+    """Return how many of so many seconds drawing has not taken yet for the result that is made."""
+    current = _current.get()
+    return seconds - (current.drew if current is not None else 0.0)
+
+
+def drew(seconds: float) -> None:
+    """Note that drawing took so long."""
+    current = _current.get()
+    if current is not None:
+        current.drew += seconds
+
+
 def _is_plain(kind: type) -> bool:
     # Of numpy and pandas the scalars: what has a length may hold objects of anybody's.
     return kind in _PLAIN or (kind.__module__ in _SCALARS and not hasattr(kind, "__len__"))
@@ -130,6 +144,8 @@ class _Patience:
         self._sent = False
         self._seen = True
         self._raised_at = 0.0
+        self.drew = 0.0
+        """Seconds."""
 
     def is_here(self) -> bool:
         """Whether it is this thread's and still goes on; contexts are copied to other threads."""
@@ -224,11 +240,11 @@ class _Patience:
         while not ended.wait(wait):
             with self._lock:
                 wait = self._left()
-                if wait > 0:
+                if wait > 0 and not self._is_over:
                     if self._began is None:  # it does not run: not to look all the time
                         wait = max(wait, _LEAST_LOOK)
                     continue
-                if self._began is None:
+                if self._began is None or self._is_over:
                     return
                 self._send()
             wait = _AGAIN_AFTER

@@ -8,8 +8,10 @@ kernel. What happens in the process is `kernel.draw_process`'; what is drawn by 
 """
 
 import json
+import math
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,16 +20,21 @@ from typing import Any
 
 import psutil
 
+from mcp_notebook.kernel.patience import drawing_left, drew
 from mcp_notebook.kernel.texts import clean, cut
 
 SECONDS = 20.0
 """Seconds that one attempt to draw a plot may take; a browser takes 2 to 10 to start."""
+RESULT_SECONDS = 60.0
+"""Seconds that all plots of one result may take: the kernel waits for them."""
 REST_SECONDS = 300.0
 """Seconds for which nothing is tried again that failed slowly."""
 SLOW_SECONDS = 4.0
 """Seconds from which on a failed attempt counts as slow."""
 _PROGRAM = Path(__file__).with_name("draw_process.py")
 _STEP = 0.1
+_GRACE = 5
+"""Seconds after which the process ends by itself, were the kernel not there any more to end it."""
 _MAX_MESSAGE = 500
 
 
@@ -74,13 +81,21 @@ class Renderers:
         if failed_at is not None and time.monotonic() - failed_at < REST_SECONDS:
             minutes = f"{REST_SECONDS / 60:g} minutes"
             raise NotDrawn(f"{name} failed at this a moment ago and is left alone for {minutes}")
+        left = drawing_left(RESULT_SECONDS)
+        if left <= 0:
+            limit = f"{RESULT_SECONDS:g} seconds"
+            raise NotDrawn(
+                f"the plots before it took the {limit} that those of one result may take"
+            )
         started = time.monotonic()
         try:
-            drawn = self._drawn(library, {"source": source, **options})
+            drawn = self._drawn(library, {"source": source, **options}, min(self.seconds, left))
         except NotDrawn as error:
-            if time.monotonic() - started >= self._slow:
+            if time.monotonic() - started >= self._slow and left >= self.seconds:
                 self._remember(key)
             raise NotDrawn(f"{name} {error}") from None
+        finally:
+            drew(time.monotonic() - started)
         self._failed.pop(key, None)
         return drawn
 
@@ -89,23 +104,27 @@ class Renderers:
         recent = {old: at for old, at in self._failed.copy().items() if now - at < REST_SECONDS}
         self._failed = recent | {key: now}
 
-    def _drawn(self, library: str, given: Mapping[str, Any]) -> bytes:
+    def _drawn(self, library: str, given: Mapping[str, Any], seconds: float) -> bytes:
         # -P: a module of the same name in the notebook's folder is not the library.
-        command = [sys.executable, "-P", str(_PROGRAM), library]
+        command = [sys.executable, "-P", str(_PROGRAM), library, str(math.ceil(seconds) + _GRACE)]
         try:
-            # A session of its own: the user's interrupt of the kernel is not for it.
-            process = subprocess.Popen(  # noqa: S603 - our own program
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-            )
+            # Not a pipe: what it has not taken when a step ends, Python sends no more.
+            with tempfile.TemporaryFile() as file:
+                file.write(json.dumps(given).encode())
+                file.seek(0)
+                # A session of its own: the user's interrupt of the kernel is not for it.
+                process = subprocess.Popen(  # noqa: S603 - our own program
+                    command,
+                    stdin=file,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                    creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+                )
         except OSError as error:
             raise NotDrawn(f"could not be started: {error}") from error
         try:
-            out, err = _output(process, json.dumps(given).encode(), self.seconds)
+            out, err = _output(process, seconds)
         finally:
             _end(process)
         if process.returncode == 0 and out:
@@ -114,17 +133,13 @@ class Renderers:
         raise NotDrawn(f"failed: {said or f'its process ended with {process.returncode}'}")
 
 
-def _output(
-    process: "subprocess.Popen[bytes]", given: bytes, seconds: float
-) -> tuple[bytes, bytes]:
+def _output(process: "subprocess.Popen[bytes]", seconds: float) -> tuple[bytes, bytes]:
     end = time.monotonic() + seconds
-    unsent: bytes | None = given
     while True:
         try:
             # In steps: a call on a thread is stopped by an error raised between two instructions.
-            return process.communicate(unsent, timeout=_STEP)
+            return process.communicate(timeout=_STEP)
         except subprocess.TimeoutExpired:
-            unsent = None
             if time.monotonic() >= end:
                 raise NotDrawn(f"did not draw it within {seconds:g} seconds") from None
 
@@ -141,7 +156,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             with suppress(psutil.Error):
                 member.kill()
         process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
+    for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             with suppress(OSError):
                 pipe.close()

@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from itertools import islice
 from urllib.parse import quote
 
-from mcp_notebook.content import ResourceLink
+from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.originals import Form, Original
 from mcp_notebook.wire import resource_prefix
 
 MAX_ORIGINALS = 1_000
 """Originals that are kept at a time, however small."""
+MAX_NAME, MAX_EXTENSION = 100, 20
+"""Characters of a file's name, which the author's data may give: bridges read short URIs only."""
 MAX_EXPIRED = 10_000
 """Expired originals that are remembered, to be told from those that never were."""
 
@@ -51,7 +53,6 @@ class ResourceStore:
         """By key; the one that was made or read last is the last."""
         self._last = 0
         """The highest number of a link."""
-        self._bytes = 0
         self._expired: OrderedDict[str, None] = OrderedDict()
 
     def keep(self, original: Original) -> tuple[ResourceLink, ...]:
@@ -61,12 +62,27 @@ class ResourceStore:
         key = secrets.token_hex(8)
         links = tuple(self._link(key, original, form) for form in original.forms)
         with self._lock:
-            self._kept[key] = _Kept(self._last + 1, original, links)
+            first = self._last + 1
             self._last += len(links)
-            self._bytes += original.cost
-            while self._bytes > self._max_bytes or len(self._kept) > MAX_ORIGINALS:
-                self._expire_oldest()
+            self._kept[key] = _Kept(first, original, links)
+            # Counted anew each time: a call may be stopped anywhere in here.
+            held = sum(item.original.cost for item in self._kept.values())
+            gone = []
+            while held > self._max_bytes or len(self._kept) > MAX_ORIGINALS:
+                gone.append(self._expire_oldest())
+                held -= gone[-1].original.cost
+        # Out of the lock: what the user's objects do at their end may take long, or end up here.
+        del gone
         return links
+
+    def has_all_of(self, result: Result) -> bool:
+        """Tell whether nothing that a result links to has expired; it counts as used just now."""
+        links = [block.uri for block in result.content if isinstance(block, ResourceLink)]
+        keys = {self._key(uri) for uri in links if uri.startswith(self._prefix)}
+        with self._lock:
+            for key in keys & self._kept.keys():
+                self._kept.move_to_end(key)
+            return keys <= self._kept.keys()
 
     @property
     def links(self) -> Sequence[ResourceLink]:
@@ -91,7 +107,7 @@ class ResourceStore:
         Raises:
             UnknownResource: It has expired, or never was.
         """
-        key = uri.removeprefix(self._prefix).partition("/")[0]
+        key = self._key(uri)
         with self._lock:
             kept = self._kept.get(key)
             if kept is not None:
@@ -105,12 +121,16 @@ class ResourceStore:
     def clear(self) -> None:
         """Let everything go."""
         with self._lock:
-            while self._kept:
-                self._expire_oldest()
+            gone = [self._expire_oldest() for _ in range(len(self._kept))]
+        del gone  # as in `keep`
+
+    def _key(self, uri: str) -> str:
+        return uri.removeprefix(self._prefix).partition("/")[0]
 
     def _link(self, key: str, original: Original, form: Form) -> ResourceLink:
         # A name may come from the author's data; a lone surrogate in it has no UTF-8.
-        name = f"{original.name}{form.extension}".encode("utf-8", "replace").decode()
+        name = f"{original.name[:MAX_NAME]}{form.extension[:MAX_EXTENSION]}"
+        name = name.encode("utf-8", "replace").decode()
         return ResourceLink(
             uri=f"{self._prefix}{key}/{quote(name, safe='')}",
             name=name,
@@ -119,9 +139,9 @@ class ResourceStore:
             size=form.size,
         )
 
-    def _expire_oldest(self) -> None:
+    def _expire_oldest(self) -> _Kept:
         key, gone = self._kept.popitem(last=False)
-        self._bytes -= gone.original.cost
         self._expired[key] = None
         if len(self._expired) > MAX_EXPIRED:
             self._expired.popitem(last=False)
+        return gone

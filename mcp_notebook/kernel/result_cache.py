@@ -50,10 +50,16 @@ class ResultCache:
 
     Args:
         clock: The time, in seconds.
+        is_whole: Tells whether all that a result links to can still be read.
     """
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = monotonic,
+        is_whole: Callable[[Result], bool] = lambda _result: True,
+    ) -> None:
         self._clock = clock
+        self._is_whole = is_whole
         self._lock = threading.Lock()
         self._entries: OrderedDict[tuple[int, str], _Entry] = OrderedDict()
         self._size = 0
@@ -83,14 +89,14 @@ class ResultCache:
         return Ticket(tool, key, lifetime, self._generation)
 
     def find(self, ticket: Ticket) -> Result | None:
-        """Return the stored result, marked as such, if there is one that is not too old."""
+        """Return the stored result, marked as such, if there is one that still holds."""
         place = (id(ticket.tool), ticket.key)
         with self._lock:
             entry = self._entries.get(place)
             if entry is None or entry.tool is not ticket.tool:
                 return None
             age = self._clock() - entry.stored
-            if age >= entry.lifetime:
+            if age >= entry.lifetime or not self._is_whole(entry.result):
                 self._drop(place)
                 return None
             self._entries.move_to_end(place)

@@ -19,6 +19,8 @@ from mcp_notebook.kernel.documents import left_out, size_text
 from mcp_notebook.kernel.originals import Form, Original
 from mcp_notebook.kernel.texts import is_instance, safe_message
 
+MAX_COPY = 256 * 2**20
+"""Bytes of samples that are copied to be kept, in a small part of the time of encoding them."""
 MAX_RATE = 1_000_000
 """Samples per second."""
 _CHANNELS = 2
@@ -118,7 +120,9 @@ def _sampled(block: Audio, data: Any, budget: Budget) -> list[ContentBlock]:
         return [sent, Text(note)] if note else [sent]
     seconds = columns.shape[0] / rate
     what = f"The sound (audio/wav, {seconds:,.1f} s at {rate:g} Hz, {size_text(size)})"
-    made_later = lambda: wav(samples, rate)[0]  # noqa: E731 - a name for what comes later
+    # A view would hold all of its array, and the tool may write on it in its next call.
+    kept = samples.copy() if samples.nbytes <= MAX_COPY else samples
+    made_later = lambda: wav(kept, rate)[0]  # noqa: E731 - a name for what comes later
     return _link(what, "audio/wav", made_later, (size, samples.nbytes), budget)
 
 

@@ -80,6 +80,22 @@ async def refusal(client, uri):
     return caught.value.error
 
 
+async def test_a_cached_result_is_given_again_until_its_links_expire(sales, era):
+    sales.ok("%%mcp_tool --read-only --cache 60s\ndef cached() -> str:\n    return 'x' * 100_000")
+
+    async def link(client):
+        (found,) = (b for b in (await client.call_tool("cached")).content if b.type != "text")
+        return found.uri
+
+    async with connected(sales.home, era, "stdio") as client:
+        first = await link(client)
+        assert await link(client) == first
+        sales.ok(CLEAR)
+        second = await link(client)
+        assert second != first
+        assert len((await client.read_resource(second)).contents[0].text) == 100_000
+
+
 async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, era):
     not_found = LEGACY_NOT_FOUND if era == "legacy" else INVALID_PARAMS
     async with connected(sales.home, era, "stdio") as client:

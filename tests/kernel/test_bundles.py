@@ -220,6 +220,12 @@ def test_a_page_within_the_page_is_its_text_and_a_link(budget, store):
     assert store.form(link.uri).content() == page
 
 
+def test_a_page_within_the_page_may_hold_what_cannot_be_sent(budget, store):
+    text, link = bundle_blocks({"text/html": '<iframe srcdoc="a\ud800b"></iframe>'}, budget)
+    assert text.text == "[a page within the page:]\na\ufffdb"
+    assert store.form(link.uri).content() == "a\ufffdb"
+
+
 @pytest.mark.parametrize(
     "html",
     ["<video", "<source src=x>", '<video><source src="data:;base64,!!"></video>', "<iframe>", ""],

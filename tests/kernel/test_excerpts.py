@@ -1,6 +1,7 @@
 """Texts that do not fit into a result, and the links to the whole of them."""
 
 import json
+import time
 import tracemalloc
 
 import pytest
@@ -10,6 +11,7 @@ from IPython import display
 from IPython.core.formatters import DisplayFormatter
 
 from mcp_notebook.content import ResourceLink, Result, Text
+from mcp_notebook.kernel import blocks
 from mcp_notebook.kernel.excerpts import (
     MAX_LINKS,
     MAX_REPEATED,
@@ -225,3 +227,57 @@ def test_a_draft_does_not_leave_the_conversion(converter):
     result = converter.result(Draft("a", partial=True, audience=("user",)), ())
     assert [type(block) for block in result.content] == [Text]
     assert result.content[0].audience == ("user",)
+
+
+def test_json_that_was_written_is_kept_as_it_was_a_larger_value_as_it_is_when_it_is_read(
+    converter, store
+):
+    small, large = list(range(20_000)), list(range(100_000))
+    results = [converter.result(value, ()) for value in (small, large)]
+    titles = [result.content[1].title for result in results]
+    small.clear()
+    large.clear()
+    assert json.loads(whole(store, results[0])["value.json"]) == list(range(20_000))
+    assert json.loads(whole(store, results[1])["value.json"]) == []
+    said = "The whole value as JSON"
+    assert titles == [said, f"{said}, as it is when it is read"]
+
+
+def test_what_is_far_more_as_text_than_in_memory_is_not_written(converter, store, monkeypatch):
+    monkeypatch.setattr(blocks, "MAX_JSON", 30_000)
+    value = ["a"] * 10
+    for _ in range(9):
+        value = [value] * 10
+    (link,) = (
+        block for block in converter.result(value, ()).content if isinstance(block, ResourceLink)
+    )
+    with pytest.raises(ValueError, match="more than 30,000 elements and characters"):
+        store.form(link.uri).content()
+
+
+class Odd:
+    def __init__(self, nbytes):
+        self.find = nbytes
+
+    @property
+    def nbytes(self):
+        return self.find()
+
+
+def test_what_objects_do_when_they_are_measured_does_no_harm(store):
+    def sleep():
+        time.sleep(60)
+
+    converter = Converter(DisplayFormatter().format, Settings(), keep=store.keep, seconds=0.2)
+    for find in (lambda: 1 / 0, sleep):
+        began = time.monotonic()
+        text = converter.result([Odd(find), *range(30_000)], ()).content[0].text
+        assert "Odd object" in text
+        assert time.monotonic() - began < 10
+
+
+def test_measuring_takes_bounded_time():
+    began = time.monotonic()
+    assert memory_of([[[[1] * 20] * 20] * 1_000] * 1_000) > 1_000_000_000
+    assert time.monotonic() - began < 5
+    assert memory_of([1] * 5_000 + ["x" * 1_000_000] * 5_000) > 4_000_000_000

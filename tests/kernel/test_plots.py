@@ -3,6 +3,8 @@
 With IPython's real formatters and the real libraries. What draws them is mostly left out, for time.
 """
 
+import base64
+import io
 import json
 import shutil
 
@@ -101,21 +103,6 @@ def test_the_data_of_a_chart_is_not_fetched(alt, converter):
         assert "its data is at 'http://127.0.0.1:9/x.csv', which is not fetched" in text
 
 
-def test_a_picture_within_a_chart_is_not_read(tmp_path):
-    pytest.importorskip("vl_convert")
-    image = pytest.importorskip("PIL.Image")
-    image.new("RGB", (50, 50), (0, 255, 0)).save(tmp_path / "secret.png")
-    spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "data": {"values": [{"u": str(tmp_path / "secret.png")}]},
-        "mark": {"type": "image", "width": 50, "height": 50},
-        "encoding": {"url": {"field": "u"}},
-    }
-    (tmp_path / "out.png").write_bytes(drawing.vega(spec, 500, Renderers()))
-    colours = image.open(tmp_path / "out.png").convert("RGB").getcolors(10_000)
-    assert (0, 255, 0) not in {colour for _, colour in colours}
-
-
 def test_a_chart_that_altair_refuses_says_why(alt, converter):
     text = converter.result(bars(alt, 6_000), ()).content[0].text
     assert text.startswith("[A altair.Chart cannot be shown: MaxRowsError: The number of rows")
@@ -197,6 +184,35 @@ def test_a_mimebundle_that_the_user_registered_wins_too(alt, formatter, converte
     )
     [block] = converter.result(chart, ()).content
     assert block.text == "*mine*"
+
+
+@pytest.mark.parametrize("language", ["vega", "vega-lite"])
+@pytest.mark.parametrize("at", ["file://{}", "{}", "http://127.0.0.1:9/red.png", "data:{}"])
+def test_a_picture_within_a_chart_is_drawn_only_if_it_is_in_the_chart_itself(
+    converter, tmp_path, language, at
+):
+    pytest.importorskip("vl_convert")
+    image = pytest.importorskip("PIL.Image")
+    path = tmp_path / "red.png"
+    image.new("RGB", (8, 8), (255, 0, 0)).save(path)
+    encoded = f"image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
+    address = at.format(encoded if at.startswith("data:") else path)
+    size = {"width": 50, "height": 50}
+    spec = {"$schema": f"https://vega.github.io/schema/{language}/v5.json", **size}
+    if language == "vega":
+        at_start = {key: {"value": value} for key, value in {"url": address, **size}.items()}
+        spec |= {"marks": [{"type": "image", "encode": {"enter": at_start}}]}
+    else:
+        spec |= {"data": {"values": [{"u": address}]}, "mark": {"type": "image", **size}}
+        spec |= {"encoding": {"url": {"field": "u", "type": "nominal"}}}
+    kind = f"application/vnd.{language.replace('-', '')}.v5+json"
+    first = converter.result(None, [Displayed({kind: spec})]).content[0]
+    if at.startswith("data:"):
+        drawn = image.open(io.BytesIO(first.data)).convert("RGB")
+        assert (255, 0, 0) in {colour for _, colour in drawn.getcolors(1_000_000)}
+    else:
+        assert "it has a picture at" in first.text
+        assert "which is not read" in first.text
 
 
 @pytest.fixture

@@ -1,15 +1,18 @@
 """Drawing in a process of its own: what hangs, crashes or is missing costs the kernel little."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import psutil
 import pytest
 
 from mcp_notebook.kernel import renderers as module
 from mcp_notebook.kernel.interrupts import raise_in
+from mcp_notebook.kernel.patience import patience
 from mcp_notebook.kernel.renderers import NotDrawn, Renderers
 
 
@@ -32,6 +35,11 @@ def children():
 def test_a_picture_is_what_the_process_writes(program):
     program("import sys; sys.stdin.read(); sys.stdout.write('picture')")
     assert Renderers().draw("kaleido", "x" * 1_000_000) == b"picture"
+
+
+def test_a_large_plot_reaches_a_process_that_is_slow_to_begin(program):
+    program("import sys, time; time.sleep(0.5); sys.stdout.write(str(len(sys.stdin.read())))")
+    assert int(Renderers(10).draw("kaleido", "x" * 1_000_000)) > 1_000_000
 
 
 def test_a_failure_is_told_with_its_last_line(program):
@@ -122,3 +130,31 @@ def test_the_program_loads_nothing_of_this_package():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = out.stdout.split()
     assert not {"mcp_notebook", "pydantic", "IPython"} & set(loaded)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="without alarms")
+def test_a_process_whose_kernel_was_killed_ends_by_itself():
+    folder = Path(module.__file__).parent
+    code = f"import sys; sys.argv[1:] = ['hang', '1']; sys.path.insert(0, {str(folder)!r})\n"
+    code += "import draw_process\n"
+    # Holds Python's lock all the while.
+    code += "import re\n"
+    code += "draw_process._LIBRARIES['hang'] = lambda source: re.match('(a*)*b', 'a' * 60)\n"
+    code += "draw_process.main()"
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    child.communicate(b'{"source": ""}', timeout=20)
+    assert child.returncode == -signal.SIGALRM
+
+
+def test_all_plots_of_one_result_have_a_bound_together(program, monkeypatch):
+    program("import sys, time; sys.stdin.read(); time.sleep(0.3); sys.stdout.write('picture')")
+    monkeypatch.setattr(module, "RESULT_SECONDS", 0.2)
+    renderers = Renderers()
+    with patience():
+        with pytest.raises(NotDrawn, match=r"kaleido did not draw it within 0\.2"):
+            renderers.draw("kaleido", "one")
+        with pytest.raises(NotDrawn, match=r"^the plots before it took the 0\.2 seconds"):
+            renderers.draw("cairosvg", "two")
+    monkeypatch.setattr(module, "RESULT_SECONDS", 20)
+    with patience():
+        assert renderers.draw("cairosvg", "two") == b"picture"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.originals import Form, Original
 from mcp_notebook.kernel.resources import MAX_ORIGINALS, ResourceStore
@@ -146,3 +147,44 @@ def test_threads_may_keep_and_read_at_once():
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_a_name_of_any_length_makes_a_uri_that_a_bridge_looks_at():
+    store = ResourceStore("k", 100)
+    form = Form("." + "é" * 5_000, "text/plain", lambda: "")
+    (link,) = store.keep(Original("\U0001f600" * 5_000, "", (form,), 1))
+    assert len(link.uri) < 2_000
+    assert store.form(link.uri) is form
+
+
+def test_what_expires_may_use_the_store_at_its_end():
+    store = ResourceStore("k", 1)
+    seen = []
+
+    class Last:
+        def __call__(self):
+            return ""
+
+        def __del__(self):
+            seen.append(len(store.links))
+
+    for end in (lambda: store.keep(original("b")), store.clear):
+        store.keep(Original("a", "", (Form(".txt", "text/plain", Last()),), 1))
+        thread = threading.Thread(target=end, daemon=True)
+        thread.start()
+        thread.join(5)
+        assert not thread.is_alive()
+    assert seen == [1, 0]
+
+
+def test_a_result_is_whole_until_something_that_it_links_to_expires():
+    store = ResourceStore("k", 2)
+    elsewhere = ResourceLink("https://example.org/a.csv", "a.csv")
+    linked = Result([*store.keep(original("first")), elsewhere])
+    store.keep(original("second"))
+    assert store.has_all_of(linked)
+    store.keep(original("third"))  # `linked` was used after the second
+    assert store.has_all_of(linked)
+    store.clear()
+    assert not store.has_all_of(linked)
+    assert store.has_all_of(Result([elsewhere]))

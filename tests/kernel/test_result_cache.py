@@ -35,6 +35,16 @@ def test_a_result_is_given_again_with_its_age_until_its_time_is_over():
     assert len(cache) == 0
 
 
+def test_a_result_with_an_expired_link_is_not_given_again():
+    whole, tool = [True], object()
+    cache = ResultCache(is_whole=lambda result: whole[0] and result.content == [Text("r")])
+    ticket = stored(cache, tool)
+    assert cache.find(ticket) is not None
+    whole[0] = False
+    assert cache.find(ticket) is None
+    assert len(cache) == 0
+
+
 def test_it_is_of_its_tool_and_of_equal_arguments_in_any_order():
     cache, tool = ResultCache(), object()
     stored(cache, tool, a=1, b={"x": 1, "y": 2})

@@ -175,6 +175,14 @@ def test_many_samples_are_encoded_when_they_are_read():
     assert link.size == len(wav(samples))
 
 
+def test_samples_are_kept_as_they_were():
+    samples = np.tile(TONE, 3)
+    expected = wav(samples)
+    [_, link], store = made(Audio(samples, rate=RATE), limit=2_048)
+    samples[:] = 0
+    assert store.form(link.uri).content() == expected
+
+
 def test_a_long_sound_is_as_loud_everywhere():
     samples = np.zeros((300_000, 2), "f4")
     samples[-1] = [2, -4]
