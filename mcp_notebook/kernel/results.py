@@ -90,6 +90,8 @@ from mcp_notebook.settings import Settings
 NOTHING = "Done: the tool returned nothing."
 MISSING: Any = object()
 """Stands for no data."""
+_MADE = "mcp_notebook.made"
+"""Key of a display's metadata: a `_Made`."""
 
 _RICH = ("image/png", "image/jpeg", "text/markdown")
 _RICH_METHODS = (
@@ -112,6 +114,13 @@ class Displayed:
     data: Mapping[str, Any]
     """MIME types and values; a picture as bytes or as base64 text."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What a displayed value became, when it was displayed: it may change until the call ends."""
+
+    blocks: Sequence[ContentBlock]
 
 
 Output: TypeAlias = Printed | Displayed
@@ -161,11 +170,17 @@ class Converter:
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Do for a call what ``display_formatter.format`` does for a cell.
 
-        Figures are not drawn larger than the memory takes.
+        Figures are not drawn larger than the memory takes. Tables, arrays and content blocks become
+        the same content as if they were returned; converters are for what is returned.
         """
         if figures.is_drawn(value):
             return figures.display_of(value, self._rules.format, self._budget.picture_side)
-        return self._rules.format(value, include, exclude)
+        data, metadata = self._rules.format(value, include, exclude)
+        if not data or include or exclude:
+            return data, metadata
+        with patience(self._seconds):
+            made = _Values(replace(self._rules, converters=Converters()), self._budget).shown(value)
+        return data, metadata if made is None else {**metadata, _MADE: _Made(made)}
 
     def within(self, chars: int | None) -> "Converter":
         """Return a converter for results of at most so many characters of text; None: as it is."""
@@ -321,6 +336,9 @@ class Converter:
 
     def _display_blocks(self, output: Displayed) -> list[ContentBlock]:
         try:
+            made = output.metadata.get(_MADE)
+            if isinstance(made, _Made):
+                return list(made.blocks)
             return _display_blocks(output.data, output.metadata, self._budget)
         except KeyboardInterrupt:
             raise
@@ -361,6 +379,21 @@ class _Values:
             return [Text("Done: the tool returned an empty text.")]
         return self.one(value)
 
+    def shown(self, value: Any) -> list[ContentBlock] | None:
+        """Convert what a call displays; None if its representations by MIME type say as much."""
+        try:
+            special = (
+                isinstance(value, (Result, *make.BLOCK_TYPES))
+                or tables.is_table(value)
+                or is_instance(value, "numpy.ndarray")
+                or is_instance(value, "pandas.Index")
+            )
+            return self.one(value) if special else None
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - the value's own code; there is another way
+            return None
+
     def one(self, value: Any) -> list[ContentBlock]:
         try:
             return self._one(value)
@@ -375,6 +408,8 @@ class _Values:
             return self._converted(value, conversion)
         if isinstance(value, make.BLOCK_TYPES):
             return make.annotated(self._author_block(value), value)
+        if isinstance(value, Result):  # within another value
+            return [block for part in make.as_list(value.content) for block in self.one(part)]
         if type(value) is str:
             return [draft(value)]
         if is_path(value):
@@ -408,8 +443,7 @@ class _Values:
             made = conversion.function(value)
             if is_lazy(made):
                 made = collected(made, MAX_COLLECTED)
-            parts = make.as_list(made.content) if isinstance(made, Result) else [made]
-            return [block for part in parts for block in self.one(part)]
+            return self.one(made)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the author's code
@@ -568,7 +602,7 @@ def _is_rich(value: Any) -> bool:
 
 def _has_rich_form(value: Any) -> bool:
     return (
-        isinstance(value, make.BLOCK_TYPES)
+        isinstance(value, (Result, *make.BLOCK_TYPES))
         or tables.is_table(value)
         or is_instance(value, "PIL.Image.Image")
         or (isinstance(value, bytes) and pictures.is_picture(value))
