@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
+from pathlib import Path, PurePath
 from typing import Any
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
@@ -59,7 +60,8 @@ def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
         case Resource() if isinstance(block.data, (str, bytes)):
             return document(block, budget)
         case Resource():
-            return [Text(f"[Resource(data) holds no bytes but a {type(block.data).__name__}]")]
+            given_type = type(block.data).__name__
+            return [Text(f"[Resource(data) takes a text or bytes, not a {given_type}]")]
         case ResourceLink():
             return [replace(block, uri=uri_of(block.uri))]
 
@@ -101,6 +103,8 @@ def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, 
             changes[item.name] = item.default
         elif isinstance(value, str):
             changes[item.name] = clean(value)
+        elif isinstance(value, PurePath) and item.name in _TEXT_FIELDS:
+            changes[item.name] = _path_text(value, as_uri=item.name == "uri")
         elif item.name in _TEXT_FIELDS:
             changes[item.name] = safe_repr(value)
         elif isinstance(value, (bytearray, memoryview)):
@@ -108,6 +112,11 @@ def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, 
     if isinstance(block, ResourceLink) and not isinstance(block.size, int):
         changes["size"] = None
     return changes
+
+
+def _path_text(path: PurePath, *, as_uri: bool) -> str:
+    # On this machine: a path of another system has no place here.
+    return clean(Path(path).absolute().as_uri() if as_uri else str(path))
 
 
 def _checked_image(block: Image, budget: Budget) -> list[ContentBlock]:

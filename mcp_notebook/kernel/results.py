@@ -23,8 +23,8 @@ polars, pyarrow, modin, cuDF           anything is left out, a link to the whole
 generator, async generator,            the list of its first items
 ``map``, ``zip``...
 plotly, altair, bokeh, graphviz        a picture or what it is made of (`kernel.plots`)
-list, tuple, dict with any of these    each element by these rules, in order
-at its top level
+list, tuple, dict with any of these,   each element by these rules, in order
+also in a list, tuple, dict in it
 object with a Markdown, picture...     that, by the order in `kernel.bundles`; IPython's formatters
 representation                         are asked, so what the user registered counts
 polars LazyFrame                       its columns; it is not run
@@ -47,6 +47,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
@@ -94,6 +95,12 @@ _MADE = "mcp_notebook.made"
 """Key of a display's metadata: a `_Made`."""
 
 _RICH = ("image/png", "image/jpeg", "text/markdown")
+_SCALARS = frozenset({bool, int, float, str, type(None)})
+_COLLECTIONS = frozenset({list, tuple, dict})
+_MAX_DEPTH = 1
+"""Collections within collections whose items are looked at one by one."""
+_MAX_LOOKED_AT = 8
+"""Items of a collection within another that tell whether it is more than data."""
 _RICH_METHODS = (
     *("_repr_mimebundle_", "_repr_png_", "_repr_jpeg_", "_repr_svg_"),
     *("_repr_markdown_", "_repr_html_", "_repr_latex_", "_repr_json_"),
@@ -372,6 +379,8 @@ class _Values:
         self._value = MISSING
         self._used: tuple[Conversion, ...] = ()
         """The converters whose results are being converted."""
+        self._depth = 0
+        """In how many collections the value lies that is being converted."""
 
     def top(self, value: Any) -> list[ContentBlock]:
         self._value = value
@@ -419,7 +428,7 @@ class _Values:
             return special
         if tables.is_table(value):
             return self._table(value)
-        built_in = type(value) in {list, tuple, dict}
+        built_in = type(value) in _COLLECTIONS
         if self._is_mixed(value) if built_in else bounded(self._is_mixed, value):
             return self._mixed(value)
         plot = self._plot(value)
@@ -491,32 +500,50 @@ class _Values:
         return self._repeating(value, tables.table_blocks(value, self._budget))
 
     def _is_mixed(self, value: Any) -> bool:
+        return self._has_rich_items(value, MAX_COLLECTED, self._depth)
+
+    def _has_rich_items(self, value: Any, most: int, depth: int) -> bool:
         if isinstance(value, Mapping):
-            items: Iterable[Any] = (value[key] for key in islice(value, MAX_COLLECTED))
+            items: Iterable[Any] = (value[key] for key in islice(value, most))
         elif isinstance(value, (list, tuple)):
-            items = value[:MAX_COLLECTED]
+            items = value[:most]
         else:
             return False
-        return any(map(self._rich_in(value), items))
+        return any(map(self._rich_in(value, depth), items))
 
-    def _rich_in(self, value: Any) -> Callable[[Any], bool]:
+    def _rich_in(self, value: Any, depth: int) -> Callable[[Any], bool]:
         """Return what tells whether an item of a collection is more than text."""
-        # Many paths are a listing, not files to be read.
-        parts = value.values() if isinstance(value, Mapping) else value
-        paths = len(list(islice(filter(is_path, islice(parts, MAX_COLLECTED)), MAX_FILES + 1)))
+
+        @cache
+        def is_listing() -> bool:
+            # Many paths are a listing, not files to be read.
+            parts = value.values() if isinstance(value, Mapping) else value
+            paths = filter(is_path, islice(parts, MAX_COLLECTED))
+            return len(list(islice(paths, MAX_FILES + 1))) > MAX_FILES
 
         def is_rich(item: Any) -> bool:
             if self._rules.converters.find(item, self._used) is not None:
                 return True
+            if type(item) in _SCALARS:
+                return False
             if is_path(item):
-                return paths <= MAX_FILES
+                return depth == 0 and not is_listing()
+            if type(item) in _COLLECTIONS and depth < _MAX_DEPTH:
+                return self._has_rich_items(item, _MAX_LOOKED_AT, depth + 1) or _is_rich(item)
             return _is_rich(item) or is_registered(self._format, item)
 
         return is_rich
 
     def _mixed(self, value: Any) -> list[ContentBlock]:
+        is_rich = self._rich_in(value, self._depth)
+        self._depth += 1
+        try:
+            return self._items(value, is_rich)
+        finally:
+            self._depth -= 1
+
+    def _items(self, value: Any, is_rich: Callable[[Any], bool]) -> list[ContentBlock]:
         made: list[ContentBlock] = []
-        is_rich = self._rich_in(value)
         for key in islice(value, MAX_COLLECTED) if isinstance(value, Mapping) else ():
             rich = is_rich(value[key])
             made.append(

@@ -92,3 +92,10 @@ def test_sizes_are_said_as_people_say_them():
     sizes = (0, 999, 1_000, 1_048_576, 10**10, 10**20)
     said = ["0 bytes", "999 bytes", "1 kB", "1.05 MB", "10 GB", "100,000,000 TB"]
     assert [size_text(size) for size in sizes] == said
+
+
+def test_a_path_as_a_uri_is_that_of_the_file(tmp_path):
+    path = tmp_path / "all rows.csv"
+    for block in (ResourceLink(path, path), Resource(path, "a,b", "text/csv")):
+        assert made(block)[0][0].uri == path.as_uri()
+    assert made(ResourceLink(path, path))[0][0].name == str(path)

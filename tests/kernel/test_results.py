@@ -389,6 +389,35 @@ def test_what_plotting_functions_return_is_the_picture_of_its_figure(converter, 
     assert kinds(converter.result(values[what], ())) == ["Image"]
 
 
+def test_tables_and_pictures_within_a_collection_of_a_collection_are_shown(pandas, converter):
+    frame = pandas.DataFrame({"a": [1]})
+    table = only_text(converter.result(frame, ()))
+    value = {"train": {"frame": frame, "rows": 1}, "test": [Image(PNG), 2], "rate": 0.5}
+    content = converter.result(value, ()).content
+    assert content == [
+        Text(f"train:\nframe:\n{table}\n\nrows: 1\n\ntest:"),
+        Image(PNG),
+        Text("2\nrate: 0.5"),
+    ]
+    value = []
+    value += [frame, value]
+    assert kinds(converter.result(value, ())) == ["Text"]
+
+
+def test_a_colour_bar_is_shown_as_its_figure(converter, plt):
+    figure, axes = plt.subplots()
+    bar = figure.colorbar(axes.imshow([[1, 2]]))
+    assert converter.result(bar, ()) == converter.result(figure, ())
+    assert kinds(converter.result(axes.pie([1, 2]), ())) == ["Image"]
+
+
+def test_a_dict_of_parts_of_one_figure_is_its_picture(converter, plt):
+    figure, axes = plt.subplots()
+    assert kinds(converter.result(axes.boxplot([[1, 2, 3]]), ())) == ["Image"]
+    assert kinds(converter.result({"left": figure, "right": [1]}, ()))[:2] == ["Text", "Image"]
+    assert kinds(converter.result({"only": axes}, ())) == ["Text", "Image"]
+
+
 def test_a_list_of_figures_is_their_pictures(converter, plt):
     figures = []
     for n in range(3):
