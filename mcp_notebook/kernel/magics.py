@@ -392,7 +392,9 @@ def _show(result: Result) -> None:
         elif isinstance(block, ResourceLink):
             print(f"{block.about}: {block.uri}")  # noqa: T201
         elif isinstance(block, Audio):
-            display(Player(data=block.data, mimetype=block.mime_type))
+            player = Player(data=block.data)
+            player.mimetype = block.mime_type  # it knows those of files only
+            display(player)
         elif isinstance(block.data, str):
             print(f"{block.uri} ({block.mime_type}):\n{block.data}")  # noqa: T201
         else:
