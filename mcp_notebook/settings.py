@@ -91,6 +91,12 @@ class Settings:
         default=2**20, metadata=_env("MCP_NOTEBOOK_MAX_PICTURE_BYTES", least=1_024)
     )
     """Bytes of one encoded picture; larger ones are made smaller."""
+    max_result_bytes: int = field(
+        default=2**19, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_BYTES", least=1_024)
+    )
+    """Bytes of all pictures, sounds and embedded documents of one result together. With everything
+    else at its limits the result's JSON stays below 1 MiB, more than which some clients refuse:
+    base64 takes four thirds of these, which leaves 350,000 bytes for the rest."""
     max_resource_bytes: int = field(
         default=256 * 2**20, metadata=_env("MCP_NOTEBOOK_MAX_RESOURCE_BYTES", least=0)
     )

@@ -51,6 +51,10 @@ def test_each_dependency_that_our_code_imports_is_declared():
         "mcp-types",  # comes with mcp, at its version
         "pil",  # used where it is installed; pictures go unscaled where it is not
         "pyarrow",  # used where it is installed; tables have no Parquet where it is not
+        "numpy",  # who gives samples or arrays has it
+        "bokeh",  # whose plots are asked what they are made of
+        *("kaleido", "vl-convert", "cairosvg"),  # draw plots and SVG where they are installed
+        "bs4",  # beautifulsoup4, by the name of its module
         "pydantic-core",  # comes with pydantic, at its version
         "starlette",  # mcp's own HTTP application is made of it
         "traitlets",  # IPython's and ipykernel's objects are made of it

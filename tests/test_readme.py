@@ -106,8 +106,8 @@ def notebook(module_home):
 def test_the_readmes_tools_are_offered(notebook):
     status = notebook.ok("%mcp status").stdout
     assert (
-        "10 tools: plot_rain, rain_in, diary_add, lookup, mean_rain, drop_year, warm_days, "
-        "extremes, report, wettest_day"
+        "11 tools: plot_rain, rain_in, diary_add, lookup, mean_rain, drop_year, warm_days, "
+        "summer, extremes, report, wettest_day"
     ) in status
 
 
@@ -129,6 +129,8 @@ def test_the_first_tool_answers_with_one_picture(notebook):
         ("warm_days below=3", "below"),
         ("extremes year=2012", '"coldest": -3.3'),
         ("drop_year year=2012", "only an MCP client has a user to ask"),
+        ("summer year=2015", "Summer of 2015"),
+        ("summer year=2015", "sun,71"),
         ("wettest_day year=2012", "19 November 2012"),
         ("report year=1815", "There is no data for 1815: ask for 2012 to 2015."),
     ],
@@ -139,7 +141,7 @@ def test_an_example_answers_as_the_text_around_it_says(notebook, call, answer):
 
 def test_a_list_of_texts_and_figures_is_answered_in_order(notebook):
     answer = notebook.ok("%mcp call report year=2014")
-    assert "Rain in 2014:" in answer.stdout
+    assert "Rain in 2014: 1233 mm" in answer.stdout
     assert [list(data) for data in answer.displays] == [["image/png"]]
 
 

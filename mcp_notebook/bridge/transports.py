@@ -29,6 +29,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from mcp_notebook.bridge.answers import plain_where_alone
 from mcp_notebook.bridge.security import Gate
 from mcp_notebook.bridge.server import NotebookServer
 from mcp_notebook.errors import SettingsError
@@ -272,7 +273,7 @@ async def serve_http(
         server.mcp, session_idle_timeout=None, max_request_body_size=MAX_MESSAGE
     )
     config = uvicorn.Config(
-        _trimmed(Gate(_only_endpoint(manager), token=token, host=host)),
+        _trimmed(Gate(plain_where_alone(_only_endpoint(manager)), token=token, host=host)),
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -20,9 +20,14 @@ from mcp_notebook.kernel.documents import document, uri_of
 from mcp_notebook.kernel.excerpts import Draft, data_original, draft
 from mcp_notebook.kernel.jsonable import json_text, to_json_part, to_json_value
 from mcp_notebook.kernel.shown import Shown, Unshowable
-from mcp_notebook.kernel.texts import clean, is_instance, safe_repr
+from mcp_notebook.kernel.texts import clean, cut, is_instance, safe_repr
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
+MAX_SAID = 2_000
+"""Characters of what a block says about itself: of a name, a title, a description."""
+MAX_URI = 8_000
+"""Characters of a block's URI."""
+_WHOLE = frozenset({"uri", "data"})
 _TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
 
 
@@ -57,13 +62,8 @@ def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
             return _checked_image(block, budget)
         case Audio():
             return sounds.sound(block, budget)
-        case Resource() if isinstance(block.data, (str, bytes)):
-            return document(block, budget)
-        case Resource():
-            given_type = type(block.data).__name__
-            return [Text(f"[Resource(data) takes a text or bytes, not a {given_type}]")]
-        case ResourceLink():
-            return [replace(block, uri=uri_of(block.uri))]
+        case Resource() | ResourceLink():
+            return _addressed(block, budget)
 
 
 def as_list(content: Any) -> list[Any]:
@@ -102,7 +102,9 @@ def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, 
         if value is None and item.default is not MISSING:
             changes[item.name] = item.default
         elif isinstance(value, str):
-            changes[item.name] = clean(value)
+            changes[item.name] = (
+                clean(value) if item.name in _WHOLE else cut(clean(value), MAX_SAID)
+            )
         elif isinstance(value, PurePath) and item.name in _TEXT_FIELDS:
             changes[item.name] = _path_text(value, as_uri=item.name == "uri")
         elif item.name in _TEXT_FIELDS:
@@ -117,6 +119,18 @@ def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, 
 def _path_text(path: PurePath, *, as_uri: bool) -> str:
     # On this machine: a path of another system has no place here.
     return clean(Path(path).absolute().as_uri() if as_uri else str(path))
+
+
+def _addressed(block: Resource | ResourceLink, budget: Budget) -> list[ContentBlock]:
+    if len(block.uri) > MAX_URI:
+        size = f"{len(block.uri):,} characters, at most {MAX_URI:,} are sent"
+        name = type(block).__name__
+        return [Text(f"[{name}(uri) begins with {block.uri[:40]!r} and has {size}.]")]
+    if isinstance(block, ResourceLink):
+        return [replace(block, uri=uri_of(block.uri))]
+    if isinstance(block.data, (str, bytes)):
+        return document(block, budget)
+    return [Text(f"[Resource(data) takes a text or bytes, not a {type(block.data).__name__}]")]
 
 
 def _checked_image(block: Image, budget: Budget) -> list[ContentBlock]:

@@ -10,6 +10,7 @@ import importlib
 import io
 from typing import Any
 
+from mcp_notebook.content import Image
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.encoding import Encoded, encoded_image, plain_image
 from mcp_notebook.kernel.originals import Form, Original
@@ -28,6 +29,7 @@ _BEGINNINGS = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
+_COMPRESSED = " was compressed to a "
 _ENDINGS = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9"}
 _ORIENTATION = 0x0112
 _ON_ITS_SIDE = range(5, 9)
@@ -98,6 +100,41 @@ def from_pil(image: Any, budget: Budget, mime_type: str = "image/png") -> Shown:
         raise
     except Exception as error:  # PIL raises anything on broken or closed images
         raise Unshowable(f"A PIL image cannot be encoded: {safe_message(error)}.") from error
+
+
+def smaller(picture: Image, budget: Budget) -> Shown:
+    """Make a picture smaller that would fit, but does not together with others.
+
+    Args:
+        picture: Encoded.
+        budget: What it may take, less than it does.
+
+    Raises:
+        Unshowable: There is no room, or no Pillow.
+    """
+    before = picture if isinstance(picture, Shown) else Shown(picture.data, picture.mime_type)
+    data = before.data
+    original = before.original or encoded_original(data, before.mime_type)
+    try:
+        import PIL.Image  # noqa: F401, PLC0415 - only for pictures, and only if it is there
+    except ImportError:
+        return _unmeasured(data, before.mime_type, budget)
+    try:
+        with _opened(data, mime_type_of(data)) as image:
+            size = image.size
+            # Not a PNG: of these pixels it has more bytes, or it would not be here.
+            made = encoded_image(image, budget, "image/jpeg")
+            said = tuple(note for note in before.notes if _COMPRESSED not in note)
+            notes = (*said, *_which_frame(image), *made.notes)
+    except Unshowable as error:
+        raise Unshowable(str(error), original) from None
+    except Exception as error:  # PIL raises anything on broken files
+        raise Unshowable(f"A picture cannot be read: {safe_message(error)}.", original) from error
+    if not made.notes:
+        notes += (_compressed(made, original.forms[0].size),)
+    if original is not before.original:
+        original = encoded_original(data, before.mime_type, size)
+    return Shown(made.data, made.mime_type, notes=notes, original=original)
 
 
 def _unmeasured(data: bytes, mime_type: str | None, budget: Budget) -> Shown:
@@ -221,7 +258,7 @@ def _compressed(made: Encoded, before: int | None = None) -> str:
     form = (
         "WebP" if made.mime_type == "image/webp" else made.mime_type.removeprefix("image/").upper()
     )
-    return f"{what} was compressed to a {form} of {len(made.data):,} bytes."
+    return f"{what}{_COMPRESSED}{form} of {len(made.data):,} bytes."
 
 
 def _which_frame(image: Any) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ from mcp_notebook.content import Audio, ContentBlock, Image, Result, Text
 from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel import blocks as make
 from mcp_notebook.kernel import figures, pictures, plots, tables
-from mcp_notebook.kernel.budget import Budget, within_budget
+from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.bundles import bundle_blocks, plot_blocks
 from mcp_notebook.kernel.collecting import (
     MAX_COLLECTED,
@@ -86,6 +86,7 @@ from mcp_notebook.kernel.texts import (
     slow_text,
     type_name,
 )
+from mcp_notebook.kernel.whole import within_budget
 from mcp_notebook.settings import Settings
 
 NOTHING = "Done: the tool returned nothing."

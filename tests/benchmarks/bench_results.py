@@ -56,6 +56,8 @@ from mcp_notebook.settings import Settings  # noqa: E402
 
 MB = 2**20
 LARGE = ("text", "prints", "frame", "data")
+WHOLE = {"MCP_NOTEBOOK_MAX_RESULT_BYTES": str(2 * MB)}
+"""What lets a picture of 1 MB through as it is: what is measured is the way, not the encoding."""
 PARTS = ("picture", "table", "memory", "values")
 TOOLS = """
 import os, time
@@ -126,6 +128,7 @@ def notebook(sizes: Sizes) -> Iterator[Any]:
     try:
         (home / "picture.png").write_bytes(png_of_one_mb())
         with live_kernel(home) as kernel:
+            kernel.ok(f"import os; os.environ |= {WHOLE!r}")
             kernel.ok("%load_ext mcp_notebook")
             kernel.ok(TOOLS.format(size=sizes.result))
             yield kernel
@@ -163,7 +166,7 @@ def converter() -> Any:
         from mcp_notebook.kernel.resources import ResourceStore  # noqa: PLC0415 - older versions
 
         more["keep"] = ResourceStore("k", 2**40).keep
-    return Converter(DisplayFormatter().format, Settings(), **more)
+    return Converter(DisplayFormatter().format, Settings.from_environment(WHOLE), **more)
 
 
 # -- picture ---------------------------------------------------------------------------------------

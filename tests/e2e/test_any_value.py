@@ -188,8 +188,9 @@ def values():
     )
     pictures = st.builds(bytes.__add__, beginnings, st.binary())
     odd = scalars | pictures | st.sampled_from(["NaN", "sNaN", "-sNaN7"]).map(Decimal)
+    names, shares = st.sampled_from([(), "user", ["user", "assistant"]]), st.floats(0, 1)
     blocks = st.one_of(
-        *(st.builds(Text, odd, audience=odd, priority=odd), st.builds(Image, odd, odd)),
+        *(st.builds(Text, odd, audience=names, priority=shares), st.builds(Image, odd, odd)),
         *(st.builds(Audio, odd, odd), st.builds(Resource, odd, odd, mime_type=odd)),
         st.builds(Link, odd, odd, size=odd),
     )

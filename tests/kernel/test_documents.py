@@ -99,3 +99,18 @@ def test_a_path_as_a_uri_is_that_of_the_file(tmp_path):
     for block in (ResourceLink(path, path), Resource(path, "a,b", "text/csv")):
         assert made(block)[0][0].uri == path.as_uri()
     assert made(ResourceLink(path, path))[0][0].name == str(path)
+
+
+def test_what_a_block_says_about_itself_is_bounded():
+    long = "x" * 1_000_000
+    link = ResourceLink("file:///d", long, long, long, long)
+    [[sent], _] = made(link)
+    assert sent.uri == "file:///d"
+    assert len(f"{sent.name}{sent.title}{sent.description}{sent.mime_type}") <= 8_000
+    [[text], _] = made(ResourceLink(f"data:,{long}", "d"))
+    assert text.text == (
+        "[ResourceLink(uri) begins with 'data:,xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' and has "
+        "1,000,006 characters, at most 8,000 are sent.]"
+    )
+    [[text], _] = made(Resource(f"file:///{long}", "text"))
+    assert text.text.startswith("[Resource(uri) begins with 'file:///xxx")

@@ -518,7 +518,7 @@ _VALUES = st.recursive(
 
 
 @given(_VALUES)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_any_list_or_dict_is_data(value):
     for annotation, whole in ((list, [value]), (dict, {"a": value}), (Any, value)):
         result = result_of(annotation, whole, output_schema=True)
@@ -526,7 +526,7 @@ def test_any_list_or_dict_is_data(value):
 
 
 @given(_VALUES)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_any_value_is_a_match_or_an_error(value):
     for annotation in (int, float, list[float], dict[str, int | str], Item, Visit, Point, Colour):
         result_of(annotation, value)

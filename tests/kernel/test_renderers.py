@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from mcp_notebook.kernel import renderers as module
-from mcp_notebook.kernel.interrupts import _raise_in
+from mcp_notebook.kernel.interrupts import raise_in
 from mcp_notebook.kernel.renderers import NotDrawn, Renderers
 
 
@@ -102,7 +102,7 @@ def test_an_interrupt_ends_the_drawing(program, tmp_path):
     thread = threading.Thread(target=call)
     thread.start()
     started.read_text()  # returns when the process has closed its end
-    _raise_in(thread.ident, KeyboardInterrupt)
+    raise_in(thread.ident, KeyboardInterrupt)
     thread.join(10)
     assert caught.is_set()
     assert [child for child in children() if child not in before] == []

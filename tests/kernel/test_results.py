@@ -609,7 +609,7 @@ BUNDLES = st.lists(
 FORMATTER = DisplayFormatter()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(value=ANYTHING, prints=PRINTS, shown=BUNDLES, limit=st.sampled_from([500, 25_000]))
 def test_any_value_gives_a_result_that_can_be_sent(value, prints, shown, limit):
     converter = Converter(FORMATTER.format, Settings(max_result_chars=limit))

@@ -3,10 +3,11 @@
 import pytest
 
 from mcp_notebook.content import Image, ResourceLink, Text
-from mcp_notebook.kernel.budget import Budget, within_budget
+from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.originals import keep_nothing
 from mcp_notebook.kernel.resources import ResourceStore
 from mcp_notebook.kernel.shown import Shown, encoded_original
+from mcp_notebook.kernel.whole import within_budget
 from mcp_notebook.settings import Settings
 
 

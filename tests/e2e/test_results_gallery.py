@@ -1,0 +1,284 @@
+"""notebooks/results_gallery.ipynb, run without a frontend: what real clients get of each tool."""
+
+import base64
+import io
+import json
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import anyio
+import pytest
+from clients import ERAS, http_bridge, over_http, text_of
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "results_gallery.ipynb"
+SLOW = {"endless"}
+"""Asked for by one client only: it takes five seconds."""
+
+
+class Shown:
+    """What the clients of both eras got of each tool, and what can be read at the links."""
+
+    def __init__(self):
+        self.results = {era: {} for era in ERAS}
+        self.read = {}
+        """By URI, the contents as the first client reads them."""
+        self.listed = []
+
+
+async def _ask(url, era, shown):
+    async with over_http(url, era) as client:
+        for tool in (await client.list_tools()).tools:
+            if tool.name in SLOW and era != "auto":
+                continue
+            result = await client.call_tool(tool.name, {})
+            shown.results[era][tool.name] = result
+            if era == "auto":
+                for link in links_of(result):
+                    (shown.read[link.uri],) = (await client.read_resource(link.uri)).contents
+        shown.listed.append([str(r.uri) for r in (await client.list_resources()).resources])
+
+
+@pytest.fixture(scope="module")
+def gallery():
+    # A copy: the notebook writes a file beside itself.
+    with TemporaryDirectory(prefix="mcpnb-") as folder:
+        notebook = shutil.copy(NOTEBOOK, folder)
+        shown = Shown()
+        with http_bridge(Path(folder), notebook) as served:
+            for era in ERAS[::-1]:
+                anyio.run(_ask, served.url, era, shown)
+        yield shown
+
+
+def links_of(result):
+    """Return the links to what the kernel keeps."""
+    return [
+        block
+        for block in result.content
+        if block.type == "resource_link" and block.uri.startswith("notebook://")
+    ]
+
+
+def kinds(result):
+    return [block.type for block in result.content]
+
+
+PICTURE, TEXT, LINK, SOUND = "image", "text", "resource_link", "audio"
+KINDS = {
+    "prints_shows_returns": [TEXT] * 4,
+    "nothing": [TEXT],
+    "figure_returned": [PICTURE],
+    "figure_shown": [PICTURE],
+    "figure_left_open": [PICTURE, TEXT],
+    "part_of_a_figure": [PICTURE],
+    "grid_of_seaborn": [PICTURE],
+    "first_frame": [PICTURE, TEXT],
+    "pil_image": [PICTURE],
+    "array_as_image": [PICTURE],
+    "encoded": [PICTURE],
+    "large_picture": [PICTURE, TEXT, LINK],
+    "many_pictures": [*[PICTURE] * 7, *[LINK] * 4, PICTURE, TEXT],
+    "altair_chart": [PICTURE, LINK],
+    "drawing": [PICTURE, LINK],
+    "formula": [TEXT],
+    "markdown": [TEXT],
+    "latex": [TEXT],
+    "html": [TEXT],
+    "json_data": [TEXT],
+    "sound": [SOUND],
+    "video": [TEXT],
+    "frame": [TEXT],
+    "long_frame": [TEXT, LINK, LINK],
+    "wide_frame": [TEXT, LINK, LINK],
+    "styled": [TEXT],
+    "indexed": [TEXT],
+    "typed": [TEXT],
+    "empty_frame": [TEXT],
+    "column": [TEXT],
+    "polars_frame": [TEXT],
+    "arrow_table": [TEXT],
+    "matrix": [TEXT],
+    "records": [TEXT],
+    "colored": [TEXT],
+    "long_text": [TEXT, LINK],
+    "brief_text": [TEXT, LINK],
+    "link": [LINK],
+    "document": ["resource"],
+    "file": [TEXT],
+    "file_elsewhere": [TEXT],
+    "tone": [SOUND],
+    "noted": [TEXT, TEXT],
+    "extremes": [TEXT],
+    "by_hand": [TEXT],
+    "rows": [TEXT],
+    "station": [TEXT],
+    "stations": [TEXT],
+    "broken": [TEXT],
+    "endless": [TEXT],
+    "circular": [TEXT],
+    "odd_numbers": [TEXT],
+    "odd_text": [TEXT],
+    "no_picture": [TEXT],
+    "huge_figure": [PICTURE, TEXT],
+    "generator": [TEXT],
+    "async_generator": [TEXT],
+}
+"""The blocks that clients get of each tool. Plotly's is of either kind: a picture where kaleido and
+Chrome are installed, else a text."""
+SAYS = {
+    "nothing": "Done: the tool returned nothing.",
+    "figure_left_open": "months by their rain, in mm",
+    "first_frame": "[This is the first frame of an animation.]",
+    "large_picture": "[The picture was scaled down from 4000x3000 to 1568x1176 pixels.]",
+    "many_pictures": "[4 of 12 pictures are left out; links to the pictures stand in their",
+    "formula": r"\int \sqrt{\frac{1}{x}}\, dx",
+    "markdown": "**Seattle** is *rainy*.",
+    "latex": r"$\frac{1}{2}$",
+    "html": "### Rain\n\n| month | mm |\n|---|---|\n| January | 173 |",
+    "json_data": '{"city": "Seattle", "mm": [173, 92]}',
+    "video": "[a video, which is not fetched: https://example.com/rain.mp4]",
+    "frame": "DataFrame: 3 rows x 6 columns; date datetime64",
+    "long_frame": "Only the first 25 and last 25 rows are shown; 1,411 between them are left out.\n"
+    "The whole table can be read as a resource: table.csv and table.parquet.",
+    "wide_frame": "170 columns left out: day_15, day_16,",
+    "styled": "2012-01-01,13 °C",
+    "indexed": "year,weather,temp_max / min,temp_max / max,wind / mean\n2012,drizzle,3.3,25.6,2.51",
+    "typed": "2026-03-01 00:00:00-08:00,rain",
+    "empty_frame": "DataFrame: 0 rows x 6 columns",
+    "column": "Series: 3 rows, precipitation float64\n\ndate,precipitation\n2015-10-01,122.4",
+    "polars_frame": "polars DataFrame: 2 rows x 2 columns; city String, mm Float64\n\ncity,mm",
+    "arrow_table": "pyarrow Table: 2 rows x 2 columns; city String, mm Float64\n\ncity,mm",
+    "matrix": "array of shape (3, 4), int64\n\n0,1,2,3\n4,5,6,7\n8,9,10,11",
+    "records": "list of dicts: 12 rows x 2 columns; month int, mm float\n\nmonth,mm\n1,173.3",
+    "colored": "green and plain",
+    "long_text": "of 1,088,889 characters, ",
+    "brief_text": "of 50,000 characters left out ...]",
+    "file": "date,precipitation\n2012-01-01,173.3",
+    "file_elsewhere": "is outside of the notebook's folder",
+    "extremes": '{"coldest": -3.8, "warmest": 35.0}',
+    "by_hand": "5 days",
+    "rows": "DataFrame: 2 rows x 6 columns",
+    "station": '{"station": "Seattle", "mm": 173}',
+    "stations": '{"station": "New York", "mm": 92}\n\n**Duwamish**: 3.2 m',
+    "broken": "<an object of type Broken whose repr failed: ValueError: no words for it>",
+    "endless": "[an object of type Endless whose repr took longer than 5 s]",
+    "circular": '[1, "..."]',
+    "odd_numbers": '["NaN", "Infinity", "<an int of 16,610 bits, too long to print>"]',
+    "odd_text": "a\ufffdb\ufffdc",
+    "no_picture": "are no picture: give PNG, JPEG, WebP or GIF.",
+    "huge_figure": "[The figure, of 300 x 300 inches and 30,000 x 30,000 pixels, was drawn with",
+    "generator": "... only the first 1,000 items were taken ...",
+    "async_generator": '["January", "February"]',
+}
+DATA = {
+    "extremes": {"coldest": -3.8, "warmest": 35.0},
+    "by_hand": {"days": 5, "mean": None},
+}
+
+
+def test_each_tool_of_the_gallery_is_called(gallery):
+    assert set(gallery.results["auto"]) == {*KINDS, "plotly_figure"}
+    assert set(gallery.results["legacy"]) == set(gallery.results["auto"]) - SLOW
+
+
+@pytest.mark.parametrize("tool", KINDS)
+def test_a_client_gets_what_the_gallery_shows(gallery, tool):
+    for era in ERAS if tool not in SLOW else ["auto"]:
+        result = gallery.results[era][tool]
+        assert not result.is_error
+        assert kinds(result) == KINDS[tool]
+        assert SAYS.get(tool, "") in text_of(result)
+
+
+def test_prints_displays_and_the_value_come_in_their_order(gallery):
+    first, formula, then, last = gallery.results["auto"]["prints_shows_returns"].content
+    assert (first.text, then.text) == ("first what is printed", "then what comes after it")
+    assert "e^{i" in formula.text
+    assert last.text == "the value is last"
+
+
+def test_an_interactive_plot_is_a_picture_or_what_it_is_made_of_with_a_hint(gallery):
+    first, link = gallery.results["auto"]["plotly_figure"].content
+    assert first.type == PICTURE or "`pip install -U kaleido`" in first.text
+    assert json.loads(gallery.read[link.uri].text)["data"][0]["type"] == "scatter"
+
+
+def test_pictures_can_be_opened_and_are_within_the_budget(gallery):
+    pil = pytest.importorskip("PIL.Image")
+    pictures = [
+        block
+        for result in gallery.results["auto"].values()
+        for block in result.content
+        if block.type == PICTURE
+    ]
+    assert len(pictures) > 15
+    for block in pictures:
+        data = base64.b64decode(block.data)
+        assert len(data) <= 2**20
+        with pil.open(io.BytesIO(data)) as picture:
+            assert pil.MIME[picture.format] == block.mime_type
+            assert max(picture.size) <= 1_568
+
+
+def test_the_original_of_a_large_picture_can_be_read(gallery):
+    pil = pytest.importorskip("PIL.Image")
+    (link,) = links_of(gallery.results["auto"]["large_picture"])
+    contents = gallery.read[link.uri]
+    assert contents.mime_type == "image/png"
+    with pil.open(io.BytesIO(base64.b64decode(contents.blob))) as picture:
+        assert picture.size == (4_000, 3_000)
+
+
+def test_the_whole_of_a_long_table_can_be_read_as_csv_and_parquet(gallery):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    csv, packed = links_of(gallery.results["auto"]["long_frame"])
+    lines = gallery.read[csv.uri].text.splitlines()
+    assert len(lines) == 1_462
+    assert lines[0] == "date,precipitation,temp_max,temp_min,wind,weather"
+    table = parquet.read_table(io.BytesIO(base64.b64decode(gallery.read[packed.uri].blob)))
+    assert table.shape == (1_461, 6)
+
+
+def test_the_whole_of_a_long_text_can_be_read(gallery):
+    (link,) = links_of(gallery.results["auto"]["long_text"])
+    assert gallery.read[link.uri].text == "\n".join(f"line {number}" for number in range(100_000))
+    assert len(text_of(gallery.results["auto"]["long_text"])) <= 25_000
+    assert len(text_of(gallery.results["auto"]["brief_text"])) <= 1_000
+
+
+def test_all_that_is_kept_is_listed(gallery):
+    first, second = gallery.listed
+    assert set(gallery.read) <= set(first) < set(second)
+
+
+def test_documents_links_and_sounds_are_what_their_author_says(gallery):
+    results = gallery.results["auto"]
+    (document,) = results["document"].content
+    assert (document.resource.uri, document.resource.mime_type) == ("file:///rain.csv", "text/csv")
+    assert document.resource.text.startswith("date,precipitation")
+    (link,) = results["link"].content
+    assert (link.uri, link.title) == ("https://example.com/rain", "Rain in Seattle")
+    for tool in ("sound", "tone"):
+        (sound,) = results[tool].content
+        assert sound.mime_type == "audio/wav"
+        assert base64.b64decode(sound.data).startswith(b"RIFF")
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_texts_say_for_whom_they_are(gallery, era):
+    user, assistant = (b.annotations for b in gallery.results[era]["noted"].content)
+    assert (user.audience, user.priority) == (["user"], 0.2)
+    assert user.last_modified.startswith("2026-01-31")
+    assert (assistant.audience, assistant.priority) == (["assistant"], 1)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_data_is_sent_where_the_return_type_or_the_author_says_so(gallery, era):
+    results = gallery.results[era]
+    for tool, data in DATA.items():
+        assert results[tool].structured_content == data
+    rows = results["rows"].structured_content["result"]
+    assert [row["weather"] for row in rows] == ["drizzle", "rain"]
+    with_data = {name for name, result in results.items() if result.structured_content is not None}
+    assert with_data == {*DATA, "rows"}
