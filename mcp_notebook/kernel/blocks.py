@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
+from pathlib import Path, PurePath
 from typing import Any
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
@@ -120,6 +121,8 @@ def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, 
             changes[item.name] = (
                 clean(value) if item.name in _WHOLE else cut(clean(value), MAX_SAID)
             )
+        elif isinstance(value, PurePath) and item.name in _TEXT_FIELDS:
+            changes[item.name] = _path_text(value, as_uri=item.name == "uri")
         elif item.name in _TEXT_FIELDS:
             changes[item.name] = safe_repr(value)
         elif isinstance(value, (bytearray, memoryview)):
@@ -127,6 +130,11 @@ def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, 
     if isinstance(block, ResourceLink) and not isinstance(block.size, int):
         changes["size"] = None
     return changes
+
+
+def _path_text(path: PurePath, *, as_uri: bool) -> str:
+    # On this machine: a path of another system has no place here.
+    return clean(Path(path).absolute().as_uri() if as_uri else str(path))
 
 
 def _addressed(block: Resource | ResourceLink, budget: Budget) -> list[ContentBlock]:
@@ -138,7 +146,7 @@ def _addressed(block: Resource | ResourceLink, budget: Budget) -> list[ContentBl
         return [replace(block, uri=uri_of(block.uri))]
     if isinstance(block.data, (str, bytes)):
         return document(block, budget)
-    return [Text(f"[Resource(data) holds no bytes but a {type(block.data).__name__}]")]
+    return [Text(f"[Resource(data) takes a text or bytes, not a {type(block.data).__name__}]")]
 
 
 def _checked_image(block: Image, budget: Budget) -> list[ContentBlock]:

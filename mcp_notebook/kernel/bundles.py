@@ -19,9 +19,10 @@ types; a model gets one of them, the first of this table that says something:
  8   text/plain                          as it is, unless it only says ``<Foo object at 0x7f...>``
  9   text/html                           its text, pictures and sounds that it carries in itself,
                                          notes of videos and of pages within it (`kernel.media`)
-10   application/...+json                its JSON, cut short
-11   application/javascript              a note
-12   text/plain                          whatever it says
+10   other text/...                      as it is
+11   application/...+json                its JSON, cut short
+12   application/javascript              a note
+13   text/plain                          whatever it says
 ===  ==================================  =======================================================
 
 A picture comes first since a plot is made to be looked at; a formula is not, and LaTeX says more of
@@ -62,6 +63,7 @@ _MAX_BESIDE = 1_000
 _PYGMENTS = "\\begin{Verbatim}[commandchars"
 """How IPython's ``Code`` begins in LaTeX, which is its colours more than its text."""
 _ONLY_A_NAME = re.compile(r"<[^<>\n]* object( at 0x[0-9a-fA-F]+)?>|<[\w.]+ at 0x[0-9a-fA-F]+>")
+_TEXTS = ("text/plain", "text/html", "text/latex", "text/markdown")
 _WIDGET = "application/vnd.jupyter.widget"
 
 
@@ -94,6 +96,9 @@ def _plain_or_html_blocks(data: Mapping[str, Any], budget: Budget) -> list[Conte
     blocks = _html_blocks(string_of(html), budget) if html else []
     if blocks or not data:
         return blocks
+    for mime_type, value in data.items():
+        if mime_type.startswith("text/") and mime_type not in _TEXTS and value:
+            return [draft(string_of(value))]
     poor = _poor_text_of(data)
     return [Text(poor or f"[a display that has no text: {', '.join(data)}]")]
 

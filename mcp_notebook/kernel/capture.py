@@ -26,7 +26,7 @@ from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.bars import CallBars
 from mcp_notebook.kernel.context import LogMessage
 from mcp_notebook.kernel.guards import Steps, guarded
-from mcp_notebook.kernel.results import Displayed, Format, Output, Printed
+from mcp_notebook.kernel.results import Displayed, Output, Printed
 from mcp_notebook.kernel.streams import leave_stream, route_stream
 from mcp_notebook.kernel.texts import clean
 
@@ -55,6 +55,8 @@ class Capture:
         """The steps of the call's tasks."""
         self.log: Callable[[LogMessage, bool], None] | None = None
         """Takes what is logged in the call, and whether that has been printed already."""
+        self.max_chars: int | None = None
+        """Characters of the call's result, where the tool says it; else those of the settings."""
         self.written = 0
         """Characters that were printed, also those that were dropped since."""
         self._reset()
@@ -156,11 +158,15 @@ class OutputRouter:
     Args:
         shell: The notebook's IPython.
         loop: The main thread's event loop.
-        displayed: Does for calls what ``shell.display_formatter.format`` does for cells.
+        displayed: Does for a call, given its capture, what ``shell.display_formatter.format`` does
+            for cells.
     """
 
     def __init__(
-        self, shell: InteractiveShell, loop: asyncio.AbstractEventLoop, displayed: Format
+        self,
+        shell: InteractiveShell,
+        loop: asyncio.AbstractEventLoop,
+        displayed: Callable[..., tuple[dict[str, Any], dict[str, Any]]],
     ) -> None:
         self._shell = shell
         self._loop = loop
@@ -200,7 +206,7 @@ class OutputRouter:
                     _route(self._shell, "showtraceback", _show_nothing),
                     # Not ipykernel's hooks: they are of one thread, and a tool may use another one.
                     _route(self._shell.display_pub, "publish", _publish),
-                    _route(self._shell.display_formatter, "format", self._format),
+                    _route(self._shell.display_formatter, "format", self._displayed),
                     _route(self._shell.display_pub, "clear_output", _clear_output),
                     _route(self._shell, "ask_exit", _refuse_exit),
                     _route(self._loop, "stop", _refuse_exit),
@@ -220,9 +226,6 @@ class OutputRouter:
         with self._lock:
             while self._streams:
                 leave_stream(self._streams.pop())
-
-    def _format(self, _capture: Capture, *args: Any, **kwargs: Any) -> Any:
-        return self._displayed(*args, **kwargs)
 
     def _create_guarded_task(self, capture: Capture, task: Any, **options: Any) -> Any:
         return self._create_task(guarded(task, capture.steps), **options)

@@ -61,14 +61,16 @@ def display_of(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], dic
 def figures_of(value: Any) -> list[Any] | None:
     """Return the matplotlib figures that a value stands for.
 
-    Plotting functions return axes, lines, bars, or lists and arrays of them: all stand for the
-    figure that they are part of.
+    Plotting functions return axes, lines, bars, or lists, arrays and dicts of them: all stand for
+    the figure that they are part of. A dict of several figures is more: its keys tell them apart.
 
     Returns:
         The figures without repetition; None if the value is, or holds, anything else.
     """
     if "matplotlib.figure" not in sys.modules:
         return None
+    if type(value) is dict:
+        return _figure_of_dict(value)
     figures: dict[int, Any] = {}
     for part in _flat(value):
         figure = _figure_of(part)
@@ -77,6 +79,19 @@ def figures_of(value: Any) -> list[Any] | None:
         if figure is not _NO_FIGURE:
             figures[id(figure)] = figure
     return list(figures.values()) if figures else None
+
+
+def _figure_of_dict(value: dict[Any, Any]) -> list[Any] | None:
+    """Return the one figure of what ``boxplot`` and ``violinplot`` return."""
+    figures: dict[int, Any] = {}
+    for parts in value.values():
+        if isinstance(parts, list) and not parts:
+            continue
+        found = None if isinstance(parts, dict) or _is_figure(parts) else figures_of(parts)
+        if found is None:
+            return None
+        figures |= {id(figure): figure for figure in found}
+    return list(figures.values()) if len(value) > 1 and len(figures) == 1 else None
 
 
 def shows(value: Any, figure: Any) -> bool:
@@ -189,6 +204,10 @@ def _first_frame(animation: Any, format_: Any, side: int) -> tuple[dict[str, Any
 
 
 def _figure_of(part: Any) -> Any:
+    if is_instance(part, "matplotlib.colorbar.Colorbar"):
+        part = part.ax
+    elif is_instance(part, "matplotlib.container.PieContainer"):
+        part = next(iter(part.wedges), None)
     grid = type(part).__module__.startswith("seaborn.")
     if not grid and not is_instance(part, "matplotlib.artist.Artist"):
         return None

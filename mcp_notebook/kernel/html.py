@@ -44,7 +44,6 @@ _TAG = re.compile(r"<[^<>]*>")
 _LONELY = re.compile(r"<(?=[^<>]*(?:<|\Z))")
 _MAX_LONELY = 100
 _SPACES = re.compile(r"[ \t\r\f\v\xa0]+")
-_LINE_ENDS = re.compile(r" +\n")
 _GAPS = re.compile(r"\n{3,}")
 _TABLE_PARTS = frozenset({"thead", "tbody", "tfoot", "tr", "td", "th", "colgroup"})
 

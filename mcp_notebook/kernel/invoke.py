@@ -88,8 +88,6 @@ class ActiveCall(Call):
     """What the tool gets, if it wants it."""
     output: OutputSchema | None = field(default=None, init=False, repr=False)
     """What its result is for a program, as the tool that runs says it."""
-    max_chars: int | None = field(default=None, init=False)
-    """Characters of its result, where the tool says it; else those of the settings."""
     ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
     """Where its result goes to be given again, if it may."""
     questions: Questions = field(kw_only=True, default_factory=Questions, repr=False)
@@ -139,7 +137,7 @@ class Invoker:
         self._time_limit = settings.call_timeout
         self.cache = cache
         """Results of read-only tools that are given again."""
-        self._router = OutputRouter(shell, loop, converter.displayed)
+        self._router = OutputRouter(shell, loop, self._displayed)
         self._figures = Figures()
         self._bars = Bars(_current_bars)
         self._logs = Logs(current_capture)
@@ -364,7 +362,7 @@ class Invoker:
                 call.ticket = self.cache.ticket(tool, tool.options, call.arguments)
             arguments = tool.schema.validate(call.arguments)
             call.output = tool.output
-            call.max_chars = tool.options.max_result_chars
+            call.capture.max_chars = tool.options.max_result_chars
             for name in tool.schema.injected:
                 arguments[name] = call.context
             if tool.options.executor is not None:
@@ -506,7 +504,7 @@ class Invoker:
             if call.ended:
                 return
             call.stopping = True
-        converter = self._converter.within(call.max_chars)
+        converter = self._converter.within(call.capture.max_chars)
         self._answer(call, to, converter.failure(error, call.capture.outputs))
 
     def _limit_time(self, call: ActiveCall) -> None:
@@ -536,6 +534,11 @@ class Invoker:
 
     # -- ending (any thread) -----------------------------------------------------------------------
 
+    def _displayed(
+        self, capture: Capture, *args: Any, **kwargs: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        return self._converter.within(capture.max_chars).displayed(*args, **kwargs)
+
     def _convert(self, call: ActiveCall, value: Any) -> Result:
         figures = open_figures()
         for figure in figures:
@@ -544,7 +547,7 @@ class Invoker:
                 call.capture.show(data, metadata, None)
         try:
             # The outputs are read at last: an object's own display method may print or show.
-            converter = self._converter.within(call.max_chars)
+            converter = self._converter.within(call.capture.max_chars)
             return converter.result(value, lambda: call.capture.outputs, call.output)
         finally:
             close_figures(figures)
@@ -563,7 +566,9 @@ class Invoker:
             close_figures(open_figures())
             if isinstance(error, CannotElicit) and error.undeclared:
                 call.lacks = "elicitation"
-            return self._converter.within(call.max_chars).failure(error, call.capture.outputs)
+            return self._converter.within(call.capture.max_chars).failure(
+                error, call.capture.outputs
+            )
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
             return _error(f"The tool {call.tool!r} failed with {type(error).__name__}.")
 

@@ -15,9 +15,10 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.display import Audio as Player
 from IPython.display import display
 
-from mcp_notebook.content import Image, ResourceLink, Result, Text
+from mcp_notebook.content import Audio, Image, ResourceLink, Result, Text
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel import launcher
 from mcp_notebook.kernel.card import card, table
@@ -390,8 +391,15 @@ def _show(result: Result) -> None:
             display({block.mime_type: b64encode(block.data).decode()}, raw=True)
         elif isinstance(block, ResourceLink):
             print(f"{block.about}: {block.uri}")  # noqa: T201
+        elif isinstance(block, Audio):
+            player = Player(data=block.data)
+            player.mimetype = block.mime_type  # it knows those of files only
+            display(player)
+        elif isinstance(block.data, str):
+            print(f"{block.uri} ({block.mime_type}):\n{block.data}")  # noqa: T201
         else:
-            print(block)  # noqa: T201
+            about = f"{block.mime_type}, {len(block.data):,} bytes"
+            print(f"{block.uri} ({about})")  # noqa: T201
 
 
 def _count(number: int, thing: str) -> str:

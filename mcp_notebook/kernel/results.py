@@ -23,8 +23,8 @@ polars, pyarrow, modin, cuDF           anything is left out, a link to the whole
 generator, async generator,            the list of its first items
 ``map``, ``zip``...
 plotly, altair, bokeh, graphviz        a picture or what it is made of (`kernel.plots`)
-list, tuple, dict with any of these    each element by these rules, in order
-at its top level
+list, tuple, dict with any of these,   each element by these rules, in order
+also in a list, tuple, dict in it
 object with a Markdown, picture...     that, by the order in `kernel.bundles`; IPython's formatters
 representation                         are asked, so what the user registered counts
 polars LazyFrame                       its columns; it is not run
@@ -47,6 +47,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
@@ -91,8 +92,16 @@ from mcp_notebook.settings import Settings
 NOTHING = "Done: the tool returned nothing."
 MISSING: Any = object()
 """Stands for no data."""
+_MADE = "mcp_notebook.made"
+"""Key of a display's metadata: a `_Made`."""
 
 _RICH = ("image/png", "image/jpeg", "text/markdown")
+_SCALARS = frozenset({bool, int, float, str, type(None)})
+_COLLECTIONS = frozenset({list, tuple, dict})
+_MAX_DEPTH = 1
+"""Collections within collections whose items are looked at one by one."""
+_MAX_LOOKED_AT = 8
+"""Items of a collection within another that tell whether it is more than data."""
 _RICH_METHODS = (
     *("_repr_mimebundle_", "_repr_png_", "_repr_jpeg_", "_repr_svg_"),
     *("_repr_markdown_", "_repr_html_", "_repr_latex_", "_repr_json_"),
@@ -113,6 +122,13 @@ class Displayed:
     data: Mapping[str, Any]
     """MIME types and values; a picture as bytes or as base64 text."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What a displayed value became, when it was displayed: it may change until the call ends."""
+
+    blocks: Sequence[ContentBlock]
 
 
 Output: TypeAlias = Printed | Displayed
@@ -162,11 +178,17 @@ class Converter:
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Do for a call what ``display_formatter.format`` does for a cell.
 
-        Figures are not drawn larger than the memory takes.
+        Figures are not drawn larger than the memory takes. Tables, arrays and content blocks become
+        the same content as if they were returned; converters are for what is returned.
         """
         if figures.is_drawn(value):
             return figures.display_of(value, self._rules.format, self._budget.picture_side)
-        return self._rules.format(value, include, exclude)
+        data, metadata = self._rules.format(value, include, exclude)
+        if not data or include or exclude:
+            return data, metadata
+        with patience(self._seconds):
+            made = _Values(replace(self._rules, converters=Converters()), self._budget).shown(value)
+        return data, metadata if made is None else {**metadata, _MADE: _Made(made)}
 
     def within(self, chars: int | None) -> "Converter":
         """Return a converter for results of at most so many characters of text; None: as it is."""
@@ -322,6 +344,9 @@ class Converter:
 
     def _display_blocks(self, output: Displayed) -> list[ContentBlock]:
         try:
+            made = output.metadata.get(_MADE)
+            if isinstance(made, _Made):
+                return list(made.blocks)
             return _display_blocks(output.data, output.metadata, self._budget)
         except KeyboardInterrupt:
             raise
@@ -355,12 +380,29 @@ class _Values:
         self._value = MISSING
         self._used: tuple[Conversion, ...] = ()
         """The converters whose results are being converted."""
+        self._depth = 0
+        """In how many collections the value lies that is being converted."""
 
     def top(self, value: Any) -> list[ContentBlock]:
         self._value = value
         if isinstance(value, str) and not is_sendable(value):
             return [Text("Done: the tool returned an empty text.")]
         return self.one(value)
+
+    def shown(self, value: Any) -> list[ContentBlock] | None:
+        """Convert what a call displays; None if its representations by MIME type say as much."""
+        try:
+            special = (
+                isinstance(value, (Result, *make.BLOCK_TYPES))
+                or tables.is_table(value)
+                or is_instance(value, "numpy.ndarray")
+                or is_instance(value, "pandas.Index")
+            )
+            return self.one(value) if special else None
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - the value's own code; there is another way
+            return None
 
     def one(self, value: Any) -> list[ContentBlock]:
         try:
@@ -376,6 +418,8 @@ class _Values:
             return self._converted(value, conversion)
         if isinstance(value, make.BLOCK_TYPES):
             return make.annotated(self._author_block(value), value)
+        if isinstance(value, Result):  # within another value
+            return [block for part in make.as_list(value.content) for block in self.one(part)]
         if type(value) is str:
             return [draft(value)]
         if is_path(value):
@@ -385,7 +429,7 @@ class _Values:
             return special
         if tables.is_table(value):
             return self._table(value)
-        built_in = type(value) in {list, tuple, dict}
+        built_in = type(value) in _COLLECTIONS
         if self._is_mixed(value) if built_in else bounded(self._is_mixed, value):
             return self._mixed(value)
         plot = self._plot(value)
@@ -409,8 +453,7 @@ class _Values:
             made = conversion.function(value)
             if is_lazy(made):
                 made = collected(made, MAX_COLLECTED)
-            parts = make.as_list(made.content) if isinstance(made, Result) else [made]
-            return [block for part in parts for block in self.one(part)]
+            return self.one(made)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the author's code
@@ -458,32 +501,50 @@ class _Values:
         return self._repeating(value, tables.table_blocks(value, self._budget))
 
     def _is_mixed(self, value: Any) -> bool:
+        return self._has_rich_items(value, MAX_COLLECTED, self._depth)
+
+    def _has_rich_items(self, value: Any, most: int, depth: int) -> bool:
         if isinstance(value, Mapping):
-            items: Iterable[Any] = (value[key] for key in islice(value, MAX_COLLECTED))
+            items: Iterable[Any] = (value[key] for key in islice(value, most))
         elif isinstance(value, (list, tuple)):
-            items = value[:MAX_COLLECTED]
+            items = value[:most]
         else:
             return False
-        return any(map(self._rich_in(value), items))
+        return any(map(self._rich_in(value, depth), items))
 
-    def _rich_in(self, value: Any) -> Callable[[Any], bool]:
+    def _rich_in(self, value: Any, depth: int) -> Callable[[Any], bool]:
         """Return what tells whether an item of a collection is more than text."""
-        # Many paths are a listing, not files to be read.
-        parts = value.values() if isinstance(value, Mapping) else value
-        paths = len(list(islice(filter(is_path, islice(parts, MAX_COLLECTED)), MAX_FILES + 1)))
+
+        @cache
+        def is_listing() -> bool:
+            # Many paths are a listing, not files to be read.
+            parts = value.values() if isinstance(value, Mapping) else value
+            paths = filter(is_path, islice(parts, MAX_COLLECTED))
+            return len(list(islice(paths, MAX_FILES + 1))) > MAX_FILES
 
         def is_rich(item: Any) -> bool:
             if self._rules.converters.find(item, self._used) is not None:
                 return True
+            if type(item) in _SCALARS:
+                return False
             if is_path(item):
-                return paths <= MAX_FILES
+                return depth == 0 and not is_listing()
+            if type(item) in _COLLECTIONS and depth < _MAX_DEPTH:
+                return self._has_rich_items(item, _MAX_LOOKED_AT, depth + 1) or _is_rich(item)
             return _is_rich(item) or is_registered(self._format, item)
 
         return is_rich
 
     def _mixed(self, value: Any) -> list[ContentBlock]:
+        is_rich = self._rich_in(value, self._depth)
+        self._depth += 1
+        try:
+            return self._items(value, is_rich)
+        finally:
+            self._depth -= 1
+
+    def _items(self, value: Any, is_rich: Callable[[Any], bool]) -> list[ContentBlock]:
         made: list[ContentBlock] = []
-        is_rich = self._rich_in(value)
         for key in islice(value, MAX_COLLECTED) if isinstance(value, Mapping) else ():
             rich = is_rich(value[key])
             made.append(
@@ -569,7 +630,7 @@ def _is_rich(value: Any) -> bool:
 
 def _has_rich_form(value: Any) -> bool:
     return (
-        isinstance(value, make.BLOCK_TYPES)
+        isinstance(value, (Result, *make.BLOCK_TYPES))
         or tables.is_table(value)
         or is_instance(value, "PIL.Image.Image")
         or (isinstance(value, bytes) and pictures.is_picture(value))

@@ -298,3 +298,12 @@ def test_any_json_type_is_told_within_bounds(budget):
     assert text.startswith("[application/vnd.my+json, which is for a notebook to show:]")
     assert len(text) < 5_200
     assert json.dumps(rows[0]) in text
+
+
+def test_any_other_text_is_shown_as_it_is(budget):
+    data = {"text/plain": "<Flow object at 0x7f00>", "text/vnd.mermaid": "graph LR; a --> b"}
+    assert only_text(bundle_blocks(data, budget)) == "graph LR; a --> b"
+    data = {"text/csv": ["a,b\n", "1,2"], "application/javascript": "x()"}
+    assert only_text(bundle_blocks(data, budget)) == "a,b\n1,2"
+    data = {"text/plain": "Flow of 2", "text/vnd.mermaid": "graph LR; a --> b"}
+    assert only_text(bundle_blocks(data, budget)) == "Flow of 2"

@@ -94,6 +94,13 @@ def test_sizes_are_said_as_people_say_them():
     assert [size_text(size) for size in sizes] == said
 
 
+def test_a_path_as_a_uri_is_that_of_the_file(tmp_path):
+    path = tmp_path / "all rows.csv"
+    for block in (ResourceLink(path, path), Resource(path, "a,b", "text/csv")):
+        assert made(block)[0][0].uri == path.as_uri()
+    assert made(ResourceLink(path, path))[0][0].name == str(path)
+
+
 def test_what_a_block_says_about_itself_is_bounded():
     long = "x" * 1_000_000
     link = ResourceLink("file:///d", long, long, long, long)

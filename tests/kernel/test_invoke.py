@@ -159,6 +159,19 @@ def test_prints_and_displays_come_in_order_and_never_show_in_a_cell(kernel, link
     assert kernel.ok("None").text.strip() == ""
 
 
+def test_a_displayed_table_keeps_to_what_its_tool_says_of_its_length(kernel, link):
+    pytest.importorskip("pandas")
+    kernel.ok(
+        "%%mcp_tool --max-result-chars 600\n"
+        "import pandas as pd\nfrom IPython.display import display\n"
+        "def tables() -> None:\n    'T.'\n    display(pd.DataFrame({'a': range(900)}))\n"
+        "def table() -> object:\n    'T.'\n    return pd.DataFrame({'a': range(900)})\n"
+    )
+    shown = text_of(link.call("tables"))
+    assert "characters" not in shown
+    assert shown == text_of(link.call("table"))
+
+
 def test_an_updated_display_replaces_the_first(link):
     assert text_of(link.call("update")) == "second"
 

@@ -343,6 +343,17 @@ def test_mcp_call_shows_a_link_in_a_few_words(kernel):
     assert kernel.ok("%mcp call link").stdout.strip() == "a.csv (text/csv, 5 bytes): http://x/"
 
 
+def test_mcp_call_plays_a_sound_and_shows_a_document(kernel):
+    kernel.ok(
+        "%%mcp_tool\nfrom mcp_notebook import Audio, Resource\ndef heard() -> list:\n    'H.'\n"
+        "    parts = [Resource('a:b', 'c'), Resource('a:d', b'\\0\\1', 'application/zip')]\n"
+        "    return [Audio(b'ID3' + bytes(9), 'audio/mpeg'), *parts]\n"
+    )
+    output = kernel.ok("%mcp call heard")
+    assert 'type="audio/mpeg"' in output.displays[0]["text/html"]
+    assert output.stdout == "a:b (text/plain):\nc\na:d (application/zip, 2 bytes)\n"
+
+
 def test_mcp_call_runs_coroutine_tools_too(kernel):
     kernel.ok(
         "%%mcp_tool\nimport asyncio\nasync def later() -> int:\n    'L.'\n"

@@ -41,6 +41,11 @@ def converter(formatter):
 
 
 @pytest.fixture
+def pandas():
+    return pytest.importorskip("pandas")
+
+
+@pytest.fixture
 def plt():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
@@ -106,6 +111,48 @@ def test_prints_and_displays_come_in_order_before_the_value(converter):
     result = converter.result("value", outputs)
     assert kinds(result) == ["Text", "Text", "Text", "Image", "Text"]
     assert texts(result) == ["first", "second", "third", "value"]
+
+
+def test_a_displayed_table_is_shown_as_a_returned_one(pandas, converter):
+    frame = pandas.DataFrame({"a": range(500), "b": 0.5})
+    for value in (frame, frame["b"], frame.to_numpy(), frame.index):
+        shown = converter.result(None, [Displayed(*converter.displayed(value))])
+        assert shown == converter.result(value, [])
+
+
+def test_a_displayed_table_is_shown_as_it_was_then(pandas, converter):
+    frame = pandas.DataFrame({"a": [1]})
+    shown = Displayed(*converter.displayed(frame))
+    frame.loc[0, "a"] = 2
+    assert "a\n1" in only_text(converter.result(None, [shown]))
+
+
+def test_a_displayed_block_is_what_its_author_made(converter):
+    for block in (Text("for you", audience="user"), Image(PNG), ResourceLink("a:b", "c")):
+        shown = Displayed(*converter.displayed(block))
+        assert converter.result(None, [shown]).content == [block]
+    shown = Displayed(*converter.displayed(Result([Text("a"), Text("b")])))
+    assert texts(converter.result(None, [shown])) == ["a", "b"]
+
+
+def test_a_formatter_of_the_users_counts_for_a_displayed_table(pandas, formatter, converter):
+    formatter.formatters["text/markdown"].for_type(pandas.DataFrame, lambda _: "**mine**")
+    shown = Displayed(*converter.displayed(pandas.DataFrame({"a": [1]})))
+    assert only_text(converter.result(None, [shown])) == "**mine**"
+
+
+def test_a_table_displayed_in_some_types_only_is_shown_in_these(pandas, converter):
+    data, metadata = converter.displayed(pandas.DataFrame({"a": [1]}), ["text/html"])
+    assert set(data) == {"text/html"}
+    assert not metadata
+
+
+def test_a_result_within_a_value_gives_its_content(converter):
+    own = Result([Text("a", audience="user"), [1, 2]])
+    expected = [Text("a", audience="user"), Text("[1, 2]")]
+    assert converter.result([own], []).content == expected
+    assert converter.result(Result([own, Text("b")]), []).content == [*expected, Text("b")]
+    assert texts(converter.result({"x": own}, []))[1:] == ["a", "[1, 2]"]
 
 
 def test_a_display_made_while_the_value_is_converted_is_part_of_the_result(converter):
@@ -340,6 +387,35 @@ def test_what_plotting_functions_return_is_the_picture_of_its_figure(converter, 
         "many": [figure, figure],
     }
     assert kinds(converter.result(values[what], ())) == ["Image"]
+
+
+def test_tables_and_pictures_within_a_collection_of_a_collection_are_shown(pandas, converter):
+    frame = pandas.DataFrame({"a": [1]})
+    table = only_text(converter.result(frame, ()))
+    value = {"train": {"frame": frame, "rows": 1}, "test": [Image(PNG), 2], "rate": 0.5}
+    content = converter.result(value, ()).content
+    assert content == [
+        Text(f"train:\nframe:\n{table}\n\nrows: 1\n\ntest:"),
+        Image(PNG),
+        Text("2\nrate: 0.5"),
+    ]
+    value = []
+    value += [frame, value]
+    assert kinds(converter.result(value, ())) == ["Text"]
+
+
+def test_a_colour_bar_is_shown_as_its_figure(converter, plt):
+    figure, axes = plt.subplots()
+    bar = figure.colorbar(axes.imshow([[1, 2]]))
+    assert converter.result(bar, ()) == converter.result(figure, ())
+    assert kinds(converter.result(axes.pie([1, 2]), ())) == ["Image"]
+
+
+def test_a_dict_of_parts_of_one_figure_is_its_picture(converter, plt):
+    figure, axes = plt.subplots()
+    assert kinds(converter.result(axes.boxplot([[1, 2, 3]]), ())) == ["Image"]
+    assert kinds(converter.result({"left": figure, "right": [1]}, ()))[:2] == ["Text", "Image"]
+    assert kinds(converter.result({"only": axes}, ())) == ["Text", "Image"]
 
 
 def test_a_list_of_figures_is_their_pictures(converter, plt):
