@@ -33,9 +33,11 @@ def plotly(figure: Mapping[str, Any], side: int, renderers: Renderers) -> bytes:
     Raises:
         NotDrawn: Something is missing, or failed.
     """
+    text = _small_enough(figure, MAX_PLOTLY)
+    if address := _picture_at(figure):
+        raise NotDrawn(f"it has a picture at {address!r}, which is not read: give it a PIL image")
     if find_spec("kaleido") is None:
         raise NotDrawn(_KALEIDO)
-    text = _small_enough(figure, MAX_PLOTLY)
     width, height = _plotly_size(figure)
     options = {"format": "png", "width": width, "height": height}
     options["scale"] = min(1.0, side / max(width, height))
@@ -100,6 +102,24 @@ def _plotly_size(figure: Mapping[str, Any]) -> tuple[float, float]:
         size = layout.get(name) or (below.get(name) if isinstance(below, Mapping) else None)
         sizes.append(float(size) if isinstance(size, (int, float)) and size >= 1 else float(usual))
     return sizes[0], sizes[1]
+
+
+def _picture_at(figure: Any) -> str | None:
+    """Return where a picture within a plotly figure is, if it is not in the figure.
+
+    A browser that draws it would fetch it, also from the disk.
+    """
+    open_parts = [figure]
+    while open_parts:
+        part = open_parts.pop()
+        if isinstance(part, Mapping):
+            source = part.get("source")
+            if isinstance(source, str) and not source.startswith("data:"):
+                return source
+            open_parts += part.values()
+        elif isinstance(part, (list, tuple)):
+            open_parts += [item for item in part if isinstance(item, (Mapping, list, tuple))]
+    return None
 
 
 def _address_in(spec: Any) -> str | None:

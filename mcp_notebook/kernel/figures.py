@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from mcp_notebook.content import Image, Result
 from mcp_notebook.kernel.texts import is_instance, safe_message
 
 MAX_DRAWN = 25_000_000
@@ -96,8 +97,10 @@ def _figure_of_dict(value: dict[Any, Any]) -> list[Any] | None:
 
 def shows(value: Any, figure: Any) -> bool:
     """Tell whether a tool's value is shown as the figure, or with it among its parts."""
+    value = value.content if isinstance(value, Result) else value
     parts = value.values() if isinstance(value, Mapping) else [value]
     flat = [leaf for part in parts for leaf in (part, *_flat_once(part))]
+    flat = [leaf.data if isinstance(leaf, Image) else leaf for leaf in flat]
     return any(
         # An animation has no public name for its figure.
         figure is (getattr(leaf, "_fig", None) if is_animation(leaf) else shown)

@@ -493,9 +493,10 @@ class _Values:
         return _display_blocks(*shown, self._budget)
 
     def _table(self, value: Any) -> list[ContentBlock]:
-        # Not all types: the library's own HTML would be made, too. These three exist only if the
-        # user registered a formatter of their own.
-        data, _ = self._format(value, _RICH)
+        data = registered(self._format, value)
+        if data is None:
+            # Not all types: the library's own HTML would be made, too.
+            data, _ = self._format(value, _RICH)
         if data:
             return bundle_blocks(data, self._budget)
         return self._repeating(value, tables.table_blocks(value, self._budget))

@@ -8,7 +8,7 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 from IPython.core.pylabtools import print_figure
 
-from mcp_notebook.content import Image, ResourceLink, Text
+from mcp_notebook.content import Image, ResourceLink, Result, Text
 from mcp_notebook.kernel.figures import display_of, shows
 from mcp_notebook.kernel.resources import ResourceStore
 from mcp_notebook.kernel.results import Converter
@@ -187,8 +187,10 @@ def test_it_is_known_whether_a_value_shows_an_open_figure(plt, animation):
     figure, axes = plt.subplots()
     other = plt.figure()
     moving = animation.ArtistAnimation(figure, [axes.plot([1, 2])])
-    for value in (figure, axes, [figure, "a"], ["a", axes], {"plot": figure}, moving, [moving]):
+    blocks = Image(figure, audience="user"), Result([Image(axes)])
+    for value in (figure, axes, [figure, "a"], ["a", axes], {"plot": figure}, moving, *blocks):
         assert shows(value, figure)
+        assert shows([value], figure) or isinstance(value, (list, dict, Result))
         assert not shows(value, other)
     for value in (None, 1, "a", [], {}, [1, 2], {"a": 1}):
         assert not shows(value, figure)

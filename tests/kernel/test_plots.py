@@ -215,6 +215,14 @@ def test_a_picture_within_a_chart_is_drawn_only_if_it_is_in_the_chart_itself(
         assert "which is not read" in first.text
 
 
+def test_a_plotly_figure_with_a_picture_elsewhere_is_not_drawn(converter):
+    go = pytest.importorskip("plotly.graph_objects")
+    figure = go.Figure()
+    figure.add_layout_image(source="file:///etc/hostname", x=0, y=1)
+    first = converter.result(figure, ()).content[0]
+    assert "it has a picture at 'file:///etc/hostname', which is not read" in first.text
+
+
 @pytest.fixture
 def bokeh_figure():
     plotting = pytest.importorskip("bokeh.plotting")

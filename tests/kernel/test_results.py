@@ -141,6 +141,11 @@ def test_a_formatter_of_the_users_counts_for_a_displayed_table(pandas, formatter
     assert only_text(converter.result(None, [shown])) == "**mine**"
 
 
+def test_html_that_the_user_registered_for_tables_counts(pandas, formatter, converter):
+    formatter.formatters["text/html"].for_type(pandas.DataFrame, lambda _: "<b>mine</b>")
+    assert only_text(converter.result(pandas.DataFrame({"a": [1]}), ())) == "**mine**"
+
+
 def test_a_table_displayed_in_some_types_only_is_shown_in_these(pandas, converter):
     data, metadata = converter.displayed(pandas.DataFrame({"a": [1]}), ["text/html"])
     assert set(data) == {"text/html"}
