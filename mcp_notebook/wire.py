@@ -170,6 +170,8 @@ class ReadResource(Message):
     type: Literal["read_resource"] = "read_resource"
     id: int
     uri: str
+    most: int | None = None
+    """Bytes that a client takes; None: as many as the kernel sends."""
 
 
 class CallInfo(Message):

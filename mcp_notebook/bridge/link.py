@@ -197,8 +197,12 @@ class Link:
         assert isinstance(reply, wire.Resources)
         return reply.resources
 
-    async def read_resource(self, uri: str) -> Resource:
+    async def read_resource(self, uri: str, most: int | None = None) -> Resource:
         """Return the content of a resource.
+
+        Args:
+            uri: Of the resource.
+            most: Bytes that it may have; None: as many as the kernel sends.
 
         Raises:
             UnknownResource: There is none of this URI, or none any more.
@@ -208,7 +212,7 @@ class Link:
         number = self._next_id()
         try:
             async with asyncio.timeout(READ_LIMIT):
-                question = wire.ReadResource(id=number, uri=uri)
+                question = wire.ReadResource(id=number, uri=uri, most=most)
                 reply, attachments = await self._request(number, question)
         except TimeoutError:
             raise ResourceFailed(

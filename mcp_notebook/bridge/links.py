@@ -191,7 +191,7 @@ class Links:
             )
         return link.begin(entry.tool.name, arguments, listener, can_elicit=can_elicit)
 
-    async def read_resource(self, uri: str) -> Resource:
+    async def read_resource(self, uri: str, most: int | None = None) -> Resource:
         """Return the content of a resource of a kernel's.
 
         Raises:
@@ -202,7 +202,7 @@ class Links:
             raise UnknownResource(
                 uri, None if wire.kernel_of(uri) is None else _GONE.format(uri=uri)
             )
-        return await link.read_resource(uri)
+        return await link.read_resource(uri, most)
 
     async def _connect(self, record: Record) -> Link:
         link = Link(record, lambda tools: self._set(record, tools))

@@ -25,7 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from mcp_notebook.bridge.blocks import cleaned, contents, knows
 from mcp_notebook.bridge.link import Link
 from mcp_notebook.content import Resource
-from mcp_notebook.errors import CallError, ResourceFailed, UnknownResource
+from mcp_notebook.errors import CallError, UnknownResource
 from mcp_notebook.wire import ResourceInfo
 
 PAGE_SIZE = 100
@@ -46,7 +46,7 @@ class Kept(Protocol):
     def current(self) -> Sequence[Link]:
         """The links that there are now, in the order in which they were made."""
 
-    async def read_resource(self, uri: str) -> Resource:
+    async def read_resource(self, uri: str, most: int | None = None) -> Resource:
         """Return the content of a resource."""
 
 
@@ -104,9 +104,9 @@ class Resources:
         try:
             if self._ready is not None:
                 await self._ready()
-            resource = await self._kept.read_resource(uri[:MAX_URI])
+            resource = await self._kept.read_resource(uri[:MAX_URI], MAX_READ)
             # Encoding a large one would keep all other clients waiting.
-            read = await anyio.to_thread.run_sync(_sendable, resource)
+            read = await anyio.to_thread.run_sync(contents, resource)
         except UnknownResource as error:
             code = types.INVALID_PARAMS if modern else LEGACY_NOT_FOUND
             data = {"uri": cleaned(error.uri)}
@@ -143,18 +143,6 @@ class Resources:
 
     def _signature(self, said: str) -> str:
         return hmac.new(self._key, _bytes(said), hashlib.sha256).hexdigest()[:32]
-
-
-def _sendable(resource: Resource) -> types.TextResourceContents | types.BlobResourceContents:
-    data = resource.data
-    size = len(data.encode()) if isinstance(data, str) else len(data)
-    if size > MAX_READ:
-        raise ResourceFailed(
-            f"The resource {resource.uri!r} is too large for a client: {size:,} bytes, at most "
-            f"{MAX_READ:,} are sent. Read a smaller form of it, ask the tool for less, or save it "
-            "with `mcp-notebook call TOOL --save DIR`."
-        )
-    return contents(resource)
 
 
 def _place_of(link: Link) -> int:

@@ -341,7 +341,7 @@ class _Conversation:
                 infos = self._reading.infos(message.after, message.limit)
                 self.send(Resources(id=message.id, resources=infos))
             elif isinstance(message, ReadResource):
-                self._reading.read(message.id, message.uri, self._send_contents)
+                self._reading.read(message, self._send_contents)
             else:
                 raise FrameError(f"A bridge does not send {message.type!r}.")
 

@@ -17,7 +17,7 @@ from mcp_notebook.content import Resource
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.resources import ResourceStore
 from mcp_notebook.kernel.texts import safe_message
-from mcp_notebook.wire import Contents, ResourceInfo, pack_contents
+from mcp_notebook.wire import Contents, ReadResource, ResourceInfo, pack_contents
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Reading:
     def __init__(self, store: ResourceStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._waiting: deque[tuple[int, str, Reply]] = deque()
+        self._waiting: deque[tuple[ReadResource, Reply]] = deque()
         self._readers = 0
         self._closed = False
 
@@ -61,12 +61,12 @@ class Reading:
             for number, link in self._store.listed(after, limit)
         ]
 
-    def read(self, request_id: int, uri: str, reply: Reply) -> None:
+    def read(self, request: ReadResource, reply: Reply) -> None:
         """Have a content made; replied to exactly once, unless `close` comes first."""
         with self._lock:
             full = len(self._waiting) >= MAX_WAITING
             if not full and not self._closed:
-                self._waiting.append((request_id, uri, reply))
+                self._waiting.append((request, reply))
                 if self._readers < MAX_READERS:
                     self._readers += 1
                     threading.Thread(
@@ -74,7 +74,7 @@ class Reading:
                     ).start()
         if full:
             busy = f"The notebook is busy with {MAX_WAITING} other reads. Try again later."
-            reply(Contents(id=request_id, error=busy), ())
+            reply(Contents(id=request.id, error=busy), ())
 
     def close(self) -> None:
         """Begin to make no more contents; what is being made is nobody's any more."""
@@ -88,34 +88,51 @@ class Reading:
                 if not self._waiting:
                     self._readers -= 1
                     return
-                request_id, uri, reply = self._waiting.popleft()
+                request, reply = self._waiting.popleft()
             with suppress(RuntimeError):  # the endpoint's loop is closed: nobody listens
-                reply(*self._contents(request_id, uri))
+                reply(*self._contents(request))
 
-    def _contents(self, request_id: int, uri: str) -> tuple[Contents, Sequence[bytes]]:
+    def _contents(self, request: ReadResource) -> tuple[Contents, Sequence[bytes]]:
+        uri = request.uri
+        most = MAX_CONTENT if request.most is None else min(request.most, MAX_CONTENT)
         try:
-            message, attachments = pack_contents(request_id, self._made(uri))
+            return pack_contents(request.id, self._made(uri, most))
         except UnknownResource as error:
-            return Contents(id=request_id, error=str(error), unknown=True), ()
+            return Contents(id=request.id, error=str(error), unknown=True), ()
+        except _TooLarge as error:
+            other = (
+                "Read a smaller form of it, ask the tool for less, or save it with `mcp-notebook "
+                "call TOOL --save DIR`."
+                if most < MAX_CONTENT
+                else "Ask the tool for less, or have it write a file."
+            )
+            said = (
+                f"The resource {uri!r} is too large to be read: {error} bytes, at most {most:,} "
+                f"are sent. {other}"
+            )
+            return Contents(id=request.id, error=said), ()
         except BaseException as error:  # noqa: BLE001 - the user's objects may raise anything
             said = (
                 f"The resource {uri!r} cannot be read: making its content failed with "
                 f"{safe_message(error)}. Another form of it, if one is listed, or another call of "
                 "the tool may do."
             )
-            return Contents(id=request_id, error=said), ()
-        size = sum(map(len, attachments))
-        if size > MAX_CONTENT:
-            said = (
-                f"The resource {uri!r} is too large to be read: {size:,} bytes, at most "
-                f"{MAX_CONTENT:,} can be sent. Ask the tool for less, or have it write a file."
-            )
-            return Contents(id=request_id, error=said), ()
-        return message, attachments
+            return Contents(id=request.id, error=said), ()
 
-    def _made(self, uri: str) -> Resource:
+    def _made(self, uri: str, most: int) -> Resource:
         form = self._store.form(uri)
+        if form.size is not None and form.size > most:
+            raise _TooLarge(f"{form.size:,}")
         data = form.content()
         if not isinstance(data, str | bytes | bytearray | memoryview):
             raise TypeError(f"it is {type(data).__name__}, neither str nor bytes")
+        size = len(data)
+        if isinstance(data, str) and size <= most:  # or it is known without a copy
+            size = len(data.encode("utf-8", "surrogatepass"))
+        if size > most:
+            raise _TooLarge(f"{size:,}")
         return Resource(uri, data if isinstance(data, str) else bytes(data), form.mime_type)
+
+
+class _TooLarge(Exception):
+    """A content has more bytes than are sent; says how many, at least."""

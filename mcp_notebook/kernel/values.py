@@ -31,6 +31,7 @@ MISSING: Any = object()
 """Stands for no data."""
 _RICH = ("image/png", "image/jpeg", "text/markdown")
 _SCALARS = frozenset({bool, int, float, str, type(None)})
+_PLAIN = frozenset({str, bool, int, float})
 _COLLECTIONS = frozenset({list, tuple, dict})
 _MAX_DEPTH = 1
 """Collections within collections whose items are looked at one by one."""
@@ -119,8 +120,8 @@ class Values:
             return make.annotated(self._author_block(value), value)
         if isinstance(value, Result):  # within another value
             return [block for part in make.as_list(value.content) for block in self.one(part)]
-        if type(value) is str:
-            return [draft(value)]
+        if type(value) in _PLAIN:
+            return [draft(value) if isinstance(value, str) else self._json_block(value)]
         if is_path(value):
             return self._rules.files.blocks(value, self._budget)
         special = self._picture(value)

@@ -26,14 +26,16 @@ class Reads:
         form = Form(".txt", "text/plain", content)
         return self.store.keep(Original("a", "A", (form,), 1))[0].uri
 
-    def start(self, uri, number=1):
-        self.reading.read(number, uri, lambda *answer: self.answers.put(answer))
+    def start(self, uri, number=1, most=None):
+        self.reading.read(
+            wire.ReadResource(id=number, uri=uri, most=most), lambda *a: self.answers.put(a)
+        )
 
     def answer(self):
         return self.answers.get(timeout=30)
 
-    def of(self, content):
-        self.start(self.keep(content))
+    def of(self, content, most=None):
+        self.start(self.keep(content), most=most)
         return self.answer()
 
 
@@ -89,6 +91,22 @@ def test_what_is_too_large_is_not_sent(reads, monkeypatch):
     message, attachments = reads.of(lambda: "x" * 11)
     assert "11 bytes, at most 10" in message.error
     assert not attachments
+
+
+def test_more_than_a_client_takes_is_refused_with_a_way_out(reads):
+    for content in ("x" * 11, "ä" * 6, b"x" * 11):
+        message, attachments = reads.of(lambda content=content: content, most=10)
+        assert "at most 10 are sent" in message.error
+        assert "call TOOL --save DIR" in message.error
+        assert not attachments
+    assert reads.of(lambda: "x" * 10, most=10)[0].error is None
+
+
+def test_what_is_known_to_be_too_large_is_not_made(reads):
+    form = Form(".txt", "text/plain", lambda: pytest.fail("made"), 11)
+    uri = reads.store.keep(Original("a", "A", (form,), 1))[0].uri
+    reads.start(uri, most=10)
+    assert "11 bytes, at most 10" in reads.answer()[0].error
 
 
 def test_contents_are_made_on_threads_that_do_not_hold_up_an_exit(reads):
