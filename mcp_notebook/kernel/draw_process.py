@@ -4,8 +4,9 @@ Runs in a process of its own, as ``python draw_process.py LIBRARY SECONDS`` (`ke
 and loads nothing but that library. Reads a JSON object from standard input: ``source``, the plot's
 text, and the library's options; writes the PNG to standard output. What fails is told on standard
 error, in one line, with exit code 1. After so many seconds the system ends it, whatever it does
-then: a kernel that was killed ends nothing any more. Neither a file nor an address that a plot
-names is read.
+then: a kernel that was killed ends nothing any more. No file that a plot names is read, and of
+addresses only the tiles of plotly's maps, by the browser that draws them (`kernel.drawing` refuses
+pictures elsewhere).
 """
 
 import asyncio

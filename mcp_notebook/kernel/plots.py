@@ -23,7 +23,7 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from mcp_notebook.kernel import drawing
 from mcp_notebook.kernel.originals import Form, Original
@@ -39,7 +39,6 @@ from mcp_notebook.kernel.webplots import (
 
 PLOTLY = "application/vnd.plotly.v1+json"
 VEGA = "application/vnd.vega"
-Draw: TypeAlias = Callable[[Mapping[str, Any], int, Renderers], bytes]
 
 _TYPES = (
     *("plotly.basedatatypes.BaseFigure", "altair.TopLevelMixin", "bokeh.models.LayoutDOM"),

@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ TRANSPORTS = ("stdio", "http")
 _BUFFER = 2**20
 
 
-class RawClient:
+class RawClient(ABC):
     """A client of one bridge; `pid` is the bridge's.
 
     Args:
@@ -69,8 +70,9 @@ class RawClient:
             }
         return self._post({"id": 1, "method": method, "params": params}, name)
 
+    @abstractmethod
     def _post(self, message: dict[str, Any], name: str) -> bytes:
-        raise NotImplementedError
+        """Send a message and return the answer's bytes."""
 
 
 class StdioClient(RawClient):

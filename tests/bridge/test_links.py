@@ -33,6 +33,8 @@ class Peer:
     may_answer: anyio.Event = field(default_factory=anyio.Event)
     """A `Hello` is answered when this is set."""
     called: anyio.Event = field(default_factory=anyio.Event)
+    was_read: anyio.Event = field(default_factory=anyio.Event)
+    """Set when a bridge has asked for a resource."""
     left: anyio.Event = field(default_factory=anyio.Event)
     """Set when a bridge has hung up."""
     writer: asyncio.StreamWriter | None = None
@@ -51,6 +53,8 @@ class Peer:
                 self.say(answer)
             elif isinstance(frame[0], wire.Call):
                 self.called.set()
+            elif isinstance(frame[0], wire.ReadResource):
+                self.was_read.set()
         self.left.set()
 
 
@@ -432,6 +436,7 @@ async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(hom
 async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):
     async with peer(home, keeping("a")) as dying, Links(Catalog(), on_change=int) as links:
         await links.connect(dying.record)
+        (link,) = links.current
         uri = f"notebook://{dying.record.id}/1/a.csv"
         async with anyio.create_task_group() as tasks:
 
@@ -441,12 +446,10 @@ async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):
 
             with anyio.fail_after(TIMEOUT):
                 tasks.start_soon(read)
-                while not any(isinstance(heard, wire.ReadResource) for heard in dying.heard):  # noqa: ASYNC110
-                    await anyio.sleep(0.01)
+                await dying.was_read.wait()
                 dying.writer.close()
         with anyio.fail_after(TIMEOUT):
-            while links.current:  # noqa: ASYNC110
-                await anyio.sleep(0.01)
+            await link.ended.wait()
         with pytest.raises(UnknownResource, match="is gone"):
             await links.read_resource(uri)
 

@@ -9,36 +9,19 @@ from pathlib import Path
 
 import pytest
 from IPython import display
-from IPython.core.formatters import DisplayFormatter
 
 from mcp_notebook.content import Audio, Image, ResourceLink, Text
 from mcp_notebook.kernel import bundles, drawing, svg
 from mcp_notebook.kernel.budget import Budget
 from mcp_notebook.kernel.bundles import bundle_blocks
 from mcp_notebook.kernel.media import media_of
-from mcp_notebook.kernel.resources import ResourceStore
-from mcp_notebook.kernel.results import Converter, Displayed
+from mcp_notebook.kernel.results import Displayed
 from mcp_notebook.settings import Settings
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="50"><text y="20">hi</text></svg>'
-
-
-@pytest.fixture
-def formatter():
-    return DisplayFormatter()
-
-
-@pytest.fixture
-def store():
-    return ResourceStore("k", 10**9)
-
-
-@pytest.fixture
-def converter(formatter, store):
-    return Converter(formatter.format, Settings(), keep=store.keep)
 
 
 @pytest.fixture

@@ -9,35 +9,17 @@ import json
 import shutil
 
 import pytest
-from IPython.core.formatters import DisplayFormatter
 from live import Link, record_of
 
 from mcp_notebook.content import Image, ResourceLink, Text
 from mcp_notebook.kernel import drawing
 from mcp_notebook.kernel.plots import plot_in, plot_of
 from mcp_notebook.kernel.renderers import NotDrawn, Renderers
-from mcp_notebook.kernel.resources import ResourceStore
-from mcp_notebook.kernel.results import Converter, Displayed
-from mcp_notebook.settings import Settings
+from mcp_notebook.kernel.results import Displayed
 
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
 PNG_START = b"\x89PNG"
-
-
-@pytest.fixture
-def formatter():
-    return DisplayFormatter()
-
-
-@pytest.fixture
-def store():
-    return ResourceStore("k", 10**9)
-
-
-@pytest.fixture
-def converter(formatter, store):
-    return Converter(formatter.format, Settings(), keep=store.keep)
 
 
 @pytest.fixture
