@@ -2,9 +2,9 @@
 """Makes the pictures of the README and of CONTRIBUTING.md.
 
 ``plot_rain.png`` by really running the README's first three cells and calling the tool;
-``call_states.svg`` from the table in `kernel.calls`. Run by hand, in an environment with the extras
-``demo``, whenever those cells or that table change: ``python docs/make_pictures.py``. The tests
-check that it still works, and that the picture shows the table.
+``call_states.svg`` from the table in `kernel.calls.call`. Run by hand, in an environment with the
+extras ``demo``, whenever those cells or that table change: ``python docs/make_pictures.py``. The
+tests check that it still works, and that the picture shows the table.
 """
 
 import os
@@ -18,7 +18,7 @@ from pathlib import Path
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
-from mcp_notebook.kernel.calls import ENDED, MOVES, CallState
+from mcp_notebook.kernel.calls.call import ENDED, MOVES, CallState
 
 ROOT = Path(__file__).parent.parent
 CALL = "%mcp call plot_rain year=2015"

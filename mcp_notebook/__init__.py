@@ -13,12 +13,12 @@ from mcp_notebook._version import __version__
 if TYPE_CHECKING:
     from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
     from mcp_notebook.errors import CannotElicit, ToolError
-    from mcp_notebook.kernel.context import Context
-    from mcp_notebook.kernel.decorator import mcp_tool, mcp_tools
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
-    from mcp_notebook.kernel.icons import Icon
-    from mcp_notebook.kernel.markers import Header, Hidden
-    from mcp_notebook.kernel.registry import Tool, registry
+    from mcp_notebook.kernel.notebook.decorators import mcp_tool, mcp_tools
+    from mcp_notebook.kernel.notebook.registry import Tool, registry
+    from mcp_notebook.kernel.schemas.markers import Header, Hidden
+    from mcp_notebook.kernel.tools.context import Context
+    from mcp_notebook.kernel.tools.icons import Icon
 
 __all__ = [
     "Audio",
@@ -45,12 +45,12 @@ __all__ = [
 _HOMES = {
     "content": ("Audio", "Image", "Resource", "ResourceLink", "Result", "Text"),
     "errors": ("CannotElicit", "ToolError"),
-    "kernel.context": ("Context",),
+    "kernel.tools.context": ("Context",),
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
-    "kernel.decorator": ("mcp_tool", "mcp_tools"),
-    "kernel.icons": ("Icon",),
-    "kernel.markers": ("Header", "Hidden"),
-    "kernel.registry": ("Tool", "registry"),
+    "kernel.notebook.decorators": ("mcp_tool", "mcp_tools"),
+    "kernel.tools.icons": ("Icon",),
+    "kernel.schemas.markers": ("Header", "Hidden"),
+    "kernel.notebook.registry": ("Tool", "registry"),
 }
 
 

@@ -1,8 +1,8 @@
 """The ``mcp-notebook`` command: argv -> Settings -> one call, and errors -> one message.
 
 Runs in the bridge's process, which it starts. No logic: what a command does is `bridge.app`'s and
-`bridge.shell`'s business, and they are imported by the command that needs them, so that ``--help``
-and shell completion are quick.
+`bridge.commands`'s business, and they are imported by the command that needs them, so that
+``--help`` and shell completion are quick.
 """
 
 import json
@@ -161,7 +161,7 @@ def serve(  # noqa: PLR0913 - one for each option
 def list_(notebook: Notebook = None) -> None:
     """List tools: those of all open notebooks, or of one notebook."""
     settings = Settings.from_environment()
-    from mcp_notebook.bridge.shell import list_tools  # noqa: PLC0415
+    from mcp_notebook.bridge.commands import list_tools  # noqa: PLC0415
 
     _run(list_tools, settings, notebook)
 
@@ -188,7 +188,7 @@ def call(
     if arg and json_ is not None:
         raise typer.BadParameter("Give the arguments with --arg or with --json, not with both.")
     settings = Settings.from_environment()
-    from mcp_notebook.bridge.shell import ToolCall, call_tool  # noqa: PLC0415
+    from mcp_notebook.bridge.commands import ToolCall, call_tool  # noqa: PLC0415
 
     request = ToolCall(
         tool=tool,

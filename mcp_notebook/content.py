@@ -1,9 +1,9 @@
 """What a tool may return when it wants full control: content blocks and ``Result``.
 
-Used in the kernel (a tool returns these, `kernel.results` makes them from other values) and in the
-bridge (which turns them into MCP content). Pure data, no I/O. What a block says about itself is
-checked where its author makes it; its content is made fit to be sent by `kernel.blocks`, and what
-travels how is `wire`'s business.
+Used in the kernel (a tool returns these, `kernel.results.converter` makes them from other values)
+and in the bridge (which turns them into MCP content). Pure data, no I/O. What a block says about
+itself is checked where its author makes it; its content is made fit to be sent by
+`kernel.results.blocks.author_blocks`, and what travels how is `wire`'s business.
 """
 
 import difflib
@@ -112,7 +112,7 @@ ContentBlock: TypeAlias = Text | Image | Audio | Resource | ResourceLink
 
 @dataclass(frozen=True)
 class Result:
-    """The whole result of a call, made by hand or by `kernel.results`."""
+    """The whole result of a call, made by hand or by `kernel.results.converter`."""
 
     content: Sequence[ContentBlock] = ()
     structured: Any = None

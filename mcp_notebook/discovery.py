@@ -2,7 +2,7 @@
 
 A record is a small JSON file (mode 0600) in a folder that is found from HOME alone. The kernel
 writes and removes its own (`kernel.extension`); bridges read and watch them, and remove those whose
-process is gone. No process is contacted here: that is `bridge.links`' business.
+process is gone. No process is contacted here: that is `bridge.kernels.links`' business.
 """
 
 import contextlib

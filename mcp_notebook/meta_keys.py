@@ -11,11 +11,11 @@ PREFIX = "io.github.mcp-notebook/"
 """Of all keys of ours, as MCP wants it: a reverse-DNS name. Authors may not use it."""
 
 TAGS = f"{PREFIX}tags"
-"""Of a tool: its author's words to group tools by, a list of strings (`kernel.metadata`)."""
+"""Of a tool: its author's words to group tools by, a list of strings (`kernel.tools.metadata`)."""
 PRIORITY = f"{PREFIX}priority"
-"""Of a tool: a number; `bridge.catalog` lists tools of a higher one first. Absent means 0."""
+"""Of a tool: a number; `kernels.catalog` lists tools of a higher one first. Absent means 0."""
 RELATED = f"{PREFIX}related"
-"""Of a tool: names of tools that belong to it, a list of strings (`kernel.metadata`)."""
+"""Of a tool: names of tools that belong to it, a list of strings (`kernel.tools.metadata`)."""
 CACHE = f"{PREFIX}cache"
 """Of a tool: for how many seconds a result is given again, or "ephemeral"."""
 CACHED = f"{PREFIX}cached"
@@ -23,7 +23,8 @@ CACHED = f"{PREFIX}cached"
 
 MAX_RESULT_SIZE = "anthropic/maxResultSizeChars"
 """Of a tool, not ours but a client's: characters of a result that Claude Code shows its model as
-they are (500,000 at most), in place of what it takes by default (`kernel.metadata`). Authors may
+they are (500,000 at most), in place of what it takes by default (`kernel.tools.metadata`). Authors
+may
 set it themselves."""
 _OF_CLIENTS = frozenset({MAX_RESULT_SIZE, "anthropic/requiresUserInteraction"})
 """Keys whose prefix is no domain, and which clients read all the same."""

@@ -45,8 +45,8 @@ one needs no new version; a changed meaning does.
 surrogate as U+FFFD, bytes outside attachments as base64 text, what contains itself as "...". So a
 value never breaks a link; what is too large is refused by `encode` before a byte is written.
 
-Used by `kernel.endpoint` and `bridge.links`. Knows nothing of MCP, IPython or who is at the other
-end.
+Used by `kernel.link.endpoint` and `bridge.kernels.links`. Knows nothing of MCP, IPython or who is
+at the other end.
 """
 
 import asyncio

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from mcp_notebook.kernel.calls import CallState
+from mcp_notebook.kernel.calls.call import CallState
 
 ROOT = Path(__file__).parent.parent
 COMMITTED = (ROOT / "docs" / "images" / "call_states.svg").read_text(encoding="utf-8")

@@ -16,8 +16,8 @@ import typer
 from live import kernel_env, live_kernel
 
 from mcp_notebook import Context, cli, mcp_tool, meta_keys
-from mcp_notebook.kernel.magics import VERBS, McpMagics
-from mcp_notebook.kernel.options import ToolOptions
+from mcp_notebook.kernel.notebook.magics import VERBS, McpMagics
+from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.settings import Settings
 
 ROOT = Path(__file__).parent.parent

@@ -19,12 +19,12 @@ import anyio
 import anyio.abc
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.catalog import Catalog
-from mcp_notebook.bridge.links import Links
-from mcp_notebook.bridge.progress import SharedProgress
-from mcp_notebook.bridge.security import read_token
-from mcp_notebook.bridge.server import NO_TOOLS, NotebookServer
-from mcp_notebook.bridge.transports import listen, serve_http, serve_stdio, url_of
+from mcp_notebook.bridge.headless.cell_progress import SharedProgress
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
+from mcp_notebook.bridge.transports.access import read_token
+from mcp_notebook.bridge.transports.http import listen, serve_http, serve_stdio, url_of
 from mcp_notebook.discovery import (
     BridgeRecord,
     Record,
@@ -185,7 +185,7 @@ class _Bridge:
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
         # Late: a bridge of live notebooks starts in three quarters of the time without.
-        from mcp_notebook.bridge.supervisor import Supervisor  # noqa: PLC0415
+        from mcp_notebook.bridge.headless.supervisor import Supervisor  # noqa: PLC0415
 
         supervisor = Supervisor(path, self._settings, self.links, progress)
         gave_up = await supervisor.run(task_status=task_status)

@@ -1,16 +1,16 @@
 """``mcp-notebook cache``: fills and empties the folder of schemas that kernels keep between starts.
 
 Runs in the process of the command, on its event loop. What a schema is and how it is kept is
-`kernel.schema_cache`'s business: here the notebooks are run, whose kernels fill the folder, and its
-files are counted and removed.
+`kernel.schemas.schema_cache`'s business: here the notebooks are run, whose kernels fill the folder,
+and its files are counted and removed.
 """
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcp_notebook.bridge.headless import run_notebook
-from mcp_notebook.bridge.progress import shown_on_stderr
+from mcp_notebook.bridge.headless.cell_progress import shown_on_stderr
+from mcp_notebook.bridge.headless.notebook import run_notebook
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import Settings
 

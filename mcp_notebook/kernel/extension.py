@@ -28,21 +28,21 @@ from mcp_notebook.discovery import (
     write_record,
 )
 from mcp_notebook.errors import DefinitionError, McpNotebookError
-from mcp_notebook.kernel.activity import Activity
-from mcp_notebook.kernel.converters import Converters
-from mcp_notebook.kernel.decorator import EXTENSION
-from mcp_notebook.kernel.endpoint import Address, Endpoint
-from mcp_notebook.kernel.invoke import Invoker
-from mcp_notebook.kernel.magics import McpMagics, complete_mcp, complete_mcp_tool
-from mcp_notebook.kernel.metadata import with_result_size
-from mcp_notebook.kernel.objects import classes_of_tools, named_tools
-from mcp_notebook.kernel.reading import Reading
-from mcp_notebook.kernel.resources import ResourceStore
-from mcp_notebook.kernel.result_cache import ResultCache
-from mcp_notebook.kernel.results import Converter
-from mcp_notebook.kernel.schema_cache import SchemaCache
-from mcp_notebook.kernel.texts import safe_message
-from mcp_notebook.kernel.tools import ToolRegistry, marked
+from mcp_notebook.kernel.calls.invoker import Invoker
+from mcp_notebook.kernel.calls.kernel_activity import Activity
+from mcp_notebook.kernel.calls.result_cache import ResultCache
+from mcp_notebook.kernel.link.endpoint import Address, Endpoint
+from mcp_notebook.kernel.link.resource_reader import Reading
+from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.kernel.notebook.decorators import EXTENSION
+from mcp_notebook.kernel.notebook.magics import McpMagics, complete_mcp, complete_mcp_tool
+from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.kernel.results.custom_types import Converters
+from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.tools.attribute_tools import classes_of_tools, named_tools
+from mcp_notebook.kernel.tools.declared_tool import ToolRegistry, marked
+from mcp_notebook.kernel.tools.metadata import with_result_size
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import PROTOCOL_VERSION, ToolInfo
 

@@ -19,9 +19,9 @@ from mcp_types.jsonrpc import JSONRPCResponse
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook import wire
-from mcp_notebook.bridge.catalog import Catalog
-from mcp_notebook.bridge.links import Links
-from mcp_notebook.bridge.server import NotebookServer
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.server import NotebookServer
 
 TOOLS, ROUNDS = 1_000, 15
 MODERN, LEGACY = "2026-07-28", HANDSHAKE_PROTOCOL_VERSIONS[-1]

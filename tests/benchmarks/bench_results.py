@@ -51,7 +51,7 @@ from raw_clients import (  # noqa: E402
 )
 
 from mcp_notebook import wire  # noqa: E402
-from mcp_notebook.kernel.results import Converter  # noqa: E402
+from mcp_notebook.kernel.results.converter import Converter  # noqa: E402
 from mcp_notebook.settings import Settings  # noqa: E402
 
 MB = 2**20
@@ -163,7 +163,7 @@ def converter() -> Any:
     """Return what converts values, with IPython's formatters."""
     more: dict[str, Any] = {}
     if "keep" in inspect.signature(Converter).parameters:
-        from mcp_notebook.kernel.resources import ResourceStore  # noqa: PLC0415 - older versions
+        from mcp_notebook.kernel.link.resource_store import ResourceStore  # noqa: PLC0415 - older versions
 
         more["keep"] = ResourceStore("k", 2**40).keep
     return Converter(DisplayFormatter().format, Settings.from_environment(WHOLE), **more)

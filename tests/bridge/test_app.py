@@ -12,7 +12,7 @@ from live import SOON, live_kernel
 
 from mcp_notebook import __version__
 from mcp_notebook.bridge.app import _remembered_port, run_http
-from mcp_notebook.bridge.transports import listen
+from mcp_notebook.bridge.transports.http import listen
 from mcp_notebook.discovery import BridgeRecord, process_started, read_bridge, write_private
 from mcp_notebook.settings import Settings
 

@@ -8,14 +8,14 @@ from live import live_kernel
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ResourceLink
 
-from mcp_notebook.bridge.resources import LEGACY_NOT_FOUND
+from mcp_notebook.bridge.server.resources import LEGACY_NOT_FOUND
 
 pytestmark = pytest.mark.anyio
 
 CELL = """%%mcp_tool
 from mcp_notebook import Result, Text
-from mcp_notebook.kernel.decorator import EXTENSION
-from mcp_notebook.kernel.originals import Form, Original
+from mcp_notebook.kernel.notebook.decorators import EXTENSION
+from mcp_notebook.kernel.results.blocks.originals import Form, Original
 
 def content(kind, number):
     if kind == "large":
@@ -34,7 +34,7 @@ def report(kind: str, number: int = 1, cost: int = 1) -> Result:
 
 
 CLEAR = (
-    "from mcp_notebook.kernel.decorator import EXTENSION\n"
+    "from mcp_notebook.kernel.notebook.decorators import EXTENSION\n"
     "getattr(get_ipython(), EXTENSION).resources.clear()"
 )
 

@@ -3,8 +3,8 @@
 import pytest
 from IPython.core.formatters import DisplayFormatter
 
-from mcp_notebook.kernel.resources import ResourceStore
-from mcp_notebook.kernel.results import Converter
+from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.settings import Settings
 
 

@@ -1,0 +1,308 @@
+"""The bridge's end of one link: the conversation with a kernel, from its welcome to its end.
+
+Runs in the bridge, on its event loop. It speaks `wire`; which kernels are linked, and for how long,
+is `bridge.kernels.links`' business.
+
+The end of a link's stream is how the death of a kernel is seen: every call of it is answered at
+once. A link that ends on our side cancels its calls in the kernel, which would run on otherwise.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import anyio
+
+from mcp_notebook import wire
+from mcp_notebook._version import __version__
+from mcp_notebook.bridge.kernels.running_call import NOBODY, Listener, RunningCall
+from mcp_notebook.content import Resource
+from mcp_notebook.discovery import Record, is_alive
+from mcp_notebook.errors import (
+    FrameError,
+    KernelGone,
+    LinkError,
+    ResourceFailed,
+    UnknownResource,
+    VersionMismatch,
+)
+
+logger = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds that a kernel has to say welcome."""
+LIST_LIMIT = 2.0
+"""Seconds that a kernel has to say which resources it keeps, which its own thread does at once."""
+READ_LIMIT = 60.0
+"""Seconds that a kernel has to make the content of a resource, and to send it."""
+_LOOK_EVERY = 0.02
+"""Seconds between two looks at whether the process of a link that ended is gone, too."""
+
+_Reply: TypeAlias = tuple[wire.Resources | wire.Contents, list[bytes]]
+
+
+class Link:
+    """The conversation with one kernel, from its welcome to its end.
+
+    Args:
+        record: Where the kernel listens.
+        on_tools: Takes the kernel's tools whenever they change.
+    """
+
+    def __init__(self, record: Record, on_tools: Callable[[list[wire.ToolInfo]], None]) -> None:
+        self.record = record
+        self._on_tools = on_tools
+        self._calls: dict[int, RunningCall] = {}
+        self._requests: dict[int, asyncio.Future[_Reply]] = {}
+        """Questions for resources that are not answered yet."""
+        self._has_resources = False
+        self._last_id = 0
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._goodbye: str | None = None
+        self._failure: str | None = None
+        self.place = 0
+        """Its place among all links of the bridge, from 1; no other link ever has it."""
+        self.alive = False
+        """Whether calls can be made."""
+        self.calls_before: tuple[wire.CallInfo, ...] = ()
+        """The calls, of any bridge, that the kernel had when this conversation began."""
+        self.ended = anyio.Event()
+        """Set when the conversation has ended and all its calls are answered."""
+
+    async def connect(self) -> None:
+        """Connect and greet; the kernel's tools are known afterwards.
+
+        Raises:
+            LinkError: The kernel does not answer, or refuses.
+        """
+        name = self.record.name
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                self._on_tools((await self._greet()).tools)
+            self.alive = True
+        except TimeoutError:
+            raise LinkError(
+                f"The kernel of {name!r} did not answer within {CONNECT_TIMEOUT:g} s."
+            ) from None
+        except OSError as error:
+            raise LinkError(f"The kernel of {name!r} cannot be reached: {error}.") from None
+        except FrameError as error:
+            raise LinkError(f"What listens for {name!r} is no kernel of ours: {error}") from None
+        finally:
+            if not self.alive:
+                self.close()
+
+    async def _greet(self) -> wire.Welcome:
+        self._reader, self._writer = await _open(self.record)
+        self._send(wire.Hello(version=__version__, token=self.record.token))
+        match await wire.read_message(self._reader):
+            case (wire.Welcome() as welcome, _):
+                if welcome.protocol != wire.PROTOCOL_VERSION:
+                    raise VersionMismatch(kernel=welcome.protocol, bridge=wire.PROTOCOL_VERSION)
+                self.calls_before = tuple(welcome.calls)
+                self._has_resources = welcome.resources
+                return welcome
+            case (wire.Refused() as refused, _):
+                raise LinkError(f"{self.record.name}: {refused.message}")
+            case None:
+                raise LinkError(f"The kernel of {self.record.name!r} hung up.")
+            case (message, _):
+                raise FrameError(f"its first message is {message.type!r}.")
+
+    async def listen(self) -> None:
+        """Take messages until the conversation ends; its calls wait on until `close`."""
+        assert self._reader is not None
+        try:
+            while (frame := await wire.read_message(self._reader)) is not None:
+                self._take(*frame)
+        except (FrameError, OSError) as error:
+            logger.warning("The link to %s is closed: %s", self.record.name, error)
+            self._failure = f"The link to the kernel failed: {error}"
+        finally:
+            self.alive = False
+
+    def close(self, reason: str | None = None) -> None:
+        """End the conversation.
+
+        Args:
+            reason: What the calls that wait are told; None: what the link itself knows.
+        """
+        self.alive = False
+        for call in self._calls.values():
+            call.cancel("The bridge ended.")
+            call.end(KernelGone(reason or self._obituary()))
+        self._calls.clear()
+        for request in self._requests.values():
+            request.cancel()
+        self._requests.clear()
+        if self._writer is not None:
+            self._writer.close()
+
+    async def seen_dead(self) -> None:
+        """Wait until the process is gone, if the kernel did not say goodbye.
+
+        A process's streams end a moment before itself: asked too early, it would seem to live.
+        """
+        while self._goodbye is None and self._failure is None and is_alive(self.record):  # noqa: ASYNC110
+            await anyio.sleep(_LOOK_EVERY)  # no event tells of the end of a process not our own
+
+    def begin(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        listener: Listener = NOBODY,
+        *,
+        can_elicit: bool = False,
+    ) -> RunningCall:
+        """Run a tool in the kernel.
+
+        Raises:
+            KernelGone: The kernel died, or left.
+        """
+        if not self.alive:
+            raise KernelGone(self._obituary())
+        call = RunningCall(self._next_id(), self._send_if_open)
+        self._calls[call.id] = call
+        self._send(
+            wire.Call(
+                id=call.id,
+                tool=tool,
+                arguments=arguments,
+                progress=listener.progress is not None,
+                log_level=listener.log_level,
+                can_elicit=can_elicit,
+            )
+        )
+        return call
+
+    async def list_resources(self, after: int, limit: int) -> list[wire.ResourceInfo]:
+        """Return resources that can be read now; none if the kernel does not say so in time.
+
+        Args:
+            after: Only those with a higher number.
+            limit: At most so many.
+        """
+        number = self._next_id()
+        question = wire.ListResources(id=number, after=after, limit=limit)
+        try:
+            async with asyncio.timeout(LIST_LIMIT):
+                reply, _ = await self._request(number, question)
+        except (KernelGone, TimeoutError) as error:
+            logger.warning("The resources of %s are not listed: %r", self.record.name, error)
+            return []
+        assert isinstance(reply, wire.Resources)
+        return reply.resources
+
+    async def read_resource(self, uri: str, most: int | None = None) -> Resource:
+        """Return the content of a resource.
+
+        Args:
+            uri: Of the resource.
+            most: Bytes that it may have; None: as many as the kernel sends.
+
+        Raises:
+            UnknownResource: There is none of this URI, or none any more.
+            ResourceFailed: Its content cannot be made or sent.
+            KernelGone: The kernel is gone, and the resource with it.
+        """
+        number = self._next_id()
+        try:
+            async with asyncio.timeout(READ_LIMIT):
+                question = wire.ReadResource(id=number, uri=uri, most=most)
+                reply, attachments = await self._request(number, question)
+        except TimeoutError:
+            raise ResourceFailed(
+                f"The resource {uri!r} was not made within {READ_LIMIT:g} s, the limit of a read. "
+                "Read another form of it, or ask the tool for less."
+            ) from None
+        assert isinstance(reply, wire.Contents)
+        if reply.error is not None:
+            raise (
+                UnknownResource(uri, reply.error) if reply.unknown else ResourceFailed(reply.error)
+            )
+        return wire.unpack_contents(reply, attachments)
+
+    async def _request(
+        self, number: int, question: wire.ListResources | wire.ReadResource
+    ) -> "_Reply":
+        if not self.alive or not self._has_resources:
+            raise KernelGone(f"The kernel of {self.record.name!r} keeps nothing to be read.")
+        answered: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
+        self._requests[number] = answered
+        try:
+            self._send_if_open(question)
+            await asyncio.wait([answered])
+        finally:
+            self._requests.pop(number, None)
+        if answered.cancelled():
+            raise KernelGone(
+                f"The kernel of {self.record.name!r} is gone, and what it kept is gone with it. "
+                "Call the tool again when the notebook's cells have run again."
+            )
+        return answered.result()
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def _send_if_open(self, message: wire.AnyMessage) -> None:
+        assert self._reader is not None
+        assert self._writer is not None
+        if not self._reader.at_eof() and not self._writer.is_closing():
+            self._send(message)
+
+    def _send(self, message: wire.AnyMessage) -> None:
+        assert self._writer is not None
+        for buffer in wire.encode(message):
+            self._writer.write(buffer)
+
+    def _take(self, message: wire.AnyMessage, attachments: list[bytes]) -> None:
+        match message:
+            case wire.Returned():
+                call = self._calls.get(message.id)
+                if call is not None:
+                    call.take(message, attachments)
+                    del self._calls[message.id]
+            case wire.Progress() | wire.Log() | wire.Ask() | wire.Withdraw():
+                call = self._calls.get(message.id)
+                if call is not None:
+                    call.take(message, attachments)
+            case wire.Resources() | wire.Contents():
+                request = self._requests.get(message.id)
+                if request is not None and not request.done():
+                    request.set_result((message, attachments))
+            case wire.Tools():
+                self._on_tools(message.tools)
+            case wire.Goodbye():
+                self._goodbye = message.reason
+            case _:
+                raise FrameError(f"A kernel does not send {message.type!r}.")
+
+    def _obituary(self) -> str:
+        name = self.record.name
+        if self._goodbye is not None:
+            return (
+                f"The call was lost: {self._goodbye} The tools of {name!r} are back when its cells "
+                "have run again."
+            )
+        if self._failure is not None:
+            return f"The call was lost: {self._failure} (notebook {name!r})"
+        if is_alive(self.record):
+            return f"The kernel of {name!r} closed the link, and the call was lost. Call it again."
+        return (
+            f"The kernel of {name!r} died, and the call was lost. Its tools are back when the user "
+            "has restarted the notebook's kernel and run its cells again."
+        )
+
+
+async def _open(record: Record) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if record.socket is None:
+        return await asyncio.open_connection("127.0.0.1", record.port, limit=wire.STREAM_LIMIT)
+    owner = Path(record.socket).stat().st_uid  # noqa: ASYNC240 - a local socket, instant
+    if owner != os.getuid():
+        raise PermissionError(f"{record.socket} belongs to another user")
+    return await asyncio.open_unix_connection(record.socket, limit=wire.STREAM_LIMIT)

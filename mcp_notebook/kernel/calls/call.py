@@ -1,0 +1,175 @@
+"""The states of a call, and what is said about one that runs or waits.
+
+Runs in the user's kernel; pure, no I/O, no threads. `kernel.calls.invoker` moves calls, under its
+lock; the picture of the table in the contributors' guide is drawn from `MOVES` by
+``docs/make_pictures.py``.
+
+A call has ended for its client once its state is one of `ENDED`. Its code may still be running
+then: C code that does not look at signals, a thread that does not come back to Python. Such a call
+is *still stopping* (`Call.stopping`), and `describe` says so to those who wait behind it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from time import monotonic
+from typing import Any
+
+from mcp_notebook.kernel.tools.options import RunMode
+
+
+class CallState(StrEnum):
+    """Where a call is between its arrival and its answer."""
+
+    QUEUED = "queued"
+    """Its turn has not come: a cell or other calls are before it."""
+    RUNNING = "running"
+    """Its function runs."""
+    WAITING = "waiting"
+    """Begun, and waits for somebody else: a free worker of its executor, the user's answer."""
+    DONE = "done"
+    """Answered with what the function returned."""
+    FAILED = "failed"
+    """Answered with an error: of its arguments, of the function or of its result."""
+    CANCELLED = "cancelled"
+    """Stopped by the client or the user."""
+    TIMED_OUT = "timed out"
+    """Stopped by its time limit."""
+    LOST = "lost"
+    """The kernel left before the call had ended."""
+
+
+_STOPPED = frozenset({CallState.CANCELLED, CallState.TIMED_OUT, CallState.LOST})
+MOVES: Mapping[CallState, frozenset[CallState]] = {
+    CallState.QUEUED: _STOPPED | {CallState.RUNNING, CallState.FAILED},
+    CallState.RUNNING: _STOPPED | {CallState.WAITING, CallState.DONE, CallState.FAILED},
+    CallState.WAITING: _STOPPED | {CallState.RUNNING, CallState.FAILED},
+    CallState.DONE: frozenset(),
+    CallState.FAILED: frozenset(),
+    CallState.CANCELLED: frozenset(),
+    CallState.TIMED_OUT: frozenset(),
+    CallState.LOST: frozenset(),
+}
+"""The states that may follow each state."""
+ENDED = frozenset(state for state, following in MOVES.items() if not following)
+"""The states in which a call is answered."""
+
+
+class IllegalMove(RuntimeError):
+    """A call cannot go from its state to that one; a mistake in this package.
+
+    Args:
+        call: The call, unchanged.
+        to: The state that it cannot go to.
+    """
+
+    def __init__(self, call: "Call", to: CallState) -> None:
+        super().__init__(f"A call of {call.tool!r} cannot go from {call.state!s} to {to!s}.")
+
+
+@dataclass(eq=False)
+class Call:
+    """A call from its arrival until its code has ended.
+
+    Not safe by itself: who moves it holds a lock.
+    """
+
+    tool: str
+    """Name of the tool."""
+    arguments: dict[str, Any] = field(default_factory=dict, repr=False)
+    """As the client gave them."""
+    run: RunMode = "main"
+    """Where it runs, or will."""
+    arrived: float = field(default_factory=monotonic)
+    """When it came, on the monotonic clock, in seconds."""
+    since: float = field(init=False)
+    """When it came into its state."""
+    waits_for: str = field(default="a free worker", init=False)
+    """Whom it waits for while it is waiting."""
+    lacks: str | None = field(default=None, init=False)
+    """The capability (one of MCP's) without which its client cannot have it answered."""
+    stopping: bool = field(default=False, init=False)
+    """It is answered, and its code has not ended."""
+    _state: CallState = field(default=CallState.QUEUED, init=False)
+
+    def __post_init__(self) -> None:
+        self.since = self.arrived
+
+    @property
+    def state(self) -> CallState:
+        """Where it is now."""
+        return self._state
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is answered, or about to be."""
+        return self._state in ENDED
+
+    def move(self, to: CallState) -> None:
+        """Go to another state.
+
+        Raises:
+            IllegalMove: The table has no such move; nothing is changed.
+        """
+        if to not in MOVES[self._state]:
+            raise IllegalMove(self, to)
+        self._state = to
+        self.since = monotonic()
+
+
+def describe(
+    call: Call, others: Sequence[Call], *, cell_since: float | None, now: float | None = None
+) -> str:
+    """Say in a few words what a call does, or what it waits for.
+
+    Args:
+        call: The call.
+        others: All calls of the kernel that have not ended or are still stopping, oldest first.
+        cell_since: Since when a cell of the user's has been running, if one is.
+        now: The monotonic clock's time, in seconds.
+    """
+    now = monotonic() if now is None else now
+    if call.stopping:
+        return f"still stopping: its code has not reacted for {_seconds(now - call.since)}"
+    if call.state is CallState.WAITING:
+        return f"waiting for {call.waits_for} for {_seconds(now - call.since)}"
+    if call.state is not CallState.QUEUED:
+        return f"{call.state!s} for {_seconds(now - call.since)}"
+    before = _before(call, others)
+    queued = sum(other.state is CallState.QUEUED for other in before)
+    reason = _reason(call, before, cell_since, now)
+    return f"waiting: {reason}" + (f"; {_calls(queued)} before this one" if queued else "")
+
+
+def _before(call: Call, others: Sequence[Call]) -> list[Call]:
+    """Return the calls that this one waits for."""
+    before = []
+    for other in others:
+        if other is call:
+            break
+        if other.tool == call.tool or other.run == call.run == "main":
+            before.append(other)
+    return before
+
+
+def _reason(call: Call, before: Sequence[Call], cell_since: float | None, now: float) -> str:
+    stuck = next((other for other in before if other.stopping), None)
+    if stuck is not None:
+        return f"a stopped call of {stuck.tool!r} has not reacted for {_seconds(now - stuck.since)}"
+    if cell_since is not None and call.run == "main":
+        return f"a cell has been running for {_seconds(now - cell_since)}"
+    running = next((other for other in before if other.state is not CallState.QUEUED), None)
+    if running is not None and running.state is CallState.WAITING:
+        waits = f"{running.waits_for} for {_seconds(now - running.since)}"
+        return f"a call of {running.tool!r} has been waiting for {waits}"
+    if running is not None:
+        return f"a call of {running.tool!r} has been running for {_seconds(now - running.since)}"
+    return "the kernel's main thread is busy"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{max(seconds, 0):.0f} s"
+
+
+def _calls(number: int) -> str:
+    return f"{number} call{'' if number == 1 else 's'}"

@@ -1,0 +1,303 @@
+"""What a call prints and shows goes to its client, not into the user's cells.
+
+Runs in the user's kernel, on the threads of the calls. Which call an output belongs to is told by a
+ContextVar, so calls that overlap never see each other's output, and a cell's own output passes
+through untouched. stdout and stderr are routed from the first call until the extension is unloaded
+(`kernel.calls.streams`); displays, ``input`` and what would end the kernel (``exit``, the loop's
+``stop``) for as long as any call is active (counted).
+
+Turning what was captured into content is `kernel.results.converter`' business.
+"""
+
+import asyncio
+import builtins
+import getpass
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.calls.progress_bars import CallBars
+from mcp_notebook.kernel.calls.streams import leave_stream, route_stream
+from mcp_notebook.kernel.calls.task_guards import Steps, guarded
+from mcp_notebook.kernel.results.converter import Displayed, Output, Printed
+from mcp_notebook.kernel.safe.text import clean
+from mcp_notebook.kernel.tools.context import LogMessage
+
+MAX_PRINTED = 1_000_000
+"""Characters of prints kept from the start of a call; after that only the last ones are kept."""
+_MAX_TAIL = 100_000
+MAX_DISPLAYS = 200
+"""Displays kept from one call."""
+_MAX_LINE = 200
+"""Characters of a printed line that are told while the call runs."""
+
+_current: ContextVar["Capture | None"] = ContextVar("mcp_notebook_capture", default=None)
+
+
+class Capture:
+    """What one call has printed and shown so far; written by the thread that runs the call."""
+
+    def __init__(self) -> None:
+        self.on_line: Callable[[str], None] | None = None
+        """Told the newest line that was printed, while the call runs."""
+        self._line = ""
+        """What was printed after the last end of a line."""
+        self.bars: CallBars | None = None
+        """The call's progress bars."""
+        self.steps = Steps()
+        """The steps of the call's tasks."""
+        self.log: Callable[[LogMessage, bool], None] | None = None
+        """Takes what is logged in the call, and whether that has been printed already."""
+        self.max_chars: int | None = None
+        """Characters of the call's result, where the tool says it; else those of the settings."""
+        self.written = 0
+        """Characters that were printed, also those that were dropped since."""
+        self._reset()
+
+    def _reset(self) -> None:
+        self._outputs: list[Output] = []
+        self._display_ids: dict[str, int] = {}
+        self._printed = 0
+        self._displays = 0
+        self._tail: deque[str] = deque()
+        self._tail_size = 0
+        self._dropped = 0
+        self._clear_at_next = False
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Send all output of the current context here."""
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """All outputs in order; neighbouring prints are not joined yet."""
+        tail: tuple[Output, ...] = ()
+        if self._tail:
+            note = f"\n[... {self._dropped:,} characters dropped ...]\n" if self._dropped else ""
+            tail = (Printed(note + "".join(self._tail)),)
+        return (*self._outputs, *tail)
+
+    def write(self, text: str) -> None:
+        """Take a print, within bounds: a tool may print for ever."""
+        if not text:
+            return
+        self._clear_if_due()
+        self.written += len(text)
+        if self.on_line is not None:
+            self._tell_line(text)
+        room = MAX_PRINTED - self._printed
+        if room > 0:
+            self._printed += len(text)
+            self._outputs.append(Printed(text[:room]))
+        # Not ``text[room:]``: what is dropped of a long print is not copied.
+        start = max(room, len(text) - _MAX_TAIL, 0)
+        if start >= len(text):
+            return
+        self._tail.append(text[start:])
+        self._tail_size += len(self._tail[-1])
+        self._dropped += start - max(room, 0)
+        while self._tail_size > _MAX_TAIL and len(self._tail) > 1:
+            gone = len(self._tail.popleft())
+            self._tail_size -= gone
+            self._dropped += gone
+
+    def _tell_line(self, text: str) -> None:
+        self._line += text[-2 * _MAX_LINE :].replace("\r", "\n")
+        told, newline, self._line = self._line[-2 * _MAX_LINE :].rpartition("\n")
+        line = clean(told).rstrip().rpartition("\n")[2].strip()
+        if newline and line and self.on_line is not None:
+            self.on_line(line[:_MAX_LINE])
+
+    def show(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str | None) -> None:
+        """Take a display; one with a known id replaces the earlier one."""
+        self._clear_if_due()
+        displayed = Displayed(data, metadata)
+        if display_id is not None and display_id in self._display_ids:
+            self._outputs[self._display_ids[display_id]] = displayed
+            return
+        self._displays += 1
+        if self._displays == MAX_DISPLAYS:
+            self._outputs.append(Printed(f"[over {MAX_DISPLAYS} displays: the rest is left out]"))
+        if self._displays >= MAX_DISPLAYS:
+            return
+        if display_id is not None:
+            self._display_ids[display_id] = len(self._outputs)
+        self._outputs.append(displayed)
+
+    def clear(self, *, wait: bool) -> None:
+        """Forget everything so far, at once or when the next output comes."""
+        self._clear_at_next = True
+        if not wait:
+            self._clear_if_due()
+
+    def _clear_if_due(self) -> None:
+        if self._clear_at_next:
+            self._reset()
+
+
+def current_capture() -> Capture | None:
+    """Return the capture of the call that the current context belongs to."""
+    return _current.get()
+
+
+class OutputRouter:
+    """Sends what calls print and show to their captures, and lets all else pass.
+
+    Args:
+        shell: The notebook's IPython.
+        loop: The main thread's event loop.
+        displayed: Does for a call, given its capture, what ``shell.display_formatter.format`` does
+            for cells.
+    """
+
+    def __init__(
+        self,
+        shell: InteractiveShell,
+        loop: asyncio.AbstractEventLoop,
+        displayed: Callable[..., tuple[dict[str, Any], dict[str, Any]]],
+    ) -> None:
+        self._shell = shell
+        self._loop = loop
+        self._displayed = displayed
+        self._create_task = loop.create_task
+        self._streams: list[Any] = []
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._restore: list[Callable[[], None]] = []
+
+    @contextmanager
+    def routed(self) -> Iterator[None]:
+        """Route the outputs of calls within this block; blocks may overlap, on any threads."""
+        streams = sys.stdout, sys.stderr
+        self.acquire()
+        try:
+            yield
+        finally:
+            # What a tool left in their place would swallow the prints of the user's cells. Beside
+            # a thread a cell may run, and have put something there for a while.
+            if threading.current_thread() is threading.main_thread():
+                sys.stdout, sys.stderr = streams
+            self.release()
+
+    def acquire(self) -> None:
+        """Start routing if nobody does."""
+        with self._lock:
+            self._depth += 1
+            for stream in (sys.stdout, sys.stderr):
+                if route_stream(stream, _writer):
+                    self._streams.append(stream)
+            if self._depth == 1:
+                self._restore = [
+                    _route(builtins, "input", _refuse_input),
+                    _route(getpass, "getpass", _refuse_input),
+                    # IPython shows here what an object's failing display method raised.
+                    _route(self._shell, "showtraceback", _show_nothing),
+                    # Not ipykernel's hooks: they are of one thread, and a tool may use another one.
+                    _route(self._shell.display_pub, "publish", _publish),
+                    _route(self._shell.display_formatter, "format", self._displayed),
+                    _route(self._shell.display_pub, "clear_output", _clear_output),
+                    _route(self._shell, "ask_exit", _refuse_exit),
+                    _route(self._loop, "stop", _refuse_exit),
+                    _route(self._loop, "create_task", self._create_guarded_task),
+                ]
+
+    def release(self) -> None:
+        """Stop routing when the last one stops."""
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                while self._restore:
+                    self._restore.pop()()
+
+    def close(self) -> None:
+        """Leave the streams as they were found."""
+        with self._lock:
+            while self._streams:
+                leave_stream(self._streams.pop())
+
+    def _create_guarded_task(self, capture: Capture, task: Any, **options: Any) -> Any:
+        return self._create_task(guarded(task, capture.steps), **options)
+
+
+def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], None]:
+    """Put `in_call` in a function's place for calls; return what undoes that.
+
+    Args:
+        owner: Whose attribute the function is.
+        name: The attribute.
+        in_call: Gets the call's capture and the function's arguments.
+    """
+    try:
+        own = name in vars(owner)
+        function = getattr(owner, name)
+    except (TypeError, AttributeError):
+        return lambda: None  # the user put something in its place that cannot be patched
+
+    def routed(*args: Any, **kwargs: Any) -> Any:
+        capture = _current.get()
+        return function(*args, **kwargs) if capture is None else in_call(capture, *args, **kwargs)
+
+    def restore() -> None:
+        # Who patched after us (a cell that is running, the user) keeps that: ours passes everything
+        # through once no call is active.
+        if vars(owner).get(name) is not routed:
+            return
+        if own:
+            setattr(owner, name, function)
+        else:
+            delattr(owner, name)
+
+    setattr(owner, name, routed)
+    return restore
+
+
+def _writer() -> Callable[[str], None] | None:
+    """Return what takes the prints of the caller's call."""
+    capture = _current.get()
+    return None if capture is None else capture.write
+
+
+def _publish(
+    capture: Capture,
+    data: dict[str, Any],
+    metadata: dict[str, Any] | None = None,
+    *,
+    transient: dict[str, Any] | None = None,
+    **_kwargs: Any,
+) -> None:
+    capture.show(data, metadata or {}, (transient or {}).get("display_id"))
+
+
+def _clear_output(capture: Capture, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - IPython's
+    capture.clear(wait=wait)
+
+
+def _refuse_exit(_capture: Capture) -> None:
+    raise ToolError(
+        "The tool asked the kernel to end, but the notebook's user may still need it. "
+        "`return` ends a tool."
+    )
+
+
+def _refuse_input(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
+    # Outside a cell it would wait on the process's real stdin.
+    raise ToolError(
+        "The tool asked for input, but nobody is there to answer: a tool is called by an "
+        "assistant, not in a cell. Make what it asks for a parameter of the tool."
+    )
+
+
+def _show_nothing(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
+    """Keep out of the user's cells what `results.converter` tells the client in its own way."""

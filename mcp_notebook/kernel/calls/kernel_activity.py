@@ -1,0 +1,161 @@
+"""A kernel whose tools are called is in use: frontends and servers can see it on iopub.
+
+Calls do not come over the kernel's shell channel, so that Jupyter would take a kernel that only
+works for clients for an idle one; JupyterHub, mybinder and Jupyter Server cull those. `Activity`
+stands between the endpoint and the `Invoker`. It publishes whether the kernel is busy or idle once
+every `EVERY` seconds while calls come in or run, and at once when a long call ends. What it
+publishes is true for the whole kernel: it is busy while a call runs that is long, or while the
+kernel itself said so last (a cell runs); so no end of a call makes a running cell look idle, and no
+end of a cell a running call.
+
+Runs in the user's kernel: `Activity` belongs to the endpoint's thread, apart from `install`,
+`remove` and the statuses that ipykernel publishes from its own threads. Those and ours may cross;
+each is therefore compared with what is true after it was sent.
+
+Not here: what calls do (`kernel.calls.invoker`), what clients are told (`kernel.link.endpoint`).
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from mcp_notebook.content import Result
+from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.calls.invoker import ActiveCall, Invoker
+from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
+
+logger = logging.getLogger(__name__)
+
+EVERY = 1.0
+"""Seconds between two notices, and from its arrival until a running call is a long one. The
+shortest idle time that Jupyter Server can be told to look for is a second, too; mybinder's is 600.
+A notice costs 0.3 ms."""
+_PARENT = "mcp_call"
+"""Type of the request that the notices answer, as it were: Jupyter Server tells by this type
+whether a status counts as use, and some clients fail on a message that answers nothing. A frontend
+that waits for a cell of its own passes over it."""
+
+
+class Activity:
+    """The calls, as the endpoint takes them to the invoker.
+
+    Args:
+        kernel: IPython's kernel.
+        invoker: Runs the calls.
+    """
+
+    def __init__(self, kernel: Any, invoker: Invoker) -> None:
+        self._kernel = kernel
+        self._invoker = invoker
+        self._parent: dict[str, Any] = {}
+        self._original: Callable[..., None] | None = None
+        self._kernel_busy = True  # the extension is being loaded by a cell
+        self._long_call = False
+        self._came = False
+        self._timer: asyncio.Handle | None = None
+
+    def install(self) -> None:
+        """Follow what the kernel publishes; without that nothing could be said that is true."""
+        self._original = getattr(self._kernel, "_publish_status", None)  # in ipykernel 6 and 7
+        if self._original is not None:
+            self._parent = self._kernel.session.msg_header(_PARENT)
+            self._kernel._publish_status = self._publish_status  # noqa: SLF001
+
+    def remove(self) -> None:
+        """Publish nothing more; harmless when done twice. The endpoint's thread has ended."""
+        if self._long_call:  # unloaded by a tool: nobody else would tell of the end
+            self._long_call = False
+            self._announce()
+        if vars(self._kernel).get("_publish_status") == self._publish_status:
+            del self._kernel._publish_status  # noqa: SLF001
+            if self._kernel._publish_status != self._original:  # noqa: SLF001 - somebody's own
+                self._kernel._publish_status = self._original  # noqa: SLF001
+
+    # -- what the endpoint asks for ----------------------------------------------------------------
+
+    @property
+    def calls(self) -> tuple[ActiveCall, ...]:
+        """The calls that wait, run or are still stopping now, oldest first."""
+        return self._invoker.calls
+
+    def submit(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        reply: Callable[[Result], None],
+        client: Client = NO_CLIENT,
+    ) -> ActiveCall:
+        """Take a call to the invoker, and see to it that the kernel counts as used."""
+        loop = asyncio.get_running_loop()
+
+        def reply_and_look(result: Result) -> None:
+            reply(result)
+            if self._long_call:
+                with contextlib.suppress(RuntimeError):  # the loop is closed: `remove` follows
+                    loop.call_soon_threadsafe(self._look_for_end)
+
+        self._came = True
+        if self._timer is None:
+            self._timer = loop.call_soon(self._look, loop)  # when the call is on its way
+        return self._invoker.submit(tool, arguments, reply_and_look, client)
+
+    def cancel(self, call: ActiveCall, reason: str) -> None:
+        """Stop a call."""
+        self._invoker.cancel(call, reason)
+
+    def describe(self, call: ActiveCall) -> str:
+        """Say what a call does now."""
+        return self._invoker.describe(call)
+
+    # -- what is published -------------------------------------------------------------------------
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Publish what is true now, again and again until there are no calls."""
+        was_long, self._long_call = self._long_call, self._runs_long_call()
+        came, self._came = self._came, False
+        if came or was_long or self._invoker.calls:
+            self._announce()
+            self._timer = loop.call_later(EVERY, self._look, loop)
+        else:
+            self._timer = None
+
+    def _look_for_end(self) -> None:
+        if self._long_call and not self._runs_long_call():
+            self._long_call = False
+            self._announce()
+
+    def _runs_long_call(self) -> bool:
+        before = monotonic() - EVERY
+        return any(
+            call.arrived <= before
+            and call.state is not CallState.QUEUED
+            and (call.stopping or not call.ended)
+            for call in self._invoker.calls
+        )
+
+    @property
+    def _busy(self) -> bool:
+        return self._kernel_busy or self._long_call
+
+    def _announce(self) -> None:
+        """Publish the truth, and once more if it has changed meanwhile: the last word is right."""
+        try:
+            while self._original is not None:
+                busy = self._busy
+                self._original("busy" if busy else "idle", "shell", self._parent)
+                if busy == self._busy:
+                    break
+        except Exception:  # the kernel shuts down
+            logger.exception("the kernel's status could not be published")
+
+    def _publish_status(self, status: str, channel: str, *args: Any, **kwargs: Any) -> None:
+        """Stand in for the kernel's own method, on any of its threads."""
+        if channel == "shell":
+            self._kernel_busy = status == "busy"
+        assert self._original is not None
+        self._original(status, channel, *args, **kwargs)
+        if status == "idle" and self._long_call:
+            self._announce()

@@ -1,0 +1,284 @@
+"""Progress bars of tqdm and rich that are made inside a call become the call's progress.
+
+Runs in the user's kernel. Neither library is imported here: their classes are patched at the start
+of the first call that finds them imported, or as soon as a tool imports them, and put back when the
+extension is unloaded. Outside of calls a patched class does what it did before.
+
+A bar that is made in a call belongs to that call, whichever thread moves it later. It draws nothing
+(its picture would be noise in the result). Of several open bars the outermost counts, which is the
+one that moved first; bars that follow each other add up.
+"""
+
+import logging
+import sys
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from functools import wraps
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from mcp_notebook.kernel.tools.context import Update
+
+logger = logging.getLogger(__name__)
+
+_INTERVAL = 0.1
+"""Seconds between two looks at a rich bar; tqdm keeps such an interval itself."""
+_OWNER = "_mcp_notebook_bars"
+"""Attribute of a bar that was made in a call: the call's `CallBars`."""
+_SHORT = "{desc} {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
+"""tqdm's line without the bar that is drawn in it."""
+
+
+class CallBars:
+    """The bars of one call.
+
+    Args:
+        report: Takes the call's progress.
+    """
+
+    def __init__(self, report: Callable[[Update], None]) -> None:
+        self._report = report
+        self._outermost: Callable[[], object | None] = lambda: None
+        self._over = True
+        """The outermost bar is full or closed: another may take its place."""
+        self._done = 0.0
+        self._before = 0.0
+        """What earlier outermost bars did."""
+
+    def moved(
+        self, bar: object, done: float, total: float | None, text: str, *, closed: bool
+    ) -> None:
+        """Take a bar's movement.
+
+        Args:
+            bar: The bar; it is not kept alive.
+            done: How much is done.
+            total: How much there is to do, where the bar knows.
+            text: How far it is, in words.
+            closed: Whether this was its last movement.
+        """
+        outermost = self._outermost()
+        if outermost is not bar:
+            if closed or not (self._over or outermost is None):
+                return
+            self._before += self._done
+            self._outermost = weakref.ref(bar)
+        self._done = done
+        self._over = closed or (total is not None and done >= total)
+        self._report(
+            Update(self._before + done, None if total is None else self._before + total, text)
+        )
+
+
+class Bars:
+    """Makes the classes of the libraries tell calls about their bars.
+
+    Args:
+        current: Returns the bars of the call that the caller runs in, None outside of calls.
+    """
+
+    def __init__(self, current: Callable[[], CallBars | None]) -> None:
+        self._current = current
+        self._patched: dict[str, list[Callable[[], None]]] = {}
+        self._patches = {
+            "tqdm.std": self._patch_tqdm,
+            "tqdm.notebook": self._patch_tqdm_notebook,
+            "rich.progress": self._patch_rich,
+        }
+        self._finder = _Finder(frozenset(self._patches), self.install)
+
+    def install(self) -> None:
+        """Patch what is imported and not yet patched; cheap when there is nothing to do."""
+        if self._finder not in sys.meta_path:
+            sys.meta_path.insert(0, self._finder)
+        for name, patch in self._patches.items():
+            module = sys.modules.get(name)
+            if module is not None and name not in self._patched:
+                undos = self._patched[name] = []
+                try:
+                    patch(module, undos)
+                except AttributeError:  # still being imported, or a version that we do not know
+                    logger.debug("bars of %s stay as they are", name, exc_info=True)
+
+    def uninstall(self) -> None:
+        """Put everything back."""
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+        for undos in self._patched.values():
+            for undo in reversed(undos):
+                undo()
+        self._patched.clear()
+
+    # -- tqdm --------------------------------------------------------------------------------------
+
+    def _patch_tqdm(self, module: Any, undos: list[Callable[[], None]]) -> None:
+        original = module.tqdm.__init__
+
+        @wraps(original)
+        def __init__(bar: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            bars = self._current()
+            if bars is not None:
+                setattr(bar, _OWNER, bars)
+                # On the instance, so that it also covers the classes that draw in their own way.
+                bar.display = lambda *_args, **_kwargs: _tqdm_moved(bar, bars)
+                if kwargs.get("file") in (None, sys.stdout, sys.stderr):
+                    kwargs["file"] = _Nowhere()
+            original(bar, *args, **kwargs)
+
+        undos.append(_replace(module.tqdm, "__init__", __init__))
+
+    def _patch_tqdm_notebook(self, module: Any, undos: list[Callable[[], None]]) -> None:
+        """Let a bar made of widgets do without them: nobody would see them."""
+        self._patch_tqdm_notebook_start(module.tqdm_notebook, undos)
+        original = module.tqdm_notebook.reset
+
+        @wraps(original)
+        def reset(bar: Any, total: float | None = None) -> Any:
+            ours = getattr(bar, _OWNER, None) is not None
+            return module.std_tqdm.reset(bar, total) if ours else original(bar, total)
+
+        undos.append(_replace(module.tqdm_notebook, "reset", reset))
+
+    def _patch_tqdm_notebook_start(self, owner: Any, undos: list[Callable[[], None]]) -> None:
+        original = owner.__init__
+
+        @wraps(original)
+        def __init__(bar: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            if self._current() is None:
+                original(bar, *args, **kwargs)
+                return
+            kwargs.pop("display", None)
+            kwargs["disable"] = bool(kwargs.get("disable", False))
+            bar.disp = lambda *_args, **_kwargs: None
+            super(owner, bar).__init__(*args, **kwargs)
+
+        undos.append(_replace(owner, "__init__", __init__))
+
+    # -- rich --------------------------------------------------------------------------------------
+
+    def _patch_rich(self, module: Any, undos: list[Callable[[], None]]) -> None:
+        owner = module.Progress
+        start, stop = owner.start, owner.stop
+
+        @wraps(start)
+        def start_quietly(progress: Any) -> None:
+            bars = self._current()
+            if bars is None:
+                start(progress)
+            else:
+                setattr(progress, _OWNER, bars)
+                progress.live.auto_refresh = False  # else a thread waits for the drawing to start
+
+        @wraps(stop)
+        def stop_quietly(progress: Any) -> None:
+            if getattr(progress, _OWNER, None) is None:
+                stop(progress)
+            else:
+                _rich_moved(progress, at_least_every=0)
+                delattr(progress, _OWNER)
+
+        undos.append(_replace(owner, "start", start_quietly))
+        undos.append(_replace(owner, "stop", stop_quietly))
+        undos.append(_replace(owner, "update", _and_tell(owner.update)))
+        undos.append(_replace(owner, "advance", _and_tell(owner.advance)))
+
+
+class _Finder(MetaPathFinder):
+    """Hears of imports, which are done by those whose work it is.
+
+    Args:
+        names: Modules that matter.
+        then: Called when one of them has been imported.
+    """
+
+    def __init__(self, names: frozenset[str], then: Callable[[], None]) -> None:
+        self._names = names
+        self._then = then
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module that matters as the others would."""
+        if fullname not in self._names:
+            return None
+        others = [finder for finder in sys.meta_path if finder is not self]
+        specs = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_tell(module: ModuleType) -> None:
+            execute(module)
+            self._then()
+
+        spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]
+        return spec
+
+
+def _replace(owner: Any, name: str, function: Any) -> Callable[[], None]:
+    """Set an attribute of a class; return what undoes that, unless somebody set it since."""
+    own = vars(owner).get(name)
+
+    def undo() -> None:
+        if vars(owner).get(name) is not function:
+            return
+        if own is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, own)
+
+    setattr(owner, name, function)
+    return undo
+
+
+def _tqdm_moved(bar: Any, bars: CallBars) -> bool:
+    how = {"bar_format": _SHORT} if bar.total else {}
+    text = bar.format_meter(**{**bar.format_dict, **how}).strip()
+    bars.moved(bar, bar.n, bar.total, text, closed=bar.disable)
+    return True
+
+
+def _and_tell(method: Callable[..., None]) -> Callable[..., None]:
+    """Return a method of rich's ``Progress`` that also tells the call."""
+
+    @wraps(method)
+    def told(progress: Any, *args: Any, **kwargs: Any) -> None:
+        method(progress, *args, **kwargs)
+        if getattr(progress, _OWNER, None) is not None:
+            _rich_moved(progress, at_least_every=_INTERVAL)
+
+    return told
+
+
+def _rich_moved(progress: Any, *, at_least_every: float) -> None:
+    now = time.monotonic()
+    if now - getattr(progress, "_mcp_notebook_told", 0.0) < at_least_every:
+        return
+    progress._mcp_notebook_told = now  # noqa: SLF001 - an attribute of ours
+    for task in progress.tasks:
+        text = f"{task.description} {task.completed:g}"
+        if task.total is not None:
+            text += f"/{task.total:g}"
+        bars = getattr(progress, _OWNER)
+        bars.moved(task, task.completed, task.total, text, closed=task.finished)
+
+
+class _Nowhere:
+    """A stream for the few characters that a bar writes besides itself."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        """Forget the text."""
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def isatty(self) -> bool:
+        """Not a terminal, as a notebook's own streams are not."""
+        return False

@@ -1,0 +1,349 @@
+"""The line of ``%%mcp_tool`` and ``%mcp_tool``: names or a signature, and options, in any order.
+
+Runs on the kernel's main thread, inside the user's cell. Each option is a field of `ToolOptions`
+(`kernel.tools.options`), which says more about it and is checked there; only what a line cannot say
+well (an executor, ``meta``, examples) is left to ``@mcp_tool``. Pure; what a signature and the
+names mean is `kernel.notebook.cells`' and `kernel.notebook.magics`' business.
+"""
+
+import difflib
+import io
+import re
+import shlex
+import tokenize
+from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from IPython.core.error import UsageError
+from IPython.core.magic_arguments import argument
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.tools.options import ToolOptions
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"is a number, not {text!r}") from None
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"is a whole number, not {text!r}") from None
+
+
+class _Either(Action):
+    """Stores its constant, and refuses to do so after its opposite did."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **options)
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        _values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) not in (None, self.const):
+            parser.error(f"`{option_string}` and its opposite are both said: leave one out")
+        setattr(namespace, self.dest, self.const)
+
+
+_OPTIONS: Sequence[argument] = (
+    argument("--name", help="Name of the tool for clients, in place of the function's."),
+    argument("--title", help="Name of the tool for people."),
+    argument("--description", help="What the tool does, in place of the docstring's text."),
+    argument(
+        "--icon",
+        action="append",
+        dest="icons",
+        metavar="ICON",
+        help="A picture for the tool: an https address, or a file. May be given several times.",
+    ),
+    argument("--read-only", action="store_true", default=None, help="It changes nothing."),
+    argument("--destructive", action=_Either, const=True, help="It may destroy, not only add."),
+    argument(
+        "--non-destructive",
+        action=_Either,
+        const=False,
+        dest="destructive",
+        help="It only adds.",
+    ),
+    argument(
+        "--idempotent",
+        action="store_true",
+        default=None,
+        help="A second call with the same arguments changes nothing more.",
+    ),
+    argument(
+        "--closed-world",
+        action="store_false",
+        default=None,
+        dest="open_world",
+        help="It deals with the notebook only, not with the web, say.",
+    ),
+    argument("--priority", type=_number, default=0, help="Higher ones are listed first (0)."),
+    argument(
+        "--related",
+        default="",
+        metavar="A,B",
+        help="Tools that a model should know of when it reads of this one.",
+    ),
+    argument(
+        "--tag",
+        action="append",
+        dest="tags",
+        metavar="TAG",
+        help="A word to group tools by. May be given several times.",
+    ),
+    argument(
+        "--cache",
+        metavar="TIME",
+        help="How long a result is given again for the same arguments (60s, 5min), of read-only "
+        "tools; ephemeral: never, and clients are told so.",
+    ),
+    argument(
+        "--output-schema",
+        action=BooleanOptionalAction,
+        default=None,
+        help="Results are also data by the return annotation; or never.",
+    ),
+    argument(
+        "--no-validate-output",
+        action="store_false",
+        dest="validate_output",
+        default=True,
+        help="Do not compare results with the output schema.",
+    ),
+    argument(
+        "--flatten",
+        action="store_true",
+        help="The fields of the function's one parameter, a model, are the tool's arguments.",
+    ),
+    argument(
+        "--run",
+        default="main",
+        help="main: between cells (the default). thread: in a thread of its own, also while a "
+        "cell runs.",
+    ),
+    argument("--timeout", metavar="TIME", help="After which a call is stopped: 30s, 5min."),
+    argument(
+        "--max-concurrency",
+        type=_whole_number,
+        help="Calls that may run at once; more of them wait.",
+    ),
+    argument(
+        "--max-result-chars",
+        type=_whole_number,
+        metavar="N",
+        help="Characters of text in one result (the setting: 25000); what is longer is cut.",
+    ),
+    argument("--logs", help="Log messages of this level and above become part of the result."),
+    argument(
+        "--prefix",
+        help="`%%mcp_tool obj` only: what the names of the object's tools begin with.",
+    ),
+)
+_FLAGS = ("store_true", "store_false", _Either, BooleanOptionalAction)
+_ONE_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+_BEFORE_PARENTHESIS = re.compile(r"[^\s()=\"']+[ \t]*\(")
+_REFUSED = re.compile(r"argument (\S+?): (.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signature:
+    """``plot_city(city: str = "Seattle") -> Figure`` on the line of ``%%mcp_tool``."""
+
+    name: str
+    """What stands before the parenthesis, whatever it is."""
+    rest: str
+    """From the parenthesis to the end of the return annotation; may go over several lines."""
+    column: int
+    """Characters before it on the line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What the line of a magic says, and the cell below it."""
+
+    options: Namespace
+    names: tuple[str, ...]
+    """Words that are no options."""
+    signature: Signature | None
+    head: str
+    """The line itself, with all lines that its signature takes."""
+    body: str
+    """What is left of the cell."""
+
+
+def read_line(
+    parser: ArgumentParser, line: str, cell: str | None, expand: Callable[[str], str]
+) -> Line:
+    """Take the line of a magic apart.
+
+    Args:
+        parser: Knows the options.
+        line: What follows the magic's name.
+        cell: What stands below; None for a line magic, which has no signature.
+        expand: Puts the notebook's variables into the options, as IPython does for all magics.
+
+    Raises:
+        DefinitionError: An option that does not exist or cannot have that value; a signature that
+            does not end.
+    """
+    signature, head, body, before, after = None, line, cell or "", line, ""
+    start = None if cell is None else _start_of_signature(line)
+    if start is not None:
+        text = f"{line}\n{cell}"
+        end = start + _length_of_signature(text[start:])
+        name, _, rest = text[start:end].partition("(")
+        signature = Signature(name=name.strip(), rest=f"({rest}".rstrip(), column=start)
+        last, _, body = text[end:].partition("\n")
+        head, before, after = text[:end] + last, line[:start], last
+    words = list(_split(expand(before))) + list(_split(expand(after)))
+    try:
+        options = parser.parse_args(_joined(words))
+    except UsageError as error:
+        raise DefinitionError(_reworded(str(error))) from None
+    names = tuple(options.functions)
+    return Line(options=options, names=names, signature=signature, head=head, body=body)
+
+
+def option_words() -> dict[str, bool]:
+    """Return the words of all options, and whether a value follows."""
+    words = {}
+    for option in _OPTIONS:
+        (word,), action = option.args, option.kwds.get("action")
+        words[word] = action not in _FLAGS
+        if action is BooleanOptionalAction:
+            words[word.replace("--", "--no-", 1)] = False
+    return words
+
+
+def option_arguments(magic: _F) -> _F:
+    """Give a magic all options; below ``@magic_arguments()``."""
+    for option in reversed(_OPTIONS):
+        magic = option(magic)
+    return magic
+
+
+def line_options(given: Namespace) -> ToolOptions:
+    """Return what a parsed line says about a tool."""
+    said: Any = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in vars(given).items()
+        if name not in ("functions", "prefix") and value is not None
+    }
+    said["related"] = tuple(said["related"].replace(",", " ").split())
+    return ToolOptions(**said)
+
+
+# -- the signature ---------------------------------------------------------------------------------
+
+
+def _start_of_signature(line: str) -> int | None:
+    """Return where the first word with a parenthesis begins that is not an option's value."""
+    takes_value = option_words()
+    value_follows = False
+    for word in _ONE_WORD.finditer(line):
+        if value_follows:
+            value_follows = False
+        elif word[0].startswith("-"):
+            value_follows = takes_value.get(word[0], False)
+        elif _BEFORE_PARENTHESIS.match(line, word.start()):
+            return word.start()
+    return None
+
+
+def _length_of_signature(text: str) -> int:
+    """Return how much of a text is a signature: to its last parenthesis, or return annotation."""
+    lines = text.splitlines(keepends=True)
+    depth, end, annotated, dashed = 0, 0, False, False
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if end and not annotated and token.string != "->":
+                break
+            if end and depth == 0 and _ends_annotation(token, lines):
+                dashed = True
+                break
+            annotated = annotated or (token.string == "->" and depth == 0 and end > 0)
+            depth += (token.string in _OPENING) - (token.string in _CLOSING)
+            if (token.type == tokenize.OP and token.string == ")" and depth == 0) or annotated:
+                end = sum(map(len, lines[: token.end[0] - 1])) + token.end[1]
+    except (tokenize.TokenError, SyntaxError):
+        # What follows the signature is no Python; only an open parenthesis is an error.
+        pass
+    if not end and not dashed:
+        raise DefinitionError(
+            f"The signature {lines[0].strip()!r} does not end: close its parenthesis."
+        )
+    return end
+
+
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]}")
+
+
+def _ends_annotation(token: tokenize.TokenInfo, lines: Sequence[str]) -> bool:
+    row, column = token.start
+    return token.type in (tokenize.NEWLINE, tokenize.ENDMARKER) or (
+        lines[row - 1].startswith("--", column) and lines[row - 1][column - 1].isspace()
+    )
+
+
+# -- the options -----------------------------------------------------------------------------------
+
+
+def _split(text: str) -> Iterator[str]:
+    words = shlex.shlex(text, posix=True, punctuation_chars=False)
+    words.whitespace_split = True
+    words.commenters = words.escape = ""  # paths on Windows are full of backslashes
+    try:
+        yield from words
+    except ValueError:
+        raise DefinitionError(
+            f"A quote in {text.strip()!r} is not closed: put a value that has one into quotes of "
+            "the other kind."
+        ) from None
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """Join each option with its value, which may begin with a dash."""
+    takes_value = option_words()
+    joined: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        option, equals, _ = word.partition("=")
+        if option.startswith("-") and option not in takes_value:
+            keyword = option.lstrip("-").replace("-", "_")
+            close = difflib.get_close_matches(option, takes_value, 1)
+            hint = f"Did you mean `{close[0]}`?" if close else "`%mcp_tool?` lists them."
+            if keyword in {item.name for item in fields(ToolOptions)}:
+                hint = f"It can only be said in Python: `@mcp_tool({keyword}=...)`."
+            raise DefinitionError(f"There is no option `{option}`. {hint}")
+        if not equals and takes_value.get(option):
+            value = next(rest, None)
+            if value is None or value.partition("=")[0] in takes_value:
+                raise DefinitionError(f"`{option}` needs a value: write it after the option.")
+            word = f"{option}={value}"  # noqa: PLW2901
+        joined.append(word)
+    return joined
+
+
+def _reworded(message: str) -> str:
+    """Return what argparse says as a sentence."""
+    refused = _REFUSED.fullmatch(message)
+    if refused is None:
+        return f"{message[:1].upper()}{message[1:]}."
+    option, reason = refused.groups()
+    if reason.startswith("ignored explicit argument"):
+        reason = "takes no value: write the option alone"
+    return f"`{option}` {reason}."

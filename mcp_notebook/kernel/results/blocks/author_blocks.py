@@ -1,0 +1,190 @@
+"""Content blocks made fit to be sent: pictures, an author's own, JSON.
+
+Runs in the user's kernel, on the thread of the call. What comes here knows already what it is: what
+a display becomes is `kernel.results.displays`' business, what a value becomes
+`kernel.results.converter`'.
+"""
+
+import base64
+import binascii
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import MISSING, fields, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
+from mcp_notebook.kernel.results.blocks import arrays
+from mcp_notebook.kernel.results.blocks import audio as sounds
+from mcp_notebook.kernel.results.blocks import images as pictures
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.embedded import document, uri_of
+from mcp_notebook.kernel.results.blocks.image_block import Shown, Unshowable
+from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.truncation import Draft, data_original, draft
+from mcp_notebook.kernel.safe.text import clean, cut, is_instance, safe_repr
+from mcp_notebook.kernel.safe.to_json import json_text, to_json_part
+
+BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
+MAX_SAID = 2_000
+"""Characters of what a block says about itself: of a name, a title, a description."""
+MAX_URI = 8_000
+"""Characters of a block's URI."""
+MAX_JSON = 2**24
+"""Elements and characters of a value that is written as JSON: more could not be sent."""
+_WHOLE = frozenset({"uri", "data"})
+_TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
+
+
+def encoded_picture(data: Any, budget: Budget) -> list[ContentBlock]:
+    """Make a block of an encoded picture: bytes, or base64 as Jupyter's messages have it."""
+    return picture(lambda: pictures.from_bytes(bytes_of(data), budget), budget)
+
+
+def picture(make: Callable[[], Shown], budget: Budget) -> list[ContentBlock]:
+    """Make blocks of a picture, or of why there is none."""
+    try:
+        return [make()]
+    except Unshowable as error:
+        links = budget.keep(error.original) if error.original is not None else ()
+        return [Text(f"[{error}]"), *links]
+
+
+def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
+    """Make a block of an author's own fit to be sent: right types, clean strings."""
+    # The bridge refuses a frame with a block of wrong types, and the whole link with it.
+    # A class of the author's own may have let anything through: as one of ours it is checked.
+    kind = next(kind for kind in BLOCK_TYPES if isinstance(block, kind))
+    given = {item.name: getattr(block, item.name) for item in fields(kind)}
+    if kind is not Text:  # it may be of any length: `draft` sees to it
+        given |= _fitting_fields(block, kind)
+    block = kind(**given)
+    match block:
+        case Text():
+            brief = clean(block.brief) if isinstance(block.brief, str) else None
+            return [replace(draft(block.text), brief=brief)]
+        case Image():
+            return _checked_image(block, budget)
+        case Audio():
+            return sounds.sound(block, budget)
+        case Resource() | ResourceLink():
+            return _addressed(block, budget)
+
+
+def as_list(content: Any) -> list[Any]:
+    """Return the parts of a `Result`, whose author may have given one without a list."""
+    return list(content) if isinstance(content, (list, tuple)) else [content]
+
+
+def annotated(blocks: list[ContentBlock], like: ContentBlock) -> list[ContentBlock]:
+    """Have all that became of a block say of itself what the block says."""
+    said = {
+        name: value
+        for name in ("audience", "priority", "last_modified")
+        if (value := getattr(like, name)) not in ((), None)
+    }
+    return [replace(block, **said) for block in blocks] if said else blocks
+
+
+def json_block(value: Any, max_items: int, *, repeats: bool = False) -> Text:
+    """Make a block of a value's JSON, and keep a reference to the value if it does not fit.
+
+    Args:
+        value: Anything.
+        max_items: Elements and characters of it that are written.
+        repeats: Structured content says the same.
+    """
+    made, partial = to_json_part(value, max_items)
+    text = made if isinstance(made, str) else json_text(made)
+    if partial:
+        original = data_original(value, lambda: _whole_json(value))
+    else:
+        written = json_text(made) if isinstance(made, str) else text
+        form = Form(".json", "application/json", lambda: written)
+        original = Original("value", "The whole value as JSON", (form,), sys.getsizeof(text))
+    return Draft(text, original=original, partial=partial, repeats=repeats)
+
+
+def _whole_json(value: Any) -> str:
+    made, partial = to_json_part(value, MAX_JSON)
+    if partial:
+        # Lists of one list of one list... take no memory, and as text all that there is.
+        raise ValueError(f"it has more than {MAX_JSON:,} elements and characters")
+    return json_text(made)
+
+
+def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for item in fields(kind):
+        value = getattr(block, item.name)
+        if value is None and item.default is not MISSING:
+            changes[item.name] = item.default
+        elif isinstance(value, str):
+            changes[item.name] = (
+                clean(value) if item.name in _WHOLE else cut(clean(value), MAX_SAID)
+            )
+        elif isinstance(value, PurePath) and item.name in _TEXT_FIELDS:
+            changes[item.name] = _path_text(value, as_uri=item.name == "uri")
+        elif item.name in _TEXT_FIELDS:
+            changes[item.name] = safe_repr(value)
+        elif isinstance(value, (bytearray, memoryview)):
+            changes[item.name] = bytes(value)
+    if isinstance(block, ResourceLink) and not isinstance(block.size, int):
+        changes["size"] = None
+    return changes
+
+
+def _path_text(path: PurePath, *, as_uri: bool) -> str:
+    # On this machine: a path of another system has no place here.
+    return clean(Path(path).absolute().as_uri() if as_uri else str(path))
+
+
+def _addressed(block: Resource | ResourceLink, budget: Budget) -> list[ContentBlock]:
+    if len(block.uri) > MAX_URI:
+        size = f"{len(block.uri):,} characters, at most {MAX_URI:,} are sent"
+        name = type(block).__name__
+        return [Text(f"[{name}(uri) begins with {block.uri[:40]!r} and has {size}.]")]
+    if isinstance(block, ResourceLink):
+        return [replace(block, uri=uri_of(block.uri))]
+    if isinstance(block.data, (str, bytes)):
+        return document(block, budget)
+    return [Text(f"[Resource(data) takes a text or bytes, not a {type(block.data).__name__}]")]
+
+
+def _checked_image(block: Image, budget: Budget) -> list[ContentBlock]:
+    return annotated(picture(lambda: _marked(block, budget), budget), block)
+
+
+def _marked(block: Image, budget: Budget) -> Shown:
+    """Make the picture that an author marked as one."""
+    data = block.data
+    if isinstance(data, bytes):
+        return pictures.from_bytes(data, budget)
+    if is_instance(data, "PIL.Image.Image"):
+        return pictures.from_pil(data, budget, block.mime_type)
+    if arrays.is_array(data):
+        return pictures.from_pil(arrays.image_of(data), budget, block.mime_type)
+    name = type(data).__name__
+    text = f"Image(data) takes a picture's encoded bytes, a PIL image or an array, not a {name}"
+    if isinstance(data, (str, os.PathLike)):
+        raise Unshowable(f"{text}: for a file, Image(pathlib.Path(path).read_bytes()).")
+    raise Unshowable(f"{text}.")
+
+
+def bytes_of(data: Any) -> bytes:
+    """Return a display's bytes, which may be base64 text; none if they are neither."""
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    try:
+        return base64.b64decode(string_of(data))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def string_of(value: Any) -> str:
+    """Return a display's text."""
+    # A notebook file has a list of lines where a message has one text.
+    if isinstance(value, list):
+        return "".join(str(line) for line in value)
+    return value if isinstance(value, str) else str(value)

@@ -1,0 +1,79 @@
+"""What one result may take, and where the whole of it goes that did not fit.
+
+Runs in the user's kernel, on the thread of the call. `Budget` goes through the whole conversion of
+a value; keeping all blocks of a result to it together is `kernel.results.blocks.fit`'s business.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+from mcp_notebook.kernel.results.blocks.originals import Keep, keep_nothing
+from mcp_notebook.settings import Settings, TableFormat
+
+
+class NotDrawn(Exception):
+    """A plot could not be drawn; the message says why, and what to do."""
+
+
+class PlotRenderer(Protocol):
+    """Draws plots by other libraries: `results.plots.renderer` has the one that really does."""
+
+    seconds: float
+    """That one attempt may take."""
+
+    def draw(self, library: str, source: str, **options: Any) -> bytes:
+        """Return the encoded picture, or raise `NotDrawn`."""
+
+
+class NoRenderer:
+    """Draws nothing: for budgets of what holds no plots."""
+
+    seconds = 0.0
+
+    def draw(self, library: str, source: str, **options: Any) -> bytes:  # noqa: ARG002
+        """Raise `NotDrawn`."""
+        raise NotDrawn("nothing here draws plots")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What one result may take; `keep` takes the originals of what did not fit."""
+
+    chars: int
+    """Characters of all texts together."""
+    pictures: int
+    """Pictures of one result."""
+    picture_side: int
+    """Pixels on the longer side of a picture."""
+    picture_bytes: int
+    """Bytes of one encoded picture; of a sound or document, too."""
+    result_bytes: int
+    """Bytes of all pictures, sounds and documents of one result together."""
+    table_rows: int
+    """Rows of one table."""
+    table_format: TableFormat
+    """How tables are written."""
+    keep: Keep = keep_nothing
+    renderers: PlotRenderer = field(default_factory=NoRenderer, compare=False, repr=False)
+    """Draw plots; they remember what has failed, so the budgets of a kernel share them."""
+
+    @classmethod
+    def of(cls, settings: Settings, keep: Keep = keep_nothing, *, chars: int | None = None) -> Self:
+        """Return the budget that the settings give.
+
+        Args:
+            settings: The notebook's.
+            keep: Takes originals.
+            chars: In place of the settings' `max_result_chars`: the tool's own.
+        """
+        return cls(
+            chars=settings.max_result_chars if chars is None else chars,
+            pictures=settings.max_pictures,
+            picture_side=settings.max_picture_side,
+            # Not more than all together have: it would be encoded twice.
+            picture_bytes=min(settings.max_picture_bytes, settings.max_result_bytes),
+            result_bytes=settings.max_result_bytes,
+            table_rows=settings.max_table_rows,
+            table_format=settings.table_format,
+            keep=keep,
+        )

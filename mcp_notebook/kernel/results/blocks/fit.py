@@ -1,0 +1,104 @@
+"""The last step of a conversion: all blocks of a result together kept to its budget.
+
+Runs in the user's kernel, on the thread of the call. Each block fits by itself already; here is
+seen to it that there are not too many of them, that the same picture comes once, and that the bytes
+and the characters of all together fit. What each of these means for pictures is
+`kernel.results.blocks.image_block`'s and `kernel.results.blocks.images`' business, for texts
+`kernel.results.blocks.truncation`'.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
+from mcp_notebook.kernel.results.blocks import images as pictures
+from mcp_notebook.kernel.results.blocks.audio import sound
+from mcp_notebook.kernel.results.blocks.author_blocks import annotated, picture
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.embedded import document
+from mcp_notebook.kernel.results.blocks.image_block import finished, within_count, without_twins
+from mcp_notebook.kernel.results.blocks.truncation import shortened
+from mcp_notebook.kernel.safe.text import fair_share
+
+MAX_BLOCKS = 100
+"""Blocks of one result."""
+_LONGEST = 12
+"""Bytes of a character in JSON that is ASCII: an emoji."""
+
+
+def within_budget(blocks: Sequence[ContentBlock], budget: Budget) -> list[ContentBlock]:
+    """Keep a result to what a model can take, and to what every client can.
+
+    The same picture is sent once (a figure that was shown and returned); of too many pictures the
+    first ones and the last one, which is the tool's value, are shown, the others become links.
+    Where the bytes of all are too many, the largest pictures are made smaller, the largest sounds
+    and documents become links. What was done to a picture, and the link to its original, comes
+    after it. All texts and links together keep to `budget.chars`: the longest texts are cut, links
+    to the whole of them added.
+    """
+    kept, notes = within_count(list(without_twins(blocks)), budget.pictures, budget.keep)
+    kept, more = _within_blocks(kept)
+    notes += more
+    kept = within_bytes(kept, budget)
+    kept, more = _within_blocks(list(finished(kept, budget.keep)))
+    notes += more
+    chars = budget.chars - sum(len(note.text) for note in notes)
+    return [*shortened(kept, chars, budget.keep), *notes]
+
+
+def within_bytes(blocks: Sequence[ContentBlock], budget: Budget) -> list[ContentBlock]:
+    """Make pictures smaller, and links of sounds and documents, until all bytes fit together.
+
+    Each has a fair share: what the small ones leave goes to the large ones.
+    """
+    sizes = [_bytes_of(block) for block in blocks]
+    if sum(sizes) <= budget.result_bytes:
+        return list(blocks)
+    share = fair_share(sizes, budget.result_bytes)
+    # Of a sound there is no smaller one: what it would have had goes to the others.
+    staying = [
+        size
+        for block, size in zip(blocks, sizes, strict=True)
+        if size <= share or isinstance(block, Image)
+    ]
+    room = replace(budget, picture_bytes=fair_share(staying, budget.result_bytes))
+    made: list[ContentBlock] = []
+    for block, size in zip(blocks, sizes, strict=True):
+        if size <= (room.picture_bytes if isinstance(block, Image) else share):
+            made.append(block)
+        else:
+            made += annotated(_smaller(block, room, share), block)
+    return made
+
+
+def _smaller(block: ContentBlock, room: Budget, share: int) -> list[ContentBlock]:
+    match block:
+        case Image():
+            return picture(lambda: pictures.smaller(block, room), room)
+        case Audio():
+            return sound(block, replace(room, picture_bytes=share))
+        case Resource():
+            least = replace(room, picture_bytes=share, chars=share // _LONGEST)
+            return document(block, least)
+        case _:
+            return [block]
+
+
+def _bytes_of(block: ContentBlock) -> int:
+    """Return what counts of a block; texts and links have limits of their own."""
+    match block:
+        case Image() | Audio() | Resource(data=bytes()):
+            return len(block.data)
+        case Resource():
+            return len(json.dumps(block.data))  # as some transports send it: in ASCII
+        case _:
+            return 0
+
+
+def _within_blocks(blocks: list[ContentBlock]) -> tuple[list[ContentBlock], list[Text]]:
+    if len(blocks) <= MAX_BLOCKS:
+        return blocks, []
+    gone = len(blocks) - MAX_BLOCKS
+    note = Text(f"[{gone:,} of {len(blocks):,} parts of the result are left out.]")
+    return [*blocks[: MAX_BLOCKS // 2], *blocks[-MAX_BLOCKS // 2 :]], [note]

@@ -1,0 +1,268 @@
+"""Pictures as bytes that every client can show, in a size that a model can take.
+
+Runs in the user's kernel, on the thread of the call. Recognises encoded pictures by their first
+bytes and passes on those that fit as they are; others, and PIL images, are encoded by
+`kernel.results.blocks.image_encoding`. PIL is imported when a picture must be measured; without it
+everything works but making pictures smaller. Figures are `kernel.results.plots.matplotlib_figures`'
+business, arrays `kernel.results.blocks.arrays`'.
+"""
+
+import importlib
+import io
+from typing import Any
+
+from mcp_notebook.content import Image
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.image_block import (
+    EXTENSIONS,
+    NOT_KEPT,
+    Shown,
+    Unshowable,
+    encoded_original,
+)
+from mcp_notebook.kernel.results.blocks.image_encoding import Encoded, encoded_image, plain_image
+from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.safe.magic_numbers import mime_type_of
+from mcp_notebook.kernel.safe.text import safe_message
+
+MAX_PIXELS = 64_000_000
+"""Pixels of a picture that is decoded: a quarter of a gigabyte. Below PIL's own limit, which it
+warns of in the user's notebook."""
+MAX_FRAME_PIXELS = 16_000_000
+"""Pixels of all frames of an animation that is encoded."""
+
+_COMPRESSED = " was compressed to a "
+_ENDINGS = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9"}
+_ORIENTATION = 0x0112
+_ON_ITS_SIDE = range(5, 9)
+"""EXIF's orientations that swap width and height."""
+_END = 64
+"""Bytes at the end of a file in which its format's ending is looked for."""
+_FILES = {
+    "image/png": ("PIL.PngImagePlugin", "PngImageFile"),
+    "image/jpeg": ("PIL.JpegImagePlugin", "JpegImageFile"),
+    "image/gif": ("PIL.GifImagePlugin", "GifImageFile"),
+    "image/webp": ("PIL.WebPImagePlugin", "WebPImageFile"),
+}
+"""PIL's classes of files: ``PIL.Image.open`` warns of large ones before their size is known."""
+
+
+def is_picture(data: bytes) -> bool:
+    """Tell whether bytes that nobody marked as a picture are surely one."""
+    if data.startswith(b"BM"):
+        return len(data) == int.from_bytes(data[2:6], "little")
+    return mime_type_of(data) is not None or data.startswith((b"II*\0", b"MM\0*"))
+
+
+def from_bytes(data: bytes, budget: Budget) -> Shown:
+    """Take an encoded picture, made smaller if it is too large.
+
+    Raises:
+        Unshowable: The bytes are no picture, or too large a one.
+    """
+    mime_type = mime_type_of(data)
+    try:
+        import PIL  # noqa: PLC0415 - only for pictures, and only if it is there
+        import PIL.Image  # noqa: PLC0415
+    except ImportError:
+        return _unmeasured(data, mime_type, budget)
+    try:
+        with _opened(data, mime_type) as image:
+            return _from_file(image, data, mime_type, budget)
+    except Unshowable:
+        raise
+    except PIL.UnidentifiedImageError:
+        raise Unshowable(_not_a_picture(data)) from None
+    except Exception as error:  # PIL raises anything on broken files
+        raise Unshowable(f"A picture cannot be read: {safe_message(error)}.") from error
+
+
+def from_pil(image: Any, budget: Budget, mime_type: str = "image/png") -> Shown:
+    """Encode a PIL image.
+
+    Args:
+        image: It.
+        budget: What it may take.
+        mime_type: The format that its author wants, as `encoded_image` has it.
+
+    Raises:
+        Unshowable: The picture has no pixels, or cannot be encoded.
+    """
+    try:
+        return _animation(image, budget) or _still(image, budget, mime_type)
+    except Unshowable:
+        raise
+    except Exception as error:  # PIL raises anything on broken or closed images
+        raise Unshowable(f"A PIL image cannot be encoded: {safe_message(error)}.") from error
+
+
+def smaller(picture: Image, budget: Budget) -> Shown:
+    """Make a picture smaller that would fit, but does not together with others.
+
+    Args:
+        picture: Encoded.
+        budget: What it may take, less than it does.
+
+    Raises:
+        Unshowable: There is no room, or no Pillow.
+    """
+    before = picture if isinstance(picture, Shown) else Shown(picture.data, picture.mime_type)
+    data = before.data
+    original = before.original or encoded_original(data, before.mime_type)
+    try:
+        import PIL.Image  # noqa: F401, PLC0415 - only for pictures, and only if it is there
+    except ImportError:
+        return _unmeasured(data, before.mime_type, budget)
+    try:
+        with _opened(data, mime_type_of(data)) as image:
+            size = image.size
+            # Not a PNG: of these pixels it has more bytes, or it would not be here.
+            made = encoded_image(image, budget, "image/jpeg")
+            said = tuple(note for note in before.notes if _COMPRESSED not in note)
+            notes = (*said, *_which_frame(image), *made.notes)
+    except Unshowable as error:
+        raise Unshowable(str(error), original) from None
+    except Exception as error:  # PIL raises anything on broken files
+        raise Unshowable(f"A picture cannot be read: {safe_message(error)}.", original) from error
+    if not made.notes:
+        notes += (_compressed(made, original.forms[0].size),)
+    if original is not before.original:
+        original = encoded_original(data, before.mime_type, size)
+    return Shown(made.data, made.mime_type, notes=notes, original=original)
+
+
+def _unmeasured(data: bytes, mime_type: str | None, budget: Budget) -> Shown:
+    if mime_type is None:
+        raise Unshowable(_not_a_picture(data))
+    if len(data) > budget.picture_bytes:
+        raise Unshowable(
+            f"A picture of {len(data):,} bytes is too large to be shown: install Pillow "
+            "(`pip install pillow`), and it is scaled down.",
+            encoded_original(data, mime_type),
+        )
+    return Shown(data, mime_type)
+
+
+def _opened(data: bytes, mime_type: str | None) -> Any:
+    import PIL.Image  # noqa: PLC0415 - as above
+
+    file = io.BytesIO(data)
+    if mime_type is None:
+        return PIL.Image.open(file)
+    module, name = _FILES[mime_type]
+    try:
+        return getattr(importlib.import_module(module), name)(file)
+    except SyntaxError as error:  # so do PIL's classes say that a file is broken
+        raise ValueError(str(error)) from None
+
+
+def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -> Shown:
+    from PIL import ImageOps  # noqa: PLC0415 - who has an image has PIL
+
+    size = image.size
+    fits = max(size) <= budget.picture_side and len(data) <= budget.picture_bytes
+    if mime_type is not None and fits and min(size) > 0:
+        if not _is_whole(data, mime_type):
+            image.load()  # fails if the file was cut off: clients' models refuse such a picture
+        return Shown(data, mime_type)
+    kind = mime_type or image.get_format_mimetype() or "application/octet-stream"
+    if size[0] * size[1] > MAX_PIXELS:
+        raise Unshowable(
+            f"A picture of {size[0]}x{size[1]} pixels ({len(data):,} bytes) is too large to be "
+            "shown: make it smaller in the tool.",
+            encoded_original(data, kind, size),
+        )
+    if image.getexif().get(_ORIENTATION, 1) in _ON_ITS_SIDE:  # decodes a PNG
+        size = size[::-1]
+    frame = _which_frame(image)
+    image.draft("RGB", (2 * budget.picture_side,) * 2)  # a large JPEG is decoded smaller at once
+    best = "image/jpeg" if mime_type == "image/jpeg" else "image/png"
+    made = encoded_image(ImageOps.exif_transpose(image), budget, best, of=size)
+    notes = (*frame, *made.notes)
+    if mime_type is not None and not made.notes:
+        notes += (_compressed(made, len(data)),)
+    original = encoded_original(data, kind, size) if notes else None
+    return Shown(made.data, made.mime_type, notes=notes, original=original)
+
+
+def _is_whole(data: bytes, mime_type: str) -> bool:
+    if mime_type == "image/webp":
+        return len(data) >= int.from_bytes(data[4:8], "little") + 8
+    if mime_type == "image/gif":
+        return data.rstrip(b"\0").endswith(b";")
+    return _ENDINGS[mime_type] in data[-_END:]
+
+
+def _still(image: Any, budget: Budget, mime_type: str) -> Shown:
+    made = encoded_image(image, budget, mime_type)
+    notes = made.notes
+    if not notes and mime_type == "image/png" and made.mime_type != mime_type:
+        notes = (_compressed(made),)
+    original = _pixels(image) if notes else None
+    if notes and original is None:
+        notes += (NOT_KEPT,)
+    notes = (*_which_frame(image), *notes)
+    return Shown(made.data, made.mime_type, notes=notes, original=original)
+
+
+def _animation(image: Any, budget: Budget) -> Shown | None:
+    """Encode an animation that was opened from a file, if that is one that may fit."""
+    frames = getattr(image, "n_frames", 1)
+    form = getattr(image, "format", None)
+    if frames < 2 or form not in {"GIF", "WEBP", "PNG"}:  # noqa: PLR2004 - more than one
+        return None
+    width, height = image.size
+    if max(width, height) > budget.picture_side or width * height * frames > MAX_FRAME_PIXELS:
+        return None
+    frame = image.tell()
+    buffer = io.BytesIO()
+    try:
+        image.save(buffer, format=form, save_all=True)
+    finally:
+        image.seek(frame)
+    data = buffer.getvalue()
+    fits = len(data) <= budget.picture_bytes
+    return Shown(data, f"image/{form.lower()}") if fits else None
+
+
+def _pixels(image: Any) -> Original | None:
+    """Describe an image, to be encoded when it is read.
+
+    As it is now: a tool may draw on the same image in its next call. Copying is a small part of
+    what making it smaller has cost.
+    """
+    width, height = image.size
+    if width * height > MAX_PIXELS:
+        return None
+    copy = image.copy()
+
+    def content() -> bytes:
+        buffer = io.BytesIO()
+        plain_image(copy).save(buffer, format="PNG")
+        return buffer.getvalue()
+
+    form = Form(EXTENSIONS["image/png"], "image/png", content)
+    per_band = 4 if copy.mode in {"I", "F"} else 2 if copy.mode.startswith("I;16") else 1
+    cost = width * height * len(copy.getbands()) * per_band
+    return Original("picture", f"The original picture: {width}x{height} pixels", (form,), cost)
+
+
+def _compressed(made: Encoded, before: int | None = None) -> str:
+    what = "The picture" if before is None else f"The picture of {before:,} bytes"
+    form = (
+        "WebP" if made.mime_type == "image/webp" else made.mime_type.removeprefix("image/").upper()
+    )
+    return f"{what}{_COMPRESSED}{form} of {len(made.data):,} bytes."
+
+
+def _which_frame(image: Any) -> tuple[str, ...]:
+    frames = getattr(image, "n_frames", 1)
+    return (f"This is frame {image.tell() + 1} of {frames:,}.",) if frames > 1 else ()
+
+
+def _not_a_picture(data: bytes) -> str:
+    beginning = data[:8].hex(" ")
+    return (
+        f"{len(data):,} bytes beginning with {beginning or 'nothing'} are no picture: "
+        "give PNG, JPEG, WebP or GIF."
+    )

@@ -1,0 +1,48 @@
+"""The whole of what a result shows only a part of, described before it is made.
+
+Runs in the user's kernel. Pure data, made on the thread of the call where something did not fit: a
+long text, a large picture, a table. Keeping it and giving it out is `kernel.link.resource_store`'
+business.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from mcp_notebook.content import ResourceLink
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to get an original: a table as CSV, say."""
+
+    extension: str
+    """Of the file's name, with its dot: ``".csv"``."""
+    mime_type: str
+    content: Callable[[], str | bytes] = field(repr=False)
+    """Makes it; called when a client reads it, on a thread of its own, maybe more than once."""
+    size: int | None = None
+    """Bytes, where known before it is made."""
+
+
+@dataclass(frozen=True)
+class Original:
+    """Something that was shown only in part, or smaller than it is."""
+
+    name: str
+    """A file's name without its extension: ``"table"``."""
+    title: str
+    """What it is, for people: ``"The whole table: 1,000 rows x 3 columns"``."""
+    forms: tuple[Form, ...]
+    """The ways to get it; the first is what most readers want."""
+    cost: int
+    """Bytes of memory that are held for as long as it is kept."""
+
+
+Keep: TypeAlias = Callable[[Original], tuple[ResourceLink, ...]]
+"""Keeps an original; returns a link for each of its forms, none if it is too large to be kept."""
+
+
+def keep_nothing(_original: Original) -> tuple[ResourceLink, ...]:
+    """Keep no originals: where nobody could read them."""
+    return ()

@@ -1,0 +1,141 @@
+"""Converters of an author's own: what values of a type are given back as.
+
+Runs in the user's kernel: they are set wherever the author's code runs, and looked up on the thread
+of each call. `kernel.notebook.registry` is where authors find them; what becomes of what a
+converter returns is `kernel.results.converter`' business. Displays and structured content do not
+come through here.
+"""
+
+import contextlib
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from mcp_notebook.content import Annotated, Result
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.text import safe_message
+
+Kind: TypeAlias = type | str
+"""A class, or the name of one whose module may not have been loaded yet: "pandas.DataFrame"."""
+
+
+@dataclass(frozen=True, eq=False)
+class Conversion:
+    """A converter and what it is for."""
+
+    kind: Kind
+    function: Callable[[Any], Any]
+
+    @property
+    def name(self) -> str:
+        """What the author calls the type."""
+        return self.kind if isinstance(self.kind, str) else self.kind.__name__
+
+    def failure(self, error: BaseException) -> str:
+        """Say that it failed, to the model and the author."""
+        function = getattr(self.function, "__name__", type(self.function).__name__)
+        return (
+            f"The converter `{function}` of {self.name} failed: {safe_message(error)}. "
+            f"`registry.convert({self.name}, None)` takes it away."
+        )
+
+    @property
+    def wanted(self) -> type | None:
+        """The class; None as long as there is none of that name."""
+        if not isinstance(self.kind, str):
+            return self.kind
+        module, _, name = self.kind.rpartition(".")
+        found = None
+        with contextlib.suppress(Exception):  # a module's own __getattr__ may raise anything
+            found = getattr(sys.modules.get(module), name, None)
+        return found if isinstance(found, type) else None
+
+
+class Converters:
+    """The converters of a notebook; safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # Replaced, never changed, so that looking up needs no lock.
+        self._conversions: dict[Kind, Conversion] = {}
+
+    def set(self, kind: Any, function: Any) -> None:
+        """Convert values of a type by a function, None: by the usual rules again.
+
+        Raises:
+            DefinitionError: There can be no such converter.
+        """
+        _check_kind(kind)
+        if function is not None:
+            _check_function(kind, function)
+        with self._lock:
+            conversions = {**self._conversions}
+            conversions.pop(kind, None)
+            if function is not None:
+                conversions[kind] = Conversion(kind, function)
+            self._conversions = conversions
+
+    def find(self, value: Any, used: Collection[Conversion] = ()) -> Conversion | None:
+        """Return the converter of the first of a value's classes that has one.
+
+        Args:
+            value: Anything.
+            used: Those not to be used again: what they returned is being converted.
+        """
+        conversions = self._conversions
+        if not conversions or value is None or isinstance(value, (Annotated, Result)):
+            return None
+        by_class: dict[type, Conversion] = {}
+        for conversion in conversions.values():
+            wanted = None if conversion in used else conversion.wanted
+            if wanted is not None:
+                by_class[wanted] = conversion
+        kinds = type(value).__mro__
+        return next((by_class[kind] for kind in kinds if kind in by_class), None)
+
+
+def _check_kind(kind: Any) -> None:
+    if isinstance(kind, str):
+        if all(part.isidentifier() for part in kind.split(".")) and "." in kind:
+            return
+        raise DefinitionError(
+            f"`registry.convert` takes a class or its full name, 'pandas.DataFrame', not {kind!r}."
+        )
+    if not isinstance(kind, type):
+        raise DefinitionError(
+            "`registry.convert` takes a class or its full name, 'pandas.DataFrame', not "
+            f"a {type(kind).__name__}; call it once for each class."
+        )
+    if issubclass(kind, (Annotated, Result, type(None))):
+        raise DefinitionError(
+            f"`registry.convert`: what is returned as a {kind.__name__} is not converted."
+        )
+
+
+def _check_function(kind: Kind, function: Any) -> None:
+    name = kind if isinstance(kind, str) else kind.__name__
+    if not callable(function):
+        raise DefinitionError(
+            f"`registry.convert({name}, ...)` takes a function of one argument, the value, not a "
+            f"{type(function).__name__}."
+        )
+    called = getattr(type(function), "__call__", None)  # noqa: B004 - of its instances
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
+        raise DefinitionError(
+            f"`registry.convert({name}, ...)`: a converter cannot be a coroutine function; await "
+            "in the tool, before it returns."
+        )
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some builtins have none
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise DefinitionError(
+            f"`registry.convert({name}, ...)` calls its function with one argument, the value: "
+            f"{error}."
+        ) from None

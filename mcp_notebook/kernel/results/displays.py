@@ -1,0 +1,228 @@
+"""Content blocks out of what Jupyter's displays are made of: bundles of MIME types.
+
+Runs in the user's kernel, on the thread of the call. A display offers one thing in several MIME
+types; a model gets one of them, the first of this table that says something:
+
+===  ==================================  =======================================================
+ 1   text/latex                          as it is, if it comes with a picture of the same formula
+ 2   image/png, image/jpeg, image/webp,  a picture, scaled down if it is too large
+     image/gif
+ 3   application/vnd.plotly...,          a picture, where what draws it is installed; else the
+     application/vnd.vega..., scripts    data and layout as compact JSON, with a note that says
+     and pages of plots in HTML          what to install; the whole of it as a link
+     (`kernel.results.plots.detect`)
+ 4   text/markdown                       as it is
+ 5   application/json                    compact JSON
+ 6   text/latex                          as it is, and text/plain below it if that says something
+ 7   image/svg+xml                       a picture, where CairoSVG or vl-convert is installed, and
+                                         the SVG as a link; else the source if short, or its texts
+ 8   text/plain                          as it is, unless it only says ``<Foo object at 0x7f...>``
+ 9   text/html                           its text, pictures and sounds that it carries in itself,
+                                         notes of videos and of pages within it
+                                         (`kernel.results.html_media`)
+10   other text/...                      as it is
+11   application/...+json                its JSON, cut short
+12   application/javascript              a note
+13   text/plain                          whatever it says
+===  ==================================  =======================================================
+
+A picture comes first since a plot is made to be looked at; a formula is not, and LaTeX says more of
+it in less. A plot's own JSON comes before text: the text beside it says how to see it.
+
+Which values become a display at all is `kernel.results.converter`' business.
+"""
+
+import mimetypes
+import re
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mcp_notebook.content import Audio, ContentBlock, ResourceLink, Text
+from mcp_notebook.kernel.results.blocks import audio as sounds
+from mcp_notebook.kernel.results.blocks.author_blocks import (
+    bytes_of,
+    encoded_picture,
+    json_block,
+    string_of,
+)
+from mcp_notebook.kernel.results.blocks.budget import Budget, NotDrawn
+from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.truncation import Draft, draft
+from mcp_notebook.kernel.results.html_media import Medium, media_of
+from mcp_notebook.kernel.results.plots import detect as plots
+from mcp_notebook.kernel.results.plots import svg
+from mcp_notebook.kernel.results.plots.spec import compact
+from mcp_notebook.kernel.safe.text import clean, cut, is_sendable
+
+if TYPE_CHECKING:
+    from mcp_notebook.kernel.results.html import HtmlText
+
+PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
+MAX_SPECIFICATION = 5_000
+"""Characters of the JSON of a plot, and of an SVG's source."""
+MAX_MEDIA = 100
+"""Pictures and sounds that are taken out of one HTML display."""
+MUCH_DROPPED = 100_000
+"""Characters of scripts, styles and media: with more, HTML is kept whole, too."""
+_MAX_BESIDE = 1_000
+"""Characters of the plain text that comes with LaTeX."""
+_PYGMENTS = "\\begin{Verbatim}[commandchars"
+"""How IPython's ``Code`` begins in LaTeX, which is its colours more than its text."""
+_ONLY_A_NAME = re.compile(r"<[^<>\n]* object( at 0x[0-9a-fA-F]+)?>|<[\w.]+ at 0x[0-9a-fA-F]+>")
+_TEXTS = ("text/plain", "text/html", "text/latex", "text/markdown")
+_WIDGET = "application/vnd.jupyter.widget"
+
+
+def bundle_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]:
+    """Make blocks of a display's data.
+
+    Args:
+        data: MIME types and values, as IPython's formatters and ``display`` give them.
+        budget: What the result may take.
+    """
+    for mime_type in () if data.get("text/latex") else PICTURES:
+        if data.get(mime_type):
+            return encoded_picture(data[mime_type], budget)
+    plot = plots.plot_in(data)
+    if plot is not None:
+        return plot_blocks(plot, budget)
+    text = _text_of(data, budget.chars)
+    if text is not None and text.text:
+        return [text]
+    if data.get("image/svg+xml"):
+        return _svg_blocks(clean(string_of(data["image/svg+xml"])), budget)
+    return _plain_or_html_blocks(data, budget)
+
+
+def _plain_or_html_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]:
+    plain = _plain_of(data)
+    if plain is not None and plain.text:
+        return [plain]
+    html = data.get("text/html")
+    blocks = _html_blocks(string_of(html), budget) if html else []
+    if blocks or not data:
+        return blocks
+    for mime_type, value in data.items():
+        if mime_type.startswith("text/") and mime_type not in _TEXTS and value:
+            return [draft(string_of(value))]
+    poor = _poor_text_of(data)
+    return [Text(poor or f"[a display that has no text: {', '.join(data)}]")]
+
+
+def plot_blocks(plot: plots.Plot, budget: Budget) -> list[ContentBlock]:
+    """Make blocks of a plot: its picture, or what it is made of; and links to the whole of it."""
+    note = plot.note
+    shown: list[ContentBlock] = []
+    if plot.draw is not None:
+        try:
+            shown = encoded_picture(plot.draw(budget.picture_side, budget.renderers), budget)
+        except NotDrawn as error:
+            note = str(error)
+    if not shown:
+        text = plot.text(min(MAX_SPECIFICATION, max(budget.chars - len(note), 0)))
+        shown = [Text(f"[{plot.kind}, not drawn here: {note}. What it is made of:]\n{clean(text)}")]
+    return [*shown, *budget.keep(plot.original)]
+
+
+def _text_of(data: Mapping[str, Any], max_items: int) -> Text | None:
+    if data.get("text/markdown"):
+        return draft(string_of(data["text/markdown"]), ".md", "text/markdown")
+    if "application/json" in data:
+        return json_block(data["application/json"], max_items)
+    latex = string_of(data.get("text/latex") or "")
+    if not latex or latex.startswith(_PYGMENTS):
+        return None
+    plain = _plain_of(data)
+    beside = plain is not None and 0 < len(plain.text) <= _MAX_BESIDE
+    return draft(
+        f"{latex}\n\n{plain.text}" if plain and beside else latex, ".tex", "application/x-latex"
+    )
+
+
+def _plain_of(data: Mapping[str, Any]) -> Text | None:
+    text = string_of(data.get("text/plain") or "")
+    # Without a better one, a display's own name is what its text says.
+    return None if _ONLY_A_NAME.fullmatch(text) and len(data) > 1 else draft(text)
+
+
+def _svg_blocks(source: str, budget: Budget) -> list[ContentBlock]:
+    try:
+        drawn = svg.draw(source, budget.picture_side, budget.renderers)
+        shown = encoded_picture(drawn, budget)
+    except NotDrawn as error:
+        size = min(MAX_SPECIFICATION, budget.chars)
+        if len(source) <= size:
+            return [Text(source)]
+        texts = svg.texts_of(source) or "(none)"
+        note = (
+            f"[an SVG picture of {len(source):,} characters, not drawn here: {error}. Its texts:]"
+        )
+        shown = [Text(f"{note}\n{cut(clean(texts), size)}")]
+    encoded = source.encode()
+    form = Form(".svg", "image/svg+xml", lambda: source, len(encoded))
+    return [
+        *shown,
+        *budget.keep(Original("picture", "The SVG of a picture", (form,), len(encoded))),
+    ]
+
+
+def _poor_text_of(data: Mapping[str, Any]) -> str | None:
+    for mime_type, value in data.items():
+        if mime_type.endswith("+json") and not mime_type.startswith(_WIDGET):
+            text = compact(value, MAX_SPECIFICATION)
+            return f"[{mime_type}, which is for a notebook to show:]\n{text}"
+    if data.get("application/javascript"):
+        return "[JavaScript, which only a notebook runs]"
+    return clean(string_of(data.get("text/plain") or ""))
+
+
+def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
+    from mcp_notebook.kernel.results.html import html_text  # noqa: PLC0415 - loads BeautifulSoup
+
+    made = html_text(html, budget.chars)
+    blocks: list[ContentBlock] = []
+    if is_sendable(made.text) or made.read < made.markup:
+        blocks.append(_html_draft(html, made))
+    for address in made.media[:MAX_MEDIA]:
+        kind, _, data = address.removeprefix("data:").partition(",")
+        if not kind.endswith(";base64"):
+            continue
+        mime_type = kind.partition(";")[0]
+        if mime_type.startswith("audio/"):
+            blocks += sounds.sound(Audio(bytes_of(data), mime_type), budget)
+        elif mime_type in PICTURES:
+            blocks += encoded_picture(data, budget)
+    return [*blocks, *(block for medium in media_of(html) for block in _medium(medium, budget))]
+
+
+def _medium(medium: Medium, budget: Budget) -> list[ContentBlock]:
+    if medium.page:
+        from mcp_notebook.kernel.results.html import html_text  # noqa: PLC0415 - loads BeautifulSoup
+
+        text = clean(html_text(medium.page, budget.chars).text)
+        content = clean(medium.page)
+        page = Form(".html", "text/html", lambda: content, len(content.encode()))
+        original = Original("page", "A page within a page", (page,), sys.getsizeof(content))
+        return [Text(f"[{medium.note}:]\n{text}"), *budget.keep(original)]
+    links: tuple[ResourceLink, ...] = ()
+    if medium.data:
+        extension = mimetypes.guess_extension(medium.mime_type) or ".bin"
+        form = Form(extension, medium.mime_type, lambda: medium.data, len(medium.data))
+        links = budget.keep(Original("video", medium.note, (form,), len(medium.data)))
+    return [Text(f"[{clean(medium.note)}]"), *links]
+
+
+def _html_draft(html: str, made: "HtmlText") -> Text:
+    text = clean(made.text)
+    if made.read < made.markup:
+        gone = f"{made.markup - made.read:,} of {made.markup:,} characters of HTML"
+        text = f"{text}\n[... {gone} left out ...]".lstrip()
+    original = Original(
+        name="page",
+        title=f"The whole HTML: {len(html):,} characters",
+        forms=(Form(".html", "text/html", lambda: clean(html)),),
+        cost=sys.getsizeof(html),
+    )
+    dropped = len(html) - made.markup > MUCH_DROPPED
+    return Draft(text, original=original, partial=made.read < made.markup or dropped)

@@ -1,0 +1,163 @@
+"""What is in a file, as content: by its first bytes, then by its name.
+
+Runs in the user's kernel, on the thread of the call. No more of a file is read than is shown or
+sent. Which files may be opened at all is `kernel.results.files`' business.
+"""
+
+import mimetypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
+from mcp_notebook.kernel.results.blocks import audio as sounds
+from mcp_notebook.kernel.results.blocks import author_blocks as make
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.embedded import left_out, size_text
+from mcp_notebook.kernel.results.blocks.originals import Original
+from mcp_notebook.kernel.results.blocks.truncation import LINK, Draft
+from mcp_notebook.kernel.results.displays import bundle_blocks
+from mcp_notebook.kernel.results.file_texts import read_text, text_encoding
+from mcp_notebook.kernel.results.notebook_files import notebook_blocks
+from mcp_notebook.kernel.safe.magic_numbers import mime_type_of
+from mcp_notebook.kernel.safe.text import clean
+
+MAX_READ = 100 * 2**20
+"""Bytes of a file that a client can read by a link."""
+MAX_CONVERTED = 2**20
+"""Bytes of HTML, a notebook or an SVG that are read to show what is in them."""
+MAX_PICTURE = 64 * 2**20
+"""Bytes of a picture's file that are read to show it."""
+
+_BEGINNING = 8_192
+_DISPLAYED = {
+    "text/html": "text/html",
+    "application/xhtml+xml": "text/html",
+    "image/svg+xml": "image/svg+xml",
+}
+_TYPES = {  # what not every system knows, or knows as something else
+    ".arrow": "application/vnd.apache.arrow.file",
+    ".csv": "text/csv",
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".ipynb": "application/x-ipynb+json",
+    ".md": "text/markdown",
+    ".parquet": "application/vnd.apache.parquet",
+    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ".py": "text/x-python",
+    ".toml": "application/toml",
+    ".ts": "text/plain",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+}
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that may be shown."""
+
+    said: str
+    """As the author wrote it."""
+    path: Path
+    """Where it really is."""
+    size: int
+    identity: tuple[int, ...]
+    """Changes when the file does."""
+
+    @property
+    def mime_type(self) -> str | None:
+        """What its name says."""
+        guess, packed = mimetypes.guess_type(self.path.name, strict=False)
+        return _TYPES.get(self.path.suffix.lower()) or (
+            f"application/{packed}" if packed else guess
+        )
+
+
+MakeOriginal: TypeAlias = Callable[[str | None], Original]
+"""Makes a file's original, given the encoding of a text."""
+
+
+def file_blocks(
+    file: BinaryIO, found: File, budget: Budget, original: MakeOriginal
+) -> list[ContentBlock]:
+    """Make blocks of a file's content.
+
+    Args:
+        file: Open, at its beginning.
+        found: What is known of it.
+        budget: What the result may take.
+        original: Makes what stands for the whole of it.
+    """
+    beginning = file.read(_BEGINNING)
+    if not beginning:
+        return [Text(f"[The file {found.said} is empty.]")]
+    by_name = found.mime_type or ""
+    file.seek(max(found.size - _BEGINNING, 0))
+    encoding = text_encoding(beginning, file.read(_BEGINNING))
+    is_picture = mime_type_of(beginning) or (by_name.startswith("image/") and encoding is None)
+    if is_picture and found.size <= MAX_PICTURE:
+        made = make.encoded_picture(_all(file, found.size), budget)
+        shown = any(isinstance(block, Image) for block in made)
+        if shown or (encoding is None and mime_type_of(beginning)):
+            return made
+    sound = sounds.mime_type_of(beginning)
+    if sound is not None and found.size <= budget.picture_bytes:
+        return sounds.sound(Audio(_all(file, found.size), sound), budget)
+    if encoding is None or by_name == "application/pdf" or beginning.startswith(b"%PDF-"):
+        return _binary(file, found, budget, original(None))
+    return _text(file, found, encoding, budget, original)
+
+
+def _text(
+    file: BinaryIO, found: File, encoding: str, budget: Budget, original: MakeOriginal
+) -> list[ContentBlock]:
+    text, whole = "", False
+    if found.size > MAX_CONVERTED and found.mime_type in _DISPLAYED:
+        return _left_out(found, original(encoding), budget)  # its source says little to a model
+    made = _converted(file, found, encoding, budget)
+    if not made:
+        text, whole = read_text(file, found.size, encoding, budget.chars)
+        text = clean(text)
+        if not whole:
+            text, _ = read_text(file, found.size, encoding, budget.chars - LINK)
+            text = clean(text)
+        made = [Draft(text, linked=not whole)]
+        if not text.strip():
+            return [Text(f"[The file {found.said} holds nothing but white space.]")]
+    return [
+        *made,
+        *(budget.keep(original(encoding)) if not whole and found.size <= MAX_READ else ()),
+    ]
+
+
+def _converted(
+    file: BinaryIO, found: File, encoding: str, budget: Budget
+) -> list[ContentBlock] | None:
+    """Make blocks of a text that is more to its readers than its source."""
+    kind = _DISPLAYED.get(found.mime_type or "")
+    is_notebook = found.path.suffix == ".ipynb"
+    if found.size > MAX_CONVERTED or not (kind or is_notebook):
+        return None
+    source = _all(file, found.size).decode(encoding, "replace")
+    if kind is None:
+        return notebook_blocks(source, budget)
+    return bundle_blocks({kind: source}, budget)
+
+
+def _binary(file: BinaryIO, found: File, budget: Budget, original: Original) -> list[ContentBlock]:
+    mime_type = original.forms[0].mime_type
+    if found.size <= budget.picture_bytes:
+        return [Resource(found.path.as_uri(), _all(file, found.size), mime_type)]
+    return _left_out(found, original, budget)
+
+
+def _left_out(found: File, original: Original, budget: Budget) -> list[ContentBlock]:
+    if found.size > MAX_READ:
+        return [Text(f"[{original.title} is too large to be sent, at most {size_text(MAX_READ)}.]")]
+    return left_out(original.title, original, budget)
+
+
+def _all(file: BinaryIO, size: int) -> bytes:
+    file.seek(0)
+    return file.read(size)  # not what has been added meanwhile

@@ -1,0 +1,63 @@
+"""The items of what makes them one by one: generators, async generators, ``map``...
+
+Runs in the user's kernel, where the call runs: an async generator's items are waited for on the
+loop that coroutines of that call run on. How many are taken is bounded, how long they take is not:
+that is the tool's own time, which its client and its user can end.
+
+What becomes of the items is `kernel.results.converter`' business.
+"""
+
+import inspect
+import types
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from itertools import islice
+from typing import Any
+
+MAX_COLLECTED = 1_000
+"""Items taken from a generator."""
+
+_LAZY = (types.GeneratorType, map, filter, zip, enumerate, reversed)
+
+
+def is_lazy(value: Any) -> bool:
+    """Tell whether `collected` takes a value's items: not of any iterable, a file is one, too."""
+    return isinstance(value, _LAZY)
+
+
+def is_awaited(value: Any) -> bool:
+    """Tell whether a value is to be waited for; some values do not even tell their class."""
+    try:
+        return inspect.isawaitable(value)
+    except Exception:  # noqa: BLE001 - the value's own code
+        return False
+
+
+def is_async_lazy(value: Any) -> bool:
+    """Tell whether `gathered` takes a value's items."""
+    return issubclass(type(value), types.AsyncGeneratorType)
+
+
+def collected(lazy: Iterable[Any], most: int) -> list[Any]:
+    """Take at most `most` items, and say if there are more."""
+    return _marked(list(islice(lazy, most + 1)), most)
+
+
+async def gathered(lazy: AsyncGenerator[Any, None], most: int) -> list[Any]:
+    """Take at most `most` items, say if there are more, and close the generator.
+
+    It is closed here: its ``finally`` may await, which needs the loop that it ran on.
+    """
+    items: list[Any] = []
+    async with aclosing(lazy):
+        async for item in lazy:
+            items.append(item)
+            if len(items) > most:
+                break
+    return _marked(items, most)
+
+
+def _marked(items: list[Any], most: int) -> list[Any]:
+    if len(items) > most:
+        items[-1] = f"... only the first {most:,} items were taken ..."
+    return items

@@ -1,0 +1,73 @@
+"""A notebook's file as content: its cells and what they showed.
+
+Runs in the user's kernel, on the thread of the call. Tolerant: a file that is no notebook is the
+reader's to show otherwise. `nbformat` is the bridge's and never loaded here.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from mcp_notebook.content import ContentBlock, Text
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.displays import bundle_blocks
+from mcp_notebook.kernel.safe.text import clean, clean_print
+
+MAX_PARTS = 500
+"""Sources and outputs of a notebook that are shown."""
+
+
+def notebook_blocks(source: str, budget: Budget) -> list[ContentBlock] | None:
+    """Make blocks of a notebook's file.
+
+    Args:
+        source: Its JSON.
+        budget: What the result may take.
+
+    Returns:
+        Text and pictures in order; None if it is no notebook of the formats 4.x.
+    """
+    try:
+        notebook = json.loads(source)
+        cells = notebook["cells"]
+        language = notebook.get("metadata", {}).get("language_info", {}).get("name", "python")
+        parts = (block for cell in cells for block in _cell(cell, str(language), budget))
+        made = list(islice(parts, MAX_PARTS + 1))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    if len(made) > MAX_PARTS:
+        made[-1] = Text(f"[The rest of the notebook's {len(cells):,} cells is left out.]")
+    return _joined(made) or [Text("[a notebook without cells]")]
+
+
+def _cell(cell: Mapping[str, Any], language: str, budget: Budget) -> Iterator[ContentBlock]:
+    source = _lines(cell["source"]).strip()
+    if cell["cell_type"] != "code":
+        yield Text(clean(source))
+        return
+    yield Text(f"```{language}\n{clean(source)}\n```")
+    for output in cell.get("outputs", ()):
+        if "data" in output:
+            yield from bundle_blocks(output["data"], budget)
+        elif "text" in output:
+            yield Text(clean_print(_lines(output["text"])).rstrip())
+        elif "ename" in output:
+            yield Text(clean(f"{output['ename']}: {output.get('evalue', '')}"))
+
+
+def _joined(made: list[ContentBlock]) -> list[ContentBlock]:
+    joined: list[ContentBlock] = []
+    for block in made:
+        last = joined[-1] if joined else None
+        if isinstance(block, Text) and not block.text:
+            continue
+        if isinstance(block, Text) and isinstance(last, Text):
+            joined[-1] = Text(f"{last.text}\n\n{block.text}")
+        else:
+            joined.append(block)
+    return joined
+
+
+def _lines(source: Any) -> str:
+    return "".join(source) if isinstance(source, list) else str(source)

@@ -1,0 +1,178 @@
+"""The specification of a plot as JSON that a model can take: its shape whole, its data shortened.
+
+Runs in the user's kernel, on the thread of the call. Pure functions over the JSON of plotly, Vega
+and bokeh, live (with numpy arrays) or as it travels. Which parts of it are noise is
+`kernel.results.plots.detect`' business.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from mcp_notebook.kernel.safe.text import cut, is_instance
+from mcp_notebook.kernel.safe.to_json import (
+    MAX_DEPTH,
+    TooLarge,
+    json_text,
+    to_json_value,
+    to_structured,
+    whole_text,
+)
+
+_STEPS = (1_000, 200, 50, 20, 10, 6, 4)
+"""Items that a list may have, tried one after the other until the whole fits."""
+_DIGITS = 6
+"""Of a number: more of them are more tokens, and no reader of a plot sees them."""
+_MAX_KEYS = 200
+_MAX_STRING = 300
+_MAX_ITEMS = 20_000_000
+_MAX_VISITED = 10_000
+
+
+def compact(spec: Any, size: int) -> str:
+    """Write a specification in at most `size` characters, with as much of its data as fits."""
+    for items in _STEPS:
+        try:
+            text = json_text(_Shortening(items, size).convert(spec, MAX_DEPTH))
+        except TooLarge:
+            continue
+        if len(text) <= size:
+            return text
+    return cut(json_text(_Shortening(_STEPS[-1], None).convert(spec, 8)), size)
+
+
+def whole(spec: Any, max_items: int = _MAX_ITEMS) -> str:
+    """Write all of a specification as JSON.
+
+    Args:
+        spec: The specification.
+        max_items: Items that all its lists and objects may have together.
+
+    Raises:
+        TooLarge: They have more.
+        Endless: It contains itself, or is nested too deep.
+    """
+    _check_size(spec, max_items)
+    options: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
+    try:
+        # Most are plain JSON, which this writes a hundred times faster.
+        return whole_text(json.dumps(spec, allow_nan=False, **options))
+    except (TypeError, ValueError, RecursionError):
+        return json.dumps(to_structured(spec, max_items), **options)
+
+
+def _check_size(spec: Any, most: int) -> None:
+    """Refuse what would take for ever, as lists of the same list of the same list do."""
+    open_parts = [spec] if isinstance(spec, (Mapping, list, tuple)) else []
+    while open_parts:
+        part = open_parts.pop()
+        inner = part.values() if isinstance(part, Mapping) else part
+        most -= len(inner)
+        if most < 0:
+            raise TooLarge
+        open_parts += [item for item in inner if isinstance(item, (Mapping, list, tuple))]
+
+
+def memory(spec: Any) -> int:
+    """Return about how many bytes a specification holds."""
+    held = 0
+    open_parts = [(spec, 1)]
+    for _ in range(_MAX_VISITED):
+        if not open_parts:
+            break
+        part, times = open_parts.pop()
+        if isinstance(part, str):
+            held += len(part) * times
+        elif is_instance(part, "numpy.ndarray"):
+            held += int(part.nbytes) * times
+        elif isinstance(part, Mapping):
+            held += 64 * times
+            open_parts += [(item, times) for item in part.values()]
+        elif isinstance(part, (list, tuple)):
+            # Data are rows or numbers, all of a kind: the first ones tell.
+            first = part[:10]
+            held += 64 * times
+            open_parts += [(item, times * len(part) // len(first)) for item in first]
+        else:
+            held += 32 * times
+    return held
+
+
+class _Shortening:
+    """One way to shorten: lists keep so many items.
+
+    Args:
+        items: Of each list.
+        most: Parts of the whole; None: as many as there are.
+    """
+
+    def __init__(self, items: int, most: int | None) -> None:
+        self._items = items
+        self._left = most
+
+    def convert(self, value: Any, depth: int) -> Any:
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise TooLarge
+        if isinstance(value, str):
+            return _text(value)
+        if depth > 0 and isinstance(value, Mapping):
+            array = _typed_array(value)
+            return self._object(value, depth) if array is None else self._list(array, depth)
+        if depth > 0 and (isinstance(value, (list, tuple)) or _is_array(value)):
+            return self._list(value, depth)
+        if is_instance(value, "numpy.floating"):
+            value = float(value)
+        if isinstance(value, float) and math.isfinite(value):
+            return float(f"{value:.{_DIGITS}g}")
+        return "..." if depth == 0 else to_json_value(value, self._items)
+
+    def _object(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        most = _MAX_KEYS if self._left is not None else self._items
+        made = {
+            str(key): self.convert(item, depth - 1) for key, item in islice(value.items(), most)
+        }
+        if len(value) > most:
+            made["..."] = f"{len(value) - most:,} more of {len(value):,} items"
+        return made
+
+    def _list(self, value: Sequence[Any], depth: int) -> list[Any]:
+        if len(value) <= self._items:
+            return [self.convert(item, depth - 1) for item in value]
+        tail = max(self._items // 4, 1)
+        head = [self.convert(item, depth - 1) for item in value[: self._items - tail]]
+        last = [self.convert(item, depth - 1) for item in value[len(value) - tail :]]
+        left_out = f"... {len(value) - self._items:,} of {len(value):,} items left out ..."
+        return [*head, left_out, *last]
+
+
+def _is_array(value: Any) -> bool:
+    return is_instance(value, "numpy.ndarray") and value.ndim > 0
+
+
+def _text(value: str) -> Any:
+    if value.startswith("data:"):
+        return f"[{value.partition(',')[0][:100]}, {len(value):,} characters]"
+    return cut(str(to_json_value(value, 1)), _MAX_STRING)
+
+
+def _typed_array(value: Mapping[str, Any]) -> Any:
+    """Return the numbers that plotly writes as base64, None if the object is none of these."""
+    data, name = value.get("bdata"), str(value.get("dtype", ""))
+    if not isinstance(data, str):
+        return None
+    try:
+        import numpy as np  # noqa: PLC0415 - such arrays are written only where it is
+
+        dtype = np.dtype(name)
+        if dtype.kind not in "biuf":
+            return None
+        array = np.frombuffer(base64.b64decode(data), dtype=dtype)
+        shape = [int(size) for size in str(value.get("shape", "")).split(",") if size.strip()]
+        return array.reshape(shape) if shape else array
+    except (ImportError, TypeError, ValueError):
+        return None

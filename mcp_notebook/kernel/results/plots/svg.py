@@ -1,0 +1,136 @@
+"""SVG as a picture, and as text where it cannot be drawn.
+
+Runs in the user's kernel, on the thread of the call; `kernel.results.plots.renderer` has it drawn,
+in a process of its own. CairoSVG draws where it is installed and finds the cairo library, else
+vl-convert, if it is there and the document is one of the simple ones that it can be trusted with.
+Neither fetches an address or reads a file. Which displays are SVG is `kernel.results.displays`'
+business.
+"""
+
+import math
+import re
+from importlib.util import find_spec
+from xml.etree import ElementTree as ET
+
+from mcp_notebook.kernel.results.blocks.budget import NotDrawn, PlotRenderer
+
+MAX_DRAWN = 5_000_000
+"""Characters of an SVG that is still drawn."""
+_READABLE_SIDE = 1_000
+"""Pixels on the longer side up to which a small drawing is enlarged, at most twofold."""
+_DEFAULT_SIZE = (300.0, 150.0)
+_NUMBER = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([a-z%]*)")
+_PIXELS = {
+    "": 1.0,
+    "px": 1.0,
+    "pt": 4 / 3,
+    "pc": 16.0,
+    "in": 96.0,
+    "cm": 96 / 2.54,
+    "mm": 96 / 25.4,
+}
+_INSTALL = "`pip install cairosvg` draws it"
+
+
+def draw(source: str, side: int, renderers: PlotRenderer) -> bytes:
+    """Draw an SVG as PNG.
+
+    Args:
+        source: The document.
+        side: Pixels that the longer side of the picture may have.
+        renderers: Draw within bounds.
+
+    Raises:
+        NotDrawn: It is no SVG, too large, or nothing is there to draw it.
+    """
+    if len(source) > MAX_DRAWN:
+        raise NotDrawn(f"it has more than {MAX_DRAWN:,} characters")
+    root = _root(source)
+    width, height = _size(root)
+    scale = _scale(max(width, height), side)
+    why = _INSTALL
+    if find_spec("cairosvg") is not None:
+        pixels = {"width": max(1, int(width * scale)), "height": max(1, int(height * scale))}
+        try:
+            return renderers.draw("cairosvg", source, **pixels)
+        except NotDrawn as error:
+            why = str(error)
+            if "OSError" not in why:  # of the cairo library, which is missing
+                raise
+    if _is_simple(root) and find_spec("vl_convert") is not None:
+        return renderers.draw("vl_convert_svg", source, scale=scale)
+    raise NotDrawn(why)
+
+
+def texts_of(source: str) -> str:
+    """Return what an SVG says in words, a line for each of its texts."""
+    try:
+        root = _root(source)
+    except NotDrawn:
+        return ""
+    found = ("".join(part.itertext()) for part in root.iter() if _name(part) in {"text", "title"})
+    return "\n".join(dict.fromkeys(line for text in found if (line := " ".join(text.split()))))
+
+
+def _root(source: str) -> ET.Element:
+    # Entities are what makes a short document a huge one, or reads files; no plot needs them.
+    if "<!ENTITY" in source:
+        raise NotDrawn("it declares entities, which are not read")
+    try:
+        root = ET.fromstring(source.encode("utf-8", "replace"))  # noqa: S314 - no entities
+    except (ET.ParseError, ValueError, LookupError) as error:
+        raise NotDrawn(f"it is no well-formed SVG ({error})") from error
+    if _name(root) != "svg":
+        raise NotDrawn(f"it is no SVG but <{_name(root)}>")
+    return root
+
+
+def _name(element: ET.Element) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _size(root: ET.Element) -> tuple[float, float]:
+    box = root.get("viewBox", "").replace(",", " ").split()
+    natural = _DEFAULT_SIZE
+    if len(box) == 4 and all(_is_number(part) for part in box):  # noqa: PLR2004
+        natural = (float(box[2]), float(box[3])) if min(map(float, box[2:])) > 0 else natural
+    width, height = _pixels(root.get("width")), _pixels(root.get("height"))
+    if width and height:
+        return width, height
+    if width:
+        return width, natural[1] * width / natural[0]
+    if height:
+        return natural[0] * height / natural[1], height
+    return natural
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _pixels(length: str | None) -> float | None:
+    match = _NUMBER.match(length or "")
+    if match is None or match[2] not in _PIXELS or not _is_number(match[1]):
+        return None
+    return float(match[1]) * _PIXELS[match[2]]
+
+
+def _scale(longest: float, side: int) -> float:
+    return min(side / longest, max(1.0, min(2.0, _READABLE_SIDE / longest)))
+
+
+def _is_simple(root: ET.Element) -> bool:
+    """Tell whether a document refers to nothing but itself, and to none of its parts twice over."""
+    for part in root.iter():
+        if _name(part) in {"use", "image", "feImage", "style", "foreignObject", "script"}:
+            return False
+        # The link of an `a` is for a reader to follow; nothing is loaded for it.
+        refers = any(
+            key.endswith("href") and not value.startswith("#") for key, value in part.items()
+        )
+        if refers and _name(part) != "a":
+            return False
+    return True

@@ -1,0 +1,189 @@
+"""An exception as text for a model: its type, its message, and the lines of the user's own code.
+
+Runs in the user's kernel, on the thread of the call. Frames of this package and of what runs it
+(asyncio, IPython, ipykernel, pydantic) are left out; of a library that the user's code called, the
+frame that raised is named. Bounded, and safe against exceptions whose own methods fail.
+"""
+
+import linecache
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import TypeAlias
+
+from mcp_notebook.errors import CallError
+from mcp_notebook.kernel.safe.deadline import bounded
+from mcp_notebook.kernel.safe.text import clean, cut, safe_message
+
+CodeName: TypeAlias = Callable[[str], tuple[str, str] | None]
+"""IPython's ``shell.compile.format_code_name``: a cell's file name to ("Cell", "In[3]")."""
+
+MAX_FRAMES = 20
+MAX_MEMBERS = 5
+"""Exceptions of a group that are shown."""
+MAX_MESSAGE = 5_000
+_INDENT = "    "
+_OURS = "mcp_notebook"
+_LIBRARIES = tuple(
+    {
+        sysconfig.get_path(name)
+        for name in ("stdlib", "platstdlib", "purelib", "platlib")
+        if sysconfig.get_path(name)
+    }
+)
+
+
+def failure_text(error: BaseException, code_name: CodeName | None = None) -> str:
+    """Describe why a call failed.
+
+    Args:
+        error: What the tool raised. A `CallError` speaks for itself.
+        code_name: Names a cell by the name of its code; file names are shown without it.
+    """
+    if isinstance(error, CallError):
+        return clean(bounded(str, error)) or type(error).__name__
+    report = _Report(code_name)
+    parts = [report.exception(error)]
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None and not isinstance(cause, CallError):
+        parts += ["It was raised while this was handled:", report.exception(cause)]
+        if error.__cause__ is not None:
+            parts[1] = "It was caused by:"
+    return "\n\n".join(parts)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One frame of a traceback."""
+
+    filename: str
+    number: int
+    function: str
+    theirs: bool
+    """Whether it is the user's own code."""
+
+    def where(self, code_name: CodeName | None) -> str:
+        label = code_name(self.filename) if code_name is not None else None
+        name = " ".join(label) if label is not None else self.filename
+        if label is None and not self.theirs:
+            name = _short(self.filename)
+        place = f"{name}, line {self.number}"
+        return place if self.function == "<module>" else f"{place}, in {self.function}"
+
+    def source(self) -> str:
+        return linecache.getline(self.filename, self.number).strip()
+
+
+class _Report:
+    def __init__(self, code_name: CodeName | None) -> None:
+        self._code_name = code_name
+
+    def exception(self, error: BaseException) -> str:
+        lines = [self._message(error), *self._frames(error.__traceback__)]
+        if isinstance(error, BaseExceptionGroup):
+            lines += self._members(error)
+        return "\n".join(lines)
+
+    def _members(self, group: BaseExceptionGroup[BaseException]) -> Iterable[str]:
+        for member in group.exceptions[:MAX_MEMBERS]:
+            inner = _Report(self._code_name)
+            # A group within a group is named, not opened: its depth has no bound.
+            nested = isinstance(member, BaseExceptionGroup)
+            text = safe_message(member) if nested else inner.exception(member)
+            yield "- " + text.replace("\n", "\n  ")
+        left_out = len(group.exceptions) - MAX_MEMBERS
+        if left_out > 0:
+            yield f"- ... and {left_out} more"
+
+    def _message(self, error: BaseException) -> str:
+        try:
+            # Also what is special: SyntaxError's line and caret, notes, a __str__ that fails.
+            lines = bounded(_last_lines, error)
+            text = clean("".join(lines)).strip().removeprefix("__main__.")
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - the exception's own methods may raise anything
+            return safe_message(error)
+        if isinstance(error, SyntaxError) and error.filename and self._code_name is not None:
+            label = self._code_name(error.filename)
+            if label is not None:
+                text = text.replace(f'File "{error.filename}"', " ".join(label))
+        return cut(text, MAX_MESSAGE)
+
+    def _frames(self, trace: TracebackType | None) -> list[str]:
+        lines = _user_lines(trace)
+        if not lines:
+            return []
+        shown = []
+        for line, times in _shortened(lines):
+            if line is None:
+                shown.append(f"{_INDENT}...")
+                continue
+            shown.append(f"  {line.where(self._code_name)}")
+            if line.theirs and (source := line.source()):
+                shown.append(f"{_INDENT}{cut(clean(source), 500)}")
+            if times > 1:
+                shown.append(f"{_INDENT}[repeated {times - 1:,} more times]")
+        return ["Traceback (most recent call last):", *shown]
+
+
+def _user_lines(trace: TracebackType | None) -> list[_Line]:
+    theirs: dict[str, bool] = {}  # an endless recursion has thousands of frames of few files
+    lines = []
+    for frame, number in traceback.walk_tb(trace):
+        if not _is_ours(frame):
+            name = frame.f_code.co_filename
+            if name not in theirs:
+                theirs[name] = _is_theirs(name)
+            lines.append(_Line(name, number, frame.f_code.co_qualname, theirs[name]))
+    first = next((index for index, line in enumerate(lines) if line.theirs), len(lines))
+    return lines[first:]
+
+
+def _shortened(lines: Sequence[_Line]) -> list[tuple[_Line | None, int]]:
+    """Join repeated lines, hide libraries' inner frames and the middle of what is too long."""
+    shown: list[tuple[_Line | None, int]] = []
+    for index, line in enumerate(lines):
+        if not line.theirs and index < len(lines) - 1:
+            if shown[-1][0] is not None:
+                shown.append((None, 1))
+        elif shown and shown[-1][0] == line:
+            shown[-1] = (line, shown[-1][1] + 1)
+        else:
+            shown.append((line, 1))
+    if len(shown) > MAX_FRAMES:
+        half = MAX_FRAMES // 2
+        shown = [*shown[:half], (None, 1), *shown[-half:]]
+    return shown
+
+
+def _last_lines(error: BaseException) -> list[str]:
+    report = traceback.TracebackException(type(error), error, None, max_group_depth=1, compact=True)
+    return list(report.format_exception_only())
+
+
+def _is_ours(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__")
+    return isinstance(name, str) and name.partition(".")[0] == _OURS
+
+
+def _is_theirs(filename: str) -> bool:
+    if filename.startswith("<frozen "):
+        return False
+    if {"site-packages", "dist-packages"} & set(Path(filename).parts):
+        return False
+    return not any(Path(filename).is_relative_to(folder) for folder in _LIBRARIES)
+
+
+def _short(filename: str) -> str:
+    parts = Path(filename).parts
+    for folder in ("site-packages", "dist-packages"):
+        if folder in parts:
+            return str(Path(*parts[parts.index(folder) + 1 :]))
+    for library in _LIBRARIES:
+        if Path(filename).is_relative_to(library):
+            return str(Path(filename).relative_to(library))
+    return filename

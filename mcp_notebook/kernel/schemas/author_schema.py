@@ -1,0 +1,247 @@
+"""A tool's arguments by a JSON Schema that its author wrote.
+
+Runs in the user's kernel: at definition, validation wherever the call runs. Stands in for what
+`kernel.schemas.input_schema` makes of a signature: the schema is published exactly as given, and
+the function gets the arguments as they came, by keyword. Nothing is converted, and a ``default`` in
+the schema is only told to clients, as JSON Schema has it: what is left out is left to the
+function's defaults.
+
+Which schemas there may be is `kernel.schemas.json_schema`'s business.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from mcp_notebook.errors import DefinitionError, InvalidArguments
+from mcp_notebook.kernel.schemas import json_schema
+from mcp_notebook.kernel.schemas.markers import header_problem
+from mcp_notebook.kernel.schemas.signatures import Handler, handler_of
+from mcp_notebook.kernel.schemas.validation_messages import (
+    MAX_LINES,
+    allowed_values,
+    bounded,
+    dotted,
+    json_type,
+    known,
+    shown,
+)
+
+_EXPLAINED = frozenset(
+    {"type", "const", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+    | {"multipleOf", "minLength", "maxLength", "pattern", "minItems", "maxItems", "format"}
+)
+"""Keywords whose own schema in words says what is allowed."""
+_NAMED_FORMATS = frozenset({"email", "ipv4", "ipv6", "uuid"})
+_EXTRA = frozenset({"additionalProperties", "unevaluatedProperties"})
+_COMBINED = frozenset({"allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef", "dependentSchemas"})
+_MAX_BRANCHES = 5
+"""Alternatives of which a message says why they do not hold."""
+
+
+@dataclass(frozen=True)
+class RawSchema:
+    """What a tool takes by its author's schema; has what `FunctionSchema` has."""
+
+    description: str
+    """The docstring of the function."""
+    input_schema: dict[str, Any]
+    """As the author wrote it."""
+    injected: tuple[str, ...]
+    """Parameters of the function that get the `Context`."""
+    hidden: tuple[str, ...]
+    """Parameters of the function that clients cannot set."""
+    warnings: tuple[str, ...]
+    """What the author should know."""
+    _accepted: frozenset[str] | None = field(repr=False, compare=False)
+    _validator: Any = field(repr=False, compare=False)
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the function's arguments by name, as they came.
+
+        Raises:
+            InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
+        """
+        try:
+            found = json_schema.errors(self._validator, dict(arguments))
+            lines = list(islice(_lines(found, self.input_schema), MAX_LINES + 1))
+            extra = {*self.hidden} & arguments.keys()
+            if self._accepted is not None:
+                extra |= arguments.keys() - self._accepted
+            if not lines:
+                # The schema is open, the function is not.
+                lines = [_no_such((name,), self.input_schema) for name in sorted(extra)]
+        except RecursionError:
+            lines = ["arguments: nested too deeply; send less deep ones."]
+        except Exception as error:
+            # Numbers beyond what Python's floats take, say.
+            raise InvalidArguments(
+                f"arguments: cannot be compared with the schema ({type(error).__name__}: "
+                f"{bounded(str(error))})."
+            ) from error
+        if len(lines) > MAX_LINES:
+            lines[MAX_LINES:] = ["... and more problems."]
+        if lines:
+            raise InvalidArguments("\n".join(lines))
+        return dict(arguments)
+
+
+def raw_schema(
+    function: Callable[..., Any],
+    schema: Any,
+    tool: str,
+    *,
+    hidden_types: tuple[type, ...] = (),
+) -> RawSchema:
+    """Bring together a function and the schema of its arguments.
+
+    Args:
+        function: What the calls run.
+        schema: As the author wrote it.
+        tool: Name of the tool, for messages.
+        hidden_types: Parameters annotated with one of these are not for clients.
+
+    Raises:
+        DefinitionError: The schema cannot be used, or the function does not take what it says.
+    """
+    plain = json_schema.checked(schema, tool, "input_schema")
+    if problem := header_problem(plain):
+        raise DefinitionError(f"`{tool}`: {problem}.")
+    handler = handler_of(function, tool, hidden_types=hidden_types)
+    _check_fit(handler, plain, tool)
+    return RawSchema(
+        handler.description,
+        plain,
+        handler.injected,
+        handler.hidden,
+        (),
+        handler.accepted,
+        json_schema.validator(plain),
+    )
+
+
+def _check_fit(handler: Handler, schema: Mapping[str, Any], tool: str) -> None:
+    offered = [name for name, item in schema.get("properties", {}).items() if item is not False]
+    for name in offered:
+        if name in handler.injected:
+            raise DefinitionError(
+                f"`{tool}`: `input_schema` offers `{name}`, which is the handler's parameter for "
+                "the `Context`: give one of them another name."
+            )
+        if name in handler.hidden:
+            raise DefinitionError(
+                f"`{tool}`: `input_schema` offers `{name}`, which is `Hidden`: leave it out of one "
+                "of them."
+            )
+        if handler.accepted is not None and name not in handler.accepted:
+            raise DefinitionError(
+                f"`{tool}`: `input_schema` offers `{name}`, which the handler has no parameter "
+                f"for: add `{name}`, or `**kwargs`, to the handler."
+            )
+    if _COMBINED & schema.keys():
+        return  # what is required may be said there
+    for name in handler.required:
+        if name not in schema.get("required", ()):
+            raise DefinitionError(
+                f"`{tool}`: the handler needs `{name}`, which clients may leave out by "
+                f'`input_schema`: add it to `"required"`, or give the parameter a default.'
+            )
+
+
+# -- what a refusal says ---------------------------------------------------------------------------
+
+
+def _lines(errors: Iterator[Any], root: Mapping[str, Any]) -> Iterator[str]:
+    told = set()
+    for error in errors:
+        for line in _told(error, root):
+            if line not in told:
+                told.add(line)
+                yield line
+
+
+def _told(error: Any, root: Mapping[str, Any]) -> Iterator[str]:
+    path = tuple(error.absolute_path)
+    keyword, value, schema = error.validator, error.instance, error.schema
+    came = f"{dotted(path)}: got {shown(value)} ({json_type(value)})"
+    if "propertyNames" in error.absolute_schema_path:
+        came = f"{dotted(path)}: got a member named {shown(value)}"
+    if schema is False:
+        extra = set(list(error.absolute_schema_path)[-1:]) & _EXTRA
+        yield _no_such(path, root) if extra else f"{came}; not allowed here."
+    elif keyword == "required":
+        yield from (_missing((*path, name), root) for name in schema[keyword] if name not in value)
+    elif keyword == "dependentRequired":
+        yield from _missing_with(path, schema[keyword], value)
+    elif keyword in ("anyOf", "oneOf"):
+        yield (
+            f"{came}; {_branches(error, root)}."
+            if path
+            else f"arguments: {_branches(error, root)}."
+        )
+    elif keyword in _EXPLAINED:
+        yield f"{came}; allowed: {allowed_values(schema, root)}{_format(schema)}."
+    else:
+        yield f"{came}; {bounded(_own_words(error))}."
+
+
+def _missing(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
+    allowed = allowed_values(_described(path, root), root)
+    return f"{dotted(path)}: missing; allowed: {allowed}."
+
+
+def _missing_with(
+    path: tuple[int | str, ...], needs: Mapping[str, Any], value: Mapping[str, Any]
+) -> Iterator[str]:
+    for given, needed in needs.items():
+        for name in needed if given in value else ():
+            if name not in value:
+                yield f"{dotted((*path, name))}: missing; {shown(given)} needs it."
+
+
+def _described(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:
+    if len(path) > 1:
+        return True
+    return root.get("properties", {}).get(path[0], True)
+
+
+def _no_such(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
+    return f"{dotted(path)}: no such parameter; {known(path, root)}"
+
+
+def _branches(error: Any, root: Mapping[str, Any]) -> str:
+    """Say which alternatives there are, or why none of them holds."""
+    options = error.schema[error.validator]
+    if not error.context:
+        return f"more than one of the {len(options)} alternatives holds, and only one may"
+    if all(isinstance(option, dict) and _is_plain(option) for option in options):
+        return f"allowed: {allowed_values({'anyOf': options}, root)}"
+    reasons: dict[Any, str] = {}
+    for inner in error.context:
+        branch = inner.schema_path[0] if inner.schema_path else len(reasons)
+        line = next(_told(inner, root), "")
+        reasons.setdefault(branch, line.removesuffix("."))
+    said = list(dict.fromkeys(filter(None, reasons.values())))
+    rest = "; or ..." if len(said) > _MAX_BRANCHES else ""
+    return f"one of these has to be put right: {'; or '.join(said[:_MAX_BRANCHES])}{rest}"
+
+
+def _is_plain(schema: Mapping[str, Any]) -> bool:
+    return bool({"type", "const", "enum"} & schema.keys()) and schema.get("type") != "object"
+
+
+def _format(schema: Mapping[str, Any]) -> str:
+    told = schema.get("format")
+    return f" ({told})" if told in _NAMED_FORMATS else ""
+
+
+def _own_words(error: Any) -> str:
+    words = {
+        "not": "that is just what is not allowed",
+        "uniqueItems": "each item may be there once",
+        "minProperties": f"at least {error.validator_value} members",
+        "maxProperties": f"at most {error.validator_value} members",
+        "contains": f"an item is missing: {shown(error.validator_value)}",
+    }
+    return words.get(error.validator) or str(error.message)

@@ -1,0 +1,124 @@
+"""A model whose fields are a tool's arguments (``flatten=True``).
+
+Runs in the user's kernel: at definition, and `check_known` wherever the call runs. Values are taken
+by the same rules as parameters' (`kernel.schemas.parameters`); what a field is called, says and
+allows is the model's. What cannot be flattened `kernel.schemas.input_schema` refuses.
+"""
+
+import inspect
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, is_dataclass
+from typing import Annotated, Any, get_args, get_origin
+
+import typing_extensions
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import InitErrorDetails, SchemaValidator, ValidationError
+
+from mcp_notebook.kernel.schemas.parameters import Parameter, model_schema
+
+
+@dataclass(frozen=True)
+class Flat:
+    """A function's one parameter, taken apart."""
+
+    name: str
+    """The parameter's."""
+    schema: dict[str, Any]
+    """JSON Schema 2020-12 of the arguments: the model's fields."""
+    validator: SchemaValidator
+    """Takes the arguments, returns the model's instance."""
+    description: str
+    """What the model's docstring says; "" if it has none."""
+
+    @property
+    def names(self) -> set[str]:
+        """What clients pass."""
+        return set(self.schema["properties"])
+
+
+def is_model(annotation: Any) -> bool:
+    """Tell whether a type hint is a type with fields: a model, a dataclass, a TypedDict."""
+    kind = _bare(annotation)
+    kind = get_origin(kind) or kind
+    return (
+        (inspect.isclass(kind) and issubclass(kind, BaseModel) and not _is_root(kind))
+        or (isinstance(kind, type) and is_dataclass(kind))
+        or typing.is_typeddict(kind)
+        or typing_extensions.is_typeddict(kind)
+    )
+
+
+def flattened(item: Parameter, documented: Mapping[str, str]) -> Flat:
+    """Take a parameter apart whose type hint `is_model`.
+
+    Args:
+        item: The parameter.
+        documented: What the function's docstring says about parameters, and so about fields.
+
+    Raises:
+        Exception: pydantic's, or whatever code of the author's pydantic runs raises.
+    """
+    model = _bare(item.annotation)
+    schema, validator = model_schema(model)
+    # What a ``Field`` says is about a parameter, which clients do not see.
+    extras = [extra for extra in _extras(item.annotation) if not isinstance(extra, FieldInfo)]
+    if extras:
+        validator = model_schema(Annotated[(model, *extras)])[1]
+    for name, field in schema["properties"].items():
+        if name in documented and isinstance(field, dict):
+            field.setdefault("description", documented[name])
+    # As for parameters: a wrong name should not be ignored, unless the author says so.
+    if _extra(model) is None:
+        schema.setdefault("additionalProperties", False)
+    return Flat(item.name, schema, validator, _description(model))
+
+
+def check_known(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Refuse arguments that are no fields, where others are not allowed.
+
+    Raises:
+        ValidationError: Names them.
+    """
+    if schema.get("additionalProperties") is not False:
+        return
+    unknown = [name for name in arguments if name not in schema["properties"]]
+    if unknown:
+        raise ValidationError.from_exception_data(
+            "arguments",
+            [
+                InitErrorDetails(type="extra_forbidden", loc=(name,), input=arguments[name])
+                for name in unknown
+            ],
+        )
+
+
+def _bare(annotation: Any) -> Any:
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return annotation
+
+
+def _extras(annotation: Any) -> list[Any]:
+    if get_origin(annotation) is not Annotated:
+        return []
+    inner, *extras = get_args(annotation)
+    return [*_extras(inner), *extras]
+
+
+def _is_root(model: type[BaseModel]) -> bool:
+    return bool(getattr(model, "__pydantic_root_model__", False))
+
+
+def _extra(model: Any) -> Any:
+    kind = get_origin(model) or model
+    config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None)
+    return config.get("extra") if isinstance(config, dict) else None
+
+
+def _description(model: Any) -> str:
+    kind = get_origin(model) or model
+    text = inspect.cleandoc(vars(kind).get("__doc__") or "")
+    # What `dataclass` writes where its author wrote nothing is the signature.
+    return "" if text.startswith(f"{kind.__name__}(") else text

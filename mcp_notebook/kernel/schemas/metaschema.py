@@ -1,0 +1,129 @@
+"""Is what pydantic made, with an author's additions, a JSON Schema by the draft 2020-12?
+
+Runs in the user's kernel, at definition. Pure. An author can put anything into a schema with
+``WithJsonSchema`` or ``json_schema_extra``, and one schema that is none makes some clients refuse
+the whole list of tools. jsonschema has the metaschema, but takes seconds to load where it finds its
+parsers of formats, so it is left to schemas written by hand (`kernel.schemas.json_schema`); the
+keywords that pydantic and its users write are few.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mcp_notebook.kernel.schemas.validation_messages import shown
+
+_TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
+_SCHEMA = (
+    *("items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"),
+    *("unevaluatedItems", "unevaluatedProperties"),
+)
+"""Keywords whose value is a schema."""
+_LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
+_NAMED = ("properties", "patternProperties", "$defs", "dependentSchemas")
+
+
+def schema_problem(schema: Any) -> str | None:
+    """Say what makes a schema none.
+
+    Returns:
+        The end of a sentence about the schema; None if it is one.
+    """
+    return _problem(schema, schema)
+
+
+def _problem(schema: Any, root: Any) -> str | None:
+    if isinstance(schema, bool):
+        return None
+    if not isinstance(schema, Mapping):
+        return f"{shown(schema)} is no schema"
+    for keyword, value in schema.items():
+        says = _RULES.get(keyword)
+        if says is not None and not says(value):
+            return f"`{keyword}` cannot be {shown(value)}"
+        if keyword == "$ref" and not _leads_somewhere(value, root):
+            return f"`$ref` names {shown(value)}, which is not in it"
+        for inner in _within(keyword, value):
+            if problem := _problem(inner, root):
+                return problem
+    return None
+
+
+def _within(keyword: str, value: Any) -> list[Any]:
+    if keyword in _SCHEMA:
+        return [value]
+    if keyword in _LISTED:
+        return list(value)
+    return list(value.values()) if keyword in _NAMED else []
+
+
+def _leads_somewhere(reference: str, root: Any) -> bool:
+    if not reference.startswith("#/"):
+        return reference == "#" or (reference.startswith("#") and "$anchor" in str(root))
+    target = root
+    for part in reference[2:].split("/"):
+        key = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(target, Mapping) or key not in target:
+            return False
+        target = target[key]
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and value == int(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_type(value: Any) -> bool:
+    types = [value] if isinstance(value, str) else value
+    return _are_texts(types) and bool(types) and _TYPES.issuperset(types)
+
+
+def _is_pattern(value: Any) -> bool:
+    try:
+        re.compile(value)
+    except re.error:
+        # Clients' engines differ from Python's: what only they know has escapes or named groups.
+        return bool(re.search(r"\\[pPzAukx]|\(\?", value))
+    except TypeError:
+        return False
+    return True
+
+
+_RULES: Mapping[str, Callable[[Any], bool]] = {
+    "type": _is_type,
+    "enum": lambda value: isinstance(value, list),
+    "pattern": _is_pattern,
+    "required": _are_texts,
+    "multipleOf": lambda value: _is_number(value) and value > 0,
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
+    **dict.fromkeys(
+        (
+            *("minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"),
+            *("minProperties", "maxProperties"),
+        ),
+        _is_count,
+    ),
+    **dict.fromkeys(
+        ("title", "description", "format", "$ref", "$anchor", "$comment", "contentEncoding"),
+        _is_text,
+    ),
+    **dict.fromkeys(("uniqueItems", "readOnly", "writeOnly", "deprecated"), _is_flag),
+    **dict.fromkeys(_LISTED, lambda value: isinstance(value, list) and bool(value)),
+    **dict.fromkeys(_NAMED, lambda value: isinstance(value, Mapping)),
+}

@@ -1,0 +1,316 @@
+"""Parameters become a JSON Schema and a validator, through pydantic.
+
+Runs in the user's kernel, at definition. All parameters together are one ``TypedDict`` for
+pydantic: its keys may have any name, where a model's field may not be ``schema`` or ``_x``.
+
+Values are taken as they come over JSON (a date as text, a set as a list, ``"5"`` and ``5.0`` for
+an integer, since models write that), with these exceptions to pydantic's rules, at any depth: a
+bool is no number, neither text nor a number is a bool, and a number is no date.
+
+Signatures and docstrings are `kernel.schemas.input_schema`'s business, what a refusal says
+`kernel.schemas.validation_messages`'.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Optional, TypeVar, cast, get_args, get_origin
+
+import typing_extensions
+from pydantic import Field, TypeAdapter, WithJsonSchema
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import (
+    PydanticKnownError,
+    PydanticSerializationError,
+    SchemaValidator,
+    core_schema,
+    to_jsonable_python,
+)
+
+_Made = TypeVar("_Made")
+
+MISSING: Any = object()
+"""Stands for no default."""
+MAX_DEFAULT = 1_000
+"""Characters of JSON that a default may have to be published: every client reads it in every list
+of tools."""
+
+_NUMBERS = frozenset({"int", "float", "decimal", "timedelta"})
+_MOMENTS = frozenset({"date", "datetime", "time"})
+NO_SCHEMAS = frozenset({"metadata", "default", "serialization", "expected", "members", "cls"})
+"""Keys of a core schema that hold values, not schemas."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter that clients see."""
+
+    name: str
+    annotation: Any
+    """For pydantic, with its description."""
+    default: Any = MISSING
+    """As the author wrote it."""
+    optional: bool = False
+    """Whether clients may leave it out; the default may also be in the annotation's ``Field``."""
+
+
+def parameter(name: str, annotation: Any, default: Any, documented: str | None = None) -> Parameter:
+    """Bring together what signature and docstring say about a parameter.
+
+    Args:
+        name: Its name.
+        annotation: Its resolved type hint.
+        default: Its default or `MISSING`; may be a ``Field(...)``, as other frameworks have it.
+        documented: What the docstring says about it.
+    """
+    base, extras = annotation, []
+    if get_origin(annotation) is Annotated:
+        base, *extras = get_args(annotation)
+    if isinstance(default, FieldInfo):
+        extras.append(default)
+        default = MISSING
+    fields = [extra for extra in extras if isinstance(extra, FieldInfo)]
+    said = [field.description for field in fields if field.description]
+    texts = [extra for extra in extras if isinstance(extra, str)]
+    description = next(iter([*reversed(said), *texts, documented]))
+    kept = [extra for extra in extras if not isinstance(extra, str)]
+    full = _tellable(Annotated[(base, *kept)]) if kept else base
+    if default is None and not _takes_none(base):
+        full = Optional[full]  # noqa: UP045 - `|` is not for every object: a string, a TypeVar
+    if description:
+        full = Annotated[full, Field(description=description)]
+    optional = default is not MISSING or not all(field.is_required() for field in fields)
+    return Parameter(name, full, default, optional)
+
+
+def build(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], SchemaValidator]:
+    """Return the JSON Schema of an object with these parameters, and what validates one.
+
+    The validator takes a dict and returns one with the same keys: defaults are the caller's.
+
+    Raises:
+        Exception: pydantic's, or whatever code of the author's pydantic runs raises.
+    """
+    fields = {
+        item.name: typing_extensions.NotRequired[item.annotation]
+        if item.optional
+        else item.annotation
+        for item in parameters
+    }
+    made: Any = cast("Any", typing_extensions.TypedDict)("Arguments", fields)
+    schema: Any = dict(TypeAdapter(made).core_schema)
+    root: Any = schema
+    if schema["type"] == "definitions":  # what several parameters, or a tree, refer to
+        root = schema["schema"] = dict(schema["schema"])
+    root["extra_behavior"] = "forbid"
+    validator = built_alone(SchemaValidator, _strict(schema))
+    # Only for clients: defaults are passed by Python's rules, not by pydantic's.
+    root["fields"] = dict(root["fields"])
+    for item in parameters:
+        if item.default is not MISSING:
+            field = dict(root["fields"][item.name])
+            field["schema"] = core_schema.with_default_schema(field["schema"], default=item.default)
+            root["fields"][item.name] = field
+    published = _published(SchemaGenerator(by_alias=True).generate(schema, mode="validation"))
+    if len(published["properties"]) < len(parameters):
+        raise ValueError("an alias is used twice")
+    return published, validator
+
+
+def model_schema(model: Any) -> tuple[dict[str, Any], SchemaValidator]:
+    """Return the JSON Schema of a model as the arguments themselves, and what makes one of them.
+
+    Raises:
+        Exception: As `build`.
+    """
+    core: Any = TypeAdapter(model).core_schema
+    made = SchemaGenerator(by_alias=True).generate(core, mode="validation")
+    reference = made.pop("$ref", None)
+    if reference is not None:  # a model that contains itself
+        made = {**made["$defs"][reference.rpartition("/")[2]], **made}
+    return _published(made), built_alone(SchemaValidator, _strict(core))
+
+
+def _takes_none(base: Any) -> bool:
+    return base in (None, type(None), Any, object) or type(None) in get_args(base)
+
+
+def _tellable(annotation: Any) -> Any:
+    """Let a type that pydantic does not know pass as any value if its author says the schema."""
+    extras = get_args(annotation)[1:]
+    if not any(isinstance(extra, WithJsonSchema) for extra in extras):
+        return annotation
+    try:
+        TypeAdapter(annotation).json_schema()
+    except Exception:  # noqa: BLE001 - may run code of the author's; judged again by the caller
+        return Annotated[(Any, *extras)]
+    return annotation
+
+
+# -- stricter than pydantic ------------------------------------------------------------------------
+
+
+def built_alone(make: Callable[..., _Made], schema: Any) -> _Made:
+    """Return pydantic's validator or serializer for a core schema, by that schema alone.
+
+    A model's own would be used in place of the part of the schema, with its rules.
+    """
+    try:
+        return make(schema, _use_prebuilt=False)
+    except TypeError:  # pydantic before 2.12 has no such option
+        return make(schema)
+
+
+def rewritten(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]], Any]) -> Any:
+    """Return a core schema with each schema in it changed, at any depth.
+
+    Args:
+        schema: The core schema, or several.
+        change: Takes a schema as it was and a copy with changed parts; returns what it becomes.
+    """
+    if isinstance(schema, (list, tuple)):
+        return type(schema)(rewritten(item, change) for item in schema)
+    if not isinstance(schema, dict):
+        return schema
+    made: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in NO_SCHEMAS:
+            made[key] = value
+        elif _is_named(key, value):
+            made[key] = {name: rewritten(item, change) for name, item in value.items()}
+        else:
+            made[key] = rewritten(value, change)
+    return change(schema, made) if isinstance(schema.get("type"), str) else made
+
+
+def inner(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield each schema in a core schema, at any depth."""
+    if isinstance(schema, (list, tuple)):
+        for item in schema:
+            yield from inner(item)
+    elif isinstance(schema, dict):
+        if isinstance(schema.get("type"), str):
+            yield schema
+        for key, value in schema.items():
+            if key not in NO_SCHEMAS:
+                yield from inner(list(value.values()) if _is_named(key, value) else value)
+
+
+def _is_named(key: str, value: Any) -> bool:
+    # The keys of these are the author's names, which may be "default".
+    return key in ("fields", "choices") and isinstance(value, dict)
+
+
+def _strict(schema: Any) -> Any:
+    """Return a core schema with this module's exceptions to pydantic's rules, at any depth."""
+    return rewritten(schema, _stricter)
+
+
+def _stricter(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+    if schema["type"] == "bool":
+        return {**changed, "strict": True}
+    check = _check(schema)
+    if check is None:
+        return changed
+    reference = changed.pop("ref", None)
+    core = cast("core_schema.CoreSchema", changed)
+    return core_schema.no_info_before_validator_function(check, core, ref=reference)
+
+
+def _check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
+    """Return what must look at a value before the schema of this type does."""
+    kind = schema["type"]
+    if kind in _NUMBERS:
+        return _no_bool
+    if kind in _MOMENTS:
+        return _no_number
+    if kind == "literal":
+        return None if any(isinstance(item, bool) for item in schema["expected"]) else _no_bool
+    if kind == "enum":
+        return _enum_check([(member.value, member) for member in schema["members"]])
+    return None
+
+
+def _no_bool(value: Any) -> Any:
+    if value is True or value is False:
+        raise PydanticKnownError("int_type")
+    return value
+
+
+def _no_number(value: Any) -> Any:
+    """Refuse what pydantic would take as seconds since 1970: a year, mostly."""
+    if isinstance(value, (int, float)) or (isinstance(value, str) and _is_number(value)):
+        raise PydanticKnownError("datetime_type")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _enum_check(members: list[tuple[Any, Any]]) -> Callable[[Any], Any] | None:
+    """Return a check for an enumeration whose values JSON has no type for (tuples, dates)."""
+    if any(isinstance(value, bool) for value, _ in members):
+        return None
+    if all(isinstance(value, (str, int, float, type(None))) for value, _ in members):
+        return _no_bool
+    by_json = {json.dumps(to_jsonable_python(value)): member for value, member in members}
+
+    def check(value: Any) -> Any:
+        try:
+            return by_json.get(json.dumps(value), value)
+        except (TypeError, ValueError):  # a member already, in a default
+            return value
+
+    return check
+
+
+# -- what clients see ------------------------------------------------------------------------------
+
+
+class SchemaGenerator(GenerateJsonSchema):
+    """pydantic's schemas without titles that repeat names, and with defaults that are JSON."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
+        """Write no titles."""
+        return False
+
+    def emit_warning(self, kind: Any, detail: str) -> None:
+        """Say nothing: a default without a JSON form is left out, and works all the same."""
+
+    def encode_default(self, dft: Any) -> Any:
+        """Publish a default only if it has a short JSON form."""
+        encoded = to_jsonable_python(dft)
+        try:
+            if len(json.dumps(encoded, allow_nan=False)) <= MAX_DEFAULT:
+                return encoded
+        except (TypeError, ValueError):
+            pass
+        raise PydanticSerializationError("no JSON, or too long")
+
+
+def _published(schema: dict[str, Any]) -> dict[str, Any]:
+    for noise in ("title", "description"):
+        schema.pop(noise, None)
+    # Through JSON and back: an author's `json_schema_extra` may hold anything.
+    plain = json.loads(json.dumps(finite(schema), allow_nan=False))
+    return {"type": "object", "properties": {}, **plain}
+
+
+def finite(value: Any) -> Any:
+    """Drop bounds of infinity, which bound nothing and are no JSON."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items() if not _is_infinite(item)}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value if not _is_infinite(item)]
+    return value
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

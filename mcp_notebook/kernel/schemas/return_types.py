@@ -1,0 +1,310 @@
+"""A return annotation becomes a JSON Schema, and what is returned JSON that matches it: pydantic.
+
+Runs in the user's kernel: schemas at definition on the main thread, conversions wherever the call
+ran. A `ReturnType` is never changed, so that calls on several threads share it.
+
+What pydantic would refuse although it means the same is taken: numpy's and pandas' scalars, arrays
+for lists, a Series for a list or a dict, a table for a list of rows, keys that are no text.
+NaN and infinity become null, and schemas say so of each number: a mean of nothing is a result.
+Where the annotation says nothing (``Any``), the table in `kernel.safe.to_json` holds.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Flag
+from pathlib import PurePath
+from typing import Any, cast
+from uuid import UUID
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator, core_schema
+
+from mcp_notebook.kernel.safe.text import is_instance
+from mcp_notebook.kernel.safe.to_json import (
+    bytes_data,
+    elements,
+    is_missing,
+    is_rows,
+    is_values,
+    records,
+    to_structured,
+    whole_text,
+)
+from mcp_notebook.kernel.schemas.parameters import (
+    SchemaGenerator,
+    built_alone,
+    finite,
+    inner,
+    rewritten,
+)
+
+MAX_ITEMS = 1_000_000
+"""Elements of one part that is not annotated; `output_schema` bounds the whole far below."""
+_SCALARS = frozenset(
+    {"int", "bool", "date", "datetime", "time", "timedelta", "decimal", "uuid", "literal", "enum"}
+)
+_MOMENTS = frozenset({"date", "datetime", "time", "timedelta"})
+_LISTS = frozenset({"list", "tuple", "set", "frozenset", "generator"})
+_TOLD = ("pydantic_js_annotation_functions", "pydantic_js_extra", "pydantic_js_updates")
+_INSTANCES = frozenset({"model", "dataclass"})
+"""pydantic would take an instance of these as it is, whatever its fields hold by now."""
+_NOT_AGAIN = ("validation_alias", "serialization_exclude", "init_only")
+"""Fields that an instance has by another name, or with any value, or no more."""
+_DEFAULT_TOLD: Any = BaseModel.__get_pydantic_json_schema__
+
+
+@dataclass(frozen=True)
+class ReturnType:
+    """What a function returns, by its annotation."""
+
+    schema: dict[str, Any]
+    """JSON Schema 2020-12, as clients are told it; the root may be of any kind."""
+    proven: bool
+    """What `converted` returns matches `schema`: nothing is taken on trust."""
+    _validator: SchemaValidator = field(repr=False, compare=False)
+    _serializer: SchemaSerializer = field(repr=False, compare=False)
+
+    def converted(self, value: Any) -> Any:
+        """Return the JSON value.
+
+        Raises:
+            ValidationError: The value is of another type.
+            Exception: Whatever a validator or serializer of the author's raises.
+        """
+        return self.dumped(_validated(self._validator, value))
+
+    def dumped(self, value: Any) -> Any:
+        """Return the JSON value of what has the right type, or about it.
+
+        Raises:
+            Exception: Whatever a serializer of the author's raises; it contains itself.
+        """
+        made = self._serializer.to_python(
+            value, mode="json", by_alias=True, warnings=False, fallback=_structured
+        )
+        return _plain_json(made)
+
+
+def return_type(annotation: Any) -> ReturnType:
+    """Read a resolved return annotation.
+
+    Raises:
+        Exception: pydantic has no schema for it, or whatever code of the author's raises.
+    """
+    core: Any = TypeAdapter(annotation).core_schema
+    schema = _ReturnSchema(by_alias=True).generate(core, mode="serialization")
+    schema.pop("title", None)
+    proven = not any(map(_is_own, inner(core)))
+    looser = _revalidating(_looser(core)) if proven else _looser(core)
+    validator = built_alone(SchemaValidator, looser)
+    serializer = built_alone(SchemaSerializer, looser)
+    # Through JSON and back: an author's `json_schema_extra` may hold anything.
+    plain = json.loads(json.dumps(finite(schema), allow_nan=False))
+    return ReturnType(plain, proven, validator, serializer)
+
+
+class _ReturnSchema(SchemaGenerator):
+    def float_schema(self, schema: core_schema.FloatSchema) -> dict[str, Any]:
+        made = super().float_schema(schema)
+        return (
+            made if schema.get("allow_inf_nan") is False else {**made, "type": ["number", "null"]}
+        )
+
+
+def _validated(validator: SchemaValidator, value: Any) -> Any:
+    try:
+        return validator.validate_python(value, by_alias=True, by_name=True)
+    except TypeError as error:
+        if "by_name" not in str(error):
+            raise
+        return validator.validate_python(value)  # pydantic before 2.11
+
+
+# -- what is taken besides pydantic's own ----------------------------------------------------------
+
+
+def _looser(schema: Any) -> Any:
+    """Return a core schema that takes what this module promises, at any depth."""
+    return rewritten(schema, _loosened)
+
+
+def _loosened(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+    kind = schema["type"]
+    own = _own_serializer(kind, schema)
+    if own is not None:
+        changed.setdefault("serialization", own)
+    if kind == "dict" and not _is_bare(schema):
+        if schema.get("keys_schema", {}).get("type") in ("str", "any"):
+            changed["keys_schema"] = _before(_key, changed["keys_schema"])
+        reference = changed.pop("ref", None)
+        return core_schema.no_info_wrap_validator_function(
+            _whole_mapping, cast("core_schema.CoreSchema", changed), ref=reference
+        )
+    check = _check(kind)
+    return changed if check is None else _before(check, changed)
+
+
+def _revalidating(schema: Any) -> Any:
+    """Return a core schema that looks at what instances hold: they may have been changed."""
+
+    def change(original: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
+        if original["type"] in _INSTANCES:
+            changed["revalidate_instances"] = "always"
+        return changed
+
+    return rewritten(schema, change)
+
+
+def _before(function: Callable[[Any], Any], schema: dict[str, Any]) -> Any:
+    schema = dict(schema)
+    reference = schema.pop("ref", None)
+    core = cast("core_schema.CoreSchema", schema)
+    return core_schema.no_info_before_validator_function(function, core, ref=reference)
+
+
+def _own_serializer(kind: str, schema: Mapping[str, Any]) -> Any:
+    if kind == "any" or (kind == "dict" and _is_bare(schema)):
+        return core_schema.plain_serializer_function_ser_schema(_structured)
+    if kind == "bytes":
+        return core_schema.plain_serializer_function_ser_schema(_bytes)
+    if kind in _MOMENTS:
+        return core_schema.wrap_serializer_function_ser_schema(_moment)
+    return None
+
+
+def _is_bare(schema: Mapping[str, Any]) -> bool:
+    parts = (schema.get("keys_schema", {}), schema.get("values_schema", {}))
+    return all(part.get("type", "any") == "any" for part in parts)
+
+
+def _check(kind: str) -> Callable[[Any], Any] | None:
+    """Return what must look at a value before the schema of this type does."""
+    if kind in _SCALARS:
+        return _scalar
+    if kind in _LISTS:
+        return _list
+    # The keys of a bare dict are made text when it is written: none may be lost.
+    known = {"nullable": _nullable, "float": _float, "str": _text, "dict": _mapping}
+    return known.get(kind)
+
+
+def _structured(value: Any) -> Any:
+    return to_structured(value, MAX_ITEMS)
+
+
+def _bytes(value: Any) -> Any:
+    return bytes_data(bytes(value)) if isinstance(value, (bytes, bytearray)) else _structured(value)
+
+
+def _moment(value: Any, write: Callable[[Any], Any]) -> Any:
+    return None if is_missing(value) else write(value)
+
+
+def _scalar(value: Any) -> Any:
+    if is_missing(value):
+        return None
+    if not is_instance(value, "numpy.generic"):
+        return value
+    if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
+        return value.astype(f"{'M' if is_instance(value, 'numpy.datetime64') else 'm'}8[us]").item()
+    return value.item()
+
+
+def _nullable(value: Any) -> Any:
+    return None if is_missing(value) else value
+
+
+def _float(value: Any) -> Any:
+    return math.nan if is_missing(value) else _scalar(value)
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, (PurePath, UUID)) else value
+
+
+def _key(key: Any) -> Any:
+    if isinstance(key, str):
+        return str.__str__(key)
+    [name] = _structured({key: None})
+    return name
+
+
+def _list(value: Any) -> Any:
+    if is_instance(value, "pandas.DataFrame") or is_rows(value):
+        return records(value)
+    if is_instance(value, "numpy.ndarray") or is_values(value):
+        return elements(value)
+    is_pandas = is_instance(value, "pandas.Series") or is_instance(value, "pandas.Index")
+    return value.tolist() if is_pandas else value
+
+
+def _mapping(value: Any) -> Any:
+    return value.to_dict() if is_instance(value, "pandas.Series") else value
+
+
+def _whole_mapping(value: Any, validated: Callable[[Any], Any]) -> Any:
+    """Refuse keys that are one key in JSON, as 1 and "1" are: neither may be lost."""
+    value = _mapping(value)
+    made = validated(value)
+    names = made if len(set(map(type, made))) < 2 else set(map(_key, made))  # noqa: PLR2004
+    lost = len(value) - len(names)
+    if lost > 0:
+        raise PydanticCustomError(
+            "same_keys", "{count} of its keys are the same in JSON", {"count": lost + 1}
+        )
+    return made
+
+
+# -- proofs and JSON -------------------------------------------------------------------------------
+
+
+def _is_own(schema: Mapping[str, Any]) -> bool:
+    """Tell whether pydantic would write this part unseen, or in a way of its author's."""
+    kind = schema["type"]
+    # What a function makes of a value, pydantic writes as it comes.
+    if kind.startswith("function-") or kind == "computed-field":
+        return True
+    if kind == "enum" and issubclass(schema["cls"], Flag):  # members together are one, too
+        return True
+    if schema.get("init") is False:  # a dataclass makes it itself
+        return True
+    if kind in _INSTANCES and not _may_be_made_again(schema):
+        return True
+    # How a pydantic type is written, or what is said of it, may be code of its author's.
+    if "serialization" in schema or any(schema.get(key) for key in _NOT_AGAIN):
+        return True
+    metadata = schema.get("metadata") or {}
+    return isinstance(metadata, dict) and any(metadata.get(key) for key in _TOLD)
+
+
+def _may_be_made_again(schema: Mapping[str, Any]) -> bool:
+    """Tell whether an instance made of another's fields is the same, and told as it is."""
+    kind = schema["cls"]
+    told = getattr(kind, "__get_pydantic_json_schema__", None)
+    config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
+    return (
+        getattr(told, "__func__", None) is getattr(_DEFAULT_TOLD, "__func__", None)
+        if issubclass(kind, BaseModel)
+        else told is None
+    ) and not (
+        schema.get("post_init")
+        or schema.get("custom_init")
+        # Among a model's values are its cached properties, which would be extra ones.
+        or schema.get("config", {}).get("extra_fields_behavior", "ignore") != "ignore"
+        or config.get("json_schema_extra")
+    )
+
+
+def _plain_json(value: Any) -> Any:
+    """Return what pydantic wrote without what JSON has no word for."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, str):
+        return whole_text(value)
+    if isinstance(value, dict):
+        return {whole_text(key): _plain_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain_json(item) for item in value]
+    return value

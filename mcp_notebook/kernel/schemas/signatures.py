@@ -1,0 +1,269 @@
+"""What a callable takes and returns, as its signature and its annotations say.
+
+Runs in the user's kernel, at definition, on any thread. Pure. Whatever can be called is looked
+through to the function behind it: partials, methods, wrappers, objects with ``__call__``, classes.
+What becomes of it is `kernel.schemas.input_schema`'s business, `kernel.schemas.author_schema`'s
+where the author describes the arguments, and `kernel.schemas.output_schema`' for results.
+"""
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.schemas.annotations import resolved
+from mcp_notebook.kernel.schemas.docstrings import function_doc
+from mcp_notebook.kernel.schemas.markers import is_hidden
+from mcp_notebook.kernel.schemas.parameters import MISSING
+
+
+@dataclass(frozen=True)
+class Hinted:
+    """A parameter as it stands in the signature."""
+
+    name: str
+    hint: Any
+    """Resolved; `MISSING` if there is none."""
+    default: Any
+    """`MISSING` if there is none."""
+    seen_as: Literal["argument", "injected", "hidden"]
+    """Whether clients see it, or why not."""
+
+
+def hinted_parameters(
+    function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
+) -> list[Hinted]:
+    """Return all parameters of a callable, but for those that a partial has given values.
+
+    Args:
+        function: Any callable.
+        name: What messages call it.
+        hidden_types: Parameters annotated with one of these are not for clients.
+
+    Raises:
+        DefinitionError: One of them cannot be given by name, or its type hint cannot be read.
+    """
+    plain = _plain(function)
+    return [_hinted(item, plain, name, hidden_types) for item in _parameters_of(function, name)]
+
+
+def _hinted(
+    item: inspect.Parameter, plain: Callable[..., Any], name: str, hidden_types: tuple[type, ...]
+) -> Hinted:
+    hint = MISSING if item.annotation is item.empty else _resolved(item, plain, name)
+    default = MISSING if item.default is item.empty else item.default
+    if _is_injected(hint, hidden_types):
+        return Hinted(item.name, hint, default, "injected")
+    if not is_hidden(hint):
+        return Hinted(item.name, hint, default, "argument")
+    if default is MISSING:
+        raise DefinitionError(
+            f"`{name}`: the parameter `{item.name}` is `Hidden`, so no client can give it a value: "
+            f"give it a default, `{item.name}: Annotated[..., Hidden] = ...`."
+        )
+    return Hinted(item.name, hint, default, "hidden")
+
+
+NO_ANNOTATION: Any = inspect.Signature.empty
+"""Stands for no return annotation."""
+
+
+def return_annotation(function: Callable[..., Any]) -> Any:
+    """Return what a function's signature says that it returns, or `NO_ANNOTATION`.
+
+    Raises:
+        Exception: Whatever the author's expression raises; ``NameError`` for an unknown name.
+    """
+    plain = _plain(function)
+    if inspect.isclass(plain):
+        return NO_ANNOTATION
+    annotation = inspect.signature(function).return_annotation
+    if annotation is NO_ANNOTATION:
+        return annotation
+    return resolved(annotation, getattr(plain, "__globals__", {}))
+
+
+@dataclass(frozen=True)
+class Handler:
+    """What a function takes whose arguments an author describes by hand."""
+
+    description: str
+    """As `FunctionSchema.description`."""
+    injected: tuple[str, ...]
+    """Parameters that get the `Context`."""
+    hidden: tuple[str, ...]
+    """Parameters that clients cannot set."""
+    required: tuple[str, ...]
+    """Parameters that have no default."""
+    accepted: frozenset[str] | None
+    """All names that it can be given; None: any."""
+
+
+def handler_of(
+    function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
+) -> Handler:
+    """Read what a function takes by name; one that does not tell is taken to take anything.
+
+    Args:
+        function: Any callable.
+        name: What messages call it.
+        hidden_types: Parameters annotated with one of these are not for clients.
+
+    Raises:
+        DefinitionError: A parameter cannot be given by name.
+    """
+    plain = _plain(function)
+    description = function_doc(docstring_of(function)).description
+    try:
+        found = _python_parameters(function)
+    except (TypeError, ValueError):
+        return Handler(description, (), (), (), None)
+    named: list[inspect.Parameter] = []
+    injected: list[inspect.Parameter] = []
+    hidden: list[inspect.Parameter] = []
+    for item in found:
+        if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
+            continue
+        if item.kind is item.POSITIONAL_ONLY:
+            if item.default is item.empty:
+                _check_kind(item, name)
+            continue  # it keeps its default
+        hint = Any if item.annotation is item.empty else _hint_or_any(item, plain, name)
+        if _is_injected(hint, hidden_types):
+            injected.append(item)
+        else:
+            (hidden if is_hidden(hint) else named).append(item)
+    is_open = any(item.kind is item.VAR_KEYWORD for item in found)
+    return Handler(
+        description,
+        tuple(item.name for item in injected),
+        tuple(item.name for item in hidden),
+        tuple(item.name for item in (*named, *hidden) if item.default is item.empty),
+        None if is_open else frozenset(item.name for item in named),
+    )
+
+
+def _hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
+    try:
+        return _resolved(item, plain, name)
+    except DefinitionError:
+        return Any  # clients are told the author's schema, whatever the hint means
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function or class behind partials, methods, wrappers and callable objects."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif inspect.ismethod(function):
+            function = function.__func__
+        elif inspect.isclass(function):
+            return function
+        elif "__wrapped__" in getattr(function, "__dict__", {}):
+            function = function.__wrapped__  # type: ignore[attr-defined]
+        elif inspect.isroutine(function):
+            return function
+        else:
+            function = type(function).__call__
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return what a callable is called where it was written."""
+    name = getattr(_plain(function), "__name__", None)
+    return name if isinstance(name, str) and name else type(function).__name__
+
+
+def docstring_of(function: Callable[..., Any]) -> str | None:
+    """Return what is said about a callable: by itself, what it calls, or its class."""
+    plain = _plain(function)
+    own = vars(function).get("__doc__") if isinstance(function, functools.partial) else None
+    doc = own or getattr(plain, "__doc__", None)
+    if not doc and getattr(plain, "__name__", None) == "__call__":
+        doc = type(function).__doc__
+    return doc if isinstance(doc, str) else None
+
+
+def _parameters_of(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    fixed = function.keywords if isinstance(function, functools.partial) else {}
+    try:
+        parameters = _python_parameters(function)
+    except (TypeError, ValueError):
+        raise DefinitionError(
+            f"`{name}` does not tell its parameters (it is not written in Python): wrap it in a "
+            "function, `def my_tool(...): return ...`."
+        ) from None
+    found = [item for item in parameters if item.name not in fixed]
+    for item in found:
+        _check_kind(item, name)
+    return found
+
+
+def _python_parameters(function: Callable[..., Any]) -> Sequence[inspect.Parameter]:
+    if isinstance(function, functools.partial):
+        # A copy: `update_wrapper` makes `inspect` look through the partial, at what it has fixed.
+        function = functools.partial(function.func, *function.args, **function.keywords)
+    return list(inspect.signature(function).parameters.values())
+
+
+def fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
+    """Return the parameters that a partial has given values."""
+    if not isinstance(function, functools.partial):
+        return ()
+    inner = inspect.signature(function.func).parameters
+    return (*function.keywords, *list(inner)[: len(function.args)])
+
+
+def _check_kind(item: inspect.Parameter, name: str) -> None:
+    if item.kind is item.POSITIONAL_ONLY:
+        raise DefinitionError(
+            f"`{name}`: the parameter `{item.name}` is positional-only, but clients pass arguments "
+            "by name: remove the `/` from the signature, or wrap it in a function without it."
+        )
+    if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
+        stars, kind = ("*", "list") if item.kind is item.VAR_POSITIONAL else ("**", "dict")
+        raise DefinitionError(
+            f"`{name}`: clients cannot be told what `{stars}{item.name}` takes: give each argument "
+            f"a parameter of its own, take one `{item.name}: {kind}`, or say what it takes, "
+            "`registry.add(Tool(..., input_schema={...}))`."
+        )
+
+
+def _resolved(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
+    # A class's parameters stand in its constructor; the builtin ones have no globals.
+    origin = plain.__init__ if inspect.isclass(plain) else plain
+    try:
+        return resolved(item.annotation, getattr(origin, "__globals__", {}))
+    except NameError as error:
+        raise DefinitionError(
+            f"`{name}`: the type hint of `{item.name}` names `{error.name}`, which is not defined "
+            "(yet): run the cell that defines or imports it first."
+        ) from None
+    except Exception as error:
+        # A hint that is a string is code of the author's.
+        raise DefinitionError(
+            f"`{name}`: the type hint of `{item.name}`, {written(item.annotation)}, cannot be read "
+            f"({safe_message(error)}): correct it."
+        ) from error
+
+
+def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:
+    """Tell whether a hint is one of these types, also if optional or annotated."""
+    if get_origin(hint) is Annotated:
+        return _is_injected(get_args(hint)[0], hidden_types)
+    if get_origin(hint) in (Union, types.UnionType):
+        inner = [item for item in get_args(hint) if item is not type(None)]
+        return len(inner) == 1 and _is_injected(inner[0], hidden_types)
+    return inspect.isclass(hint) and issubclass(hint, hidden_types)
+
+
+def written(annotation: Any) -> str:
+    """Return a type hint as its author wrote it, about."""
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if isinstance(annotation, str):
+        return repr(annotation)
+    return f"`{inspect.formatannotation(annotation)}`"

@@ -1,0 +1,288 @@
+"""Tools that are attributes: methods of an object, ``module.function``, ``model.predict``.
+
+Runs on the kernel's main thread, at definition. A class can mark some of its methods with
+``@mcp_tool``; an object of it, or the one object of a class under ``@mcp_tools``, then offers them
+as tools that share its state. What is named on a magic's line is looked up here, and again when the
+variable that it begins with holds something else. One tool of one function is
+`kernel.tools.declared_tool`' business.
+"""
+
+import difflib
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, mark_of, own_mark
+from mcp_notebook.kernel.tools.options import ToolOptions
+
+CLASS_MARK = "__mcp_tools__"
+"""Attribute of a class under ``@mcp_tools``: its `ClassOfTools`."""
+INSTANCE = "mcp_instance"
+"""Attribute of such a class: the one object whose methods are the tools."""
+
+_GONE = object()
+_PREFIX = re.compile(r"[A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True)
+class ClassOfTools:
+    """What ``@mcp_tools`` leaves on a class."""
+
+    instance: Any
+    prefix: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Origin:
+    """Where in the notebook tools come from, for following it."""
+
+    word: str
+    """As it stands on the line: ``counter``, ``model.predict``."""
+    held: Any
+    """What the word's variable held when the tools were made."""
+    options: ToolOptions | None = None
+    prefix: str | None = None
+    is_object: bool = False
+    """Whether the tools are methods of an object."""
+    schemas: SchemaCache | None = None
+    """Those of earlier starts."""
+    follows: bool = True
+    """False for a class in a module: it is no variable of the notebook."""
+
+    def holds(self, namespace: Mapping[str, Any]) -> bool:
+        """Tell whether the variable holds what it held; its attributes are not looked at."""
+        return not self.follows or namespace.get(_variable(self.word), _GONE) is self.held
+
+    def saying(self, options: ToolOptions) -> "Origin":
+        """Return the same place, with other options; methods of an object say theirs themselves."""
+        return self if self.is_object else replace(self, options=options)
+
+    def remade(self, namespace: Mapping[str, Any]) -> list[DeclaredTool]:
+        """Make the tools anew from what the variable holds now; none if it is gone.
+
+        Raises:
+            DefinitionError: It holds something that cannot have them.
+        """
+        if _variable(self.word) not in namespace:
+            return []
+        if self.is_object:
+            value = _named(self.word, namespace)
+            if _owner(value, self.word)[0] is None:
+                raise DefinitionError(
+                    f"`{self.word}` is of type {type(value).__name__} now, which has no methods "
+                    "marked `@mcp_tool`."
+                )
+        return named_tools(
+            self.word, namespace, self.options, prefix=self.prefix, schemas=self.schemas
+        )
+
+
+def named_tools(
+    word: str,
+    namespace: Mapping[str, Any],
+    options: ToolOptions | None = None,
+    *,
+    prefix: str | None = None,
+    schemas: SchemaCache | None = None,
+) -> list[DeclaredTool]:
+    """Make the tools of what a word on a magic's line names.
+
+    Args:
+        word: A variable of the notebook, or an attribute of one: ``f``, ``statistics.mean``.
+        namespace: The notebook's variables.
+        options: What the line says.
+        prefix: What the names of an object's tools begin with.
+        schemas: Those of earlier starts.
+
+    Returns:
+        One tool, called as the last part of the word; of an object with marked methods, one for
+        each of these.
+
+    Raises:
+        DefinitionError: There is no such thing, or it cannot be a tool.
+    """
+    variable, value = _variable(word), _named(word, namespace)
+    origin = Origin(
+        word=word, held=namespace[variable], options=options, prefix=prefix, schemas=schemas
+    )
+    owner, own_prefix = _owner(value, word)
+    if owner is not None:
+        if options is not None:
+            raise DefinitionError(
+                f"`{word}` is an object with tools: options of each are said at its method, "
+                "`@mcp_tool(timeout=...)`; the line takes only `--prefix`."
+            )
+        chosen = own_prefix if prefix is None else prefix
+        return object_tools(owner, chosen, replace(origin, is_object=True))
+    if prefix is not None:
+        raise DefinitionError(
+            f"`--prefix` is for an object with methods marked `@mcp_tool`; `{word}` is of type "
+            f"{type(value).__name__}: use `--name`."
+        )
+    if variable == word:
+        return [make_tool(value, options, variable=variable, schemas=schemas)]
+    mark = mark_of(value)
+    said = mark if mark is not None and options is None else options or ToolOptions()
+    named = replace(said, name=said.name or word.rpartition(".")[2])
+    return [replace(make_tool(value, named, schemas=schemas), origin=origin)]
+
+
+def object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredTool]:
+    """Make the tools of an object with marked methods.
+
+    Args:
+        owner: The object.
+        prefix: What the names of the tools begin with.
+        origin: Where in the notebook it is.
+
+    Raises:
+        DefinitionError: One of the methods cannot be a tool.
+    """
+    if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
+        raise DefinitionError(
+            f"`prefix` is letters, digits, `_`, `.` and `-`, as in 'sales_', not {prefix!r}."
+        )
+    return [
+        replace(
+            make_tool(
+                getattr(owner, name),
+                replace(options, name=f"{prefix}{options.name or name}"),
+                schemas=origin.schemas,
+            ),
+            origin=origin,
+        )
+        for name, options in marked_methods(type(owner)).items()
+    ]
+
+
+def marked_methods(owner: type) -> dict[str, ToolOptions]:
+    """Return the methods of a class that ``@mcp_tool`` marks, base classes' first.
+
+    A method that a class overrides counts as the class has it, marked or not. No property is asked.
+    """
+    found: dict[str, ToolOptions] = {}
+    for base in reversed(owner.__mro__):
+        for name, value in vars(base).items():
+            static = type(value) in (staticmethod, classmethod)
+            options = own_mark(value) or (own_mark(value.__func__) if static else None)
+            if options is None:
+                found.pop(name, None)
+            else:
+                found[name] = options
+    return found
+
+
+def class_of_tools(owner: Any) -> ClassOfTools | None:
+    """Return what ``@mcp_tools`` left on this very class, if it did."""
+    mark = vars(owner).get(CLASS_MARK) if isinstance(owner, type) else None
+    return mark if type(mark) is ClassOfTools else None
+
+
+def classes_of_tools(values: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return the names among a namespace's items that hold a class under ``@mcp_tools``."""
+    # Not `isinstance`: a proxy that loads lazily should not load for being asked.
+    found = {
+        id(value): name
+        for name, value in reversed(tuple(values))
+        if issubclass(type(value), type) and class_of_tools(value) is not None
+    }
+    return list(reversed(found.values()))
+
+
+def mark_class(owner: type, prefix: str) -> ClassOfTools:
+    """Make the one object of a class, and remember it on the class.
+
+    Raises:
+        DefinitionError: The class cannot be called without arguments, or has no marked methods.
+    """
+    __tracebackhide__ = True
+    name = owner.__name__
+    if not marked_methods(owner):
+        raise DefinitionError(
+            f"`{name}` has no tools: put `@mcp_tool` above the methods that shall be tools."
+        )
+    if inspect.isabstract(owner):
+        raise DefinitionError(
+            f"`{name}` is abstract: decorate a class that defines all its methods."
+        )
+    _check_no_arguments(owner)
+    mark = ClassOfTools(owner(), prefix)
+    try:
+        setattr(owner, CLASS_MARK, mark)
+        setattr(owner, INSTANCE, mark.instance)
+    except (AttributeError, TypeError):
+        raise DefinitionError(
+            f"`{name}` takes no attributes, so it cannot be decorated: make an object of it, and "
+            "write `%mcp_tool` with the object's name."
+        ) from None
+    return mark
+
+
+def _check_no_arguments(owner: type) -> None:
+    name = owner.__name__
+    try:
+        signature = inspect.signature(owner)
+    except (TypeError, ValueError):
+        return  # not written in Python: calling it will tell
+    try:
+        signature.bind()
+    except TypeError:
+        needed = [
+            item.name
+            for item in signature.parameters.values()
+            if item.default is item.empty
+            and item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)
+        ]
+        variable = name.lower()
+        raise DefinitionError(
+            f"`{name}` needs arguments ({', '.join(needed)}), and `@mcp_tools` has none for it: "
+            f"leave the decorator out, make the object, `{variable} = {name}(...)`, and write "
+            f"`%mcp_tool {variable}`."
+        ) from None
+
+
+def _owner(value: Any, word: str) -> tuple[Any, str]:
+    """Return the object whose methods are the tools, and its prefix; None if there is none."""
+    mark = class_of_tools(value)
+    if mark is not None:
+        return mark.instance, mark.prefix
+    if issubclass(type(value), type):
+        if marked_methods(value):
+            raise DefinitionError(
+                f"`{word}` is a class with tools: put `@mcp_tools` above it, or make an object, "
+                f"`{word.lower()} = {word}(...)`, and write `%mcp_tool {word.lower()}`."
+            )
+        return None, ""
+    return (value, "") if marked_methods(type(value)) else (None, "")
+
+
+def _variable(word: str) -> str:
+    return word.partition(".")[0]
+
+
+def _named(word: str, namespace: Mapping[str, Any]) -> Any:
+    variable, *path = word.split(".")
+    if variable not in namespace:
+        close = difflib.get_close_matches(variable, namespace, 1)
+        hint = f" Did you mean `{close[0]}`?" if close else ""
+        raise DefinitionError(
+            f"`{variable}` is not defined in this notebook; run the cell that defines "
+            f"{'or imports ' if path else ''}it.{hint}"
+        )
+    value, so_far = namespace[variable], variable
+    for name in path:
+        try:
+            value = getattr(value, name)
+        except AttributeError:
+            raise DefinitionError(
+                f"`{so_far}` has no attribute `{name}`: `dir({so_far})` lists what it has."
+            ) from None
+        except Exception as error:
+            raise DefinitionError(f"`{so_far}.{name}` fails: {safe_message(error)}.") from error
+        so_far = f"{so_far}.{name}"
+    return value

@@ -1,0 +1,314 @@
+"""``Context``: what a tool can say and ask while it runs.
+
+Runs in the user's kernel, on whichever thread the tool uses it from. A parameter annotated with
+`Context` is not for clients: `kernel.calls.invoker` passes the context of the call. What becomes of
+an `Update` or a log message is the endpoint's business; it is thrown away when nobody asked for it.
+"""
+
+import asyncio
+import logging
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import wait
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+
+from mcp_notebook.errors import Cancelled
+from mcp_notebook.kernel.tools.elicitation import Accepted, Answer, NotAccepted, Questions, Reply
+
+if TYPE_CHECKING:
+    from mcp_notebook.kernel.tools.elicitation_forms import Form
+
+_T = TypeVar("_T")
+
+_LOOK = 0.1
+"""Seconds between two looks at whether a call that waits for an answer shall stop: a thread is not
+interrupted while it waits."""
+Choices: TypeAlias = list[str] | tuple[str, ...] | Mapping[str, str]
+"""Texts to choose one from; of a mapping its keys, and the user sees its values."""
+_NO_DEFAULT: Any = object()
+
+LogLevel: TypeAlias = Literal[
+    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
+]
+"""MCP's log levels (those of syslog), from the least to the most severe."""
+LEVELS: dict[LogLevel, int] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "notice": 25,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+    "alert": 60,
+    "emergency": 70,
+}
+"""What each level is in Python's ``logging``."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """How far a call is; what is None stays as it was."""
+
+    done: float | None = None
+    total: float | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class LogMessage:
+    """One log message of a call."""
+
+    level: LogLevel
+    text: str
+    logger: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Client:
+    """What a call's client wants to hear while it runs, and whether its user can be asked."""
+
+    report: Callable[[Update], None] | None = None
+    """Takes progress; None: it is not wanted."""
+    send_log: Callable[[LogMessage], None] | None = None
+    """Takes log messages; None: they are not wanted."""
+    questions: Questions | None = None
+    """Takes questions for the user; None: there is no user."""
+
+
+NO_CLIENT = Client()
+
+
+class Context:
+    """The call that a tool runs in: progress, log messages, questions, whether it should stop.
+
+    Give a tool a parameter annotated with this class, and it gets the context of each call::
+
+        def train(epochs: int, ctx: Context) -> str:
+            for epoch in ctx.track(range(epochs)):
+                ...
+
+    ``Context()`` belongs to no call: for calling the function oneself, in a cell or a test.
+
+    Args:
+        tool: Name of the tool.
+        report: Takes updates; None: nobody asked for progress.
+        send_log: Takes log messages.
+        stopped: Returns why the call shall stop, None if it shall not.
+        questions: Takes what the tool asks; None: nobody can be asked.
+    """
+
+    def __init__(
+        self,
+        tool: str = "",
+        *,
+        report: Callable[[Update], None] | None = None,
+        send_log: Callable[[LogMessage], None] | None = None,
+        stopped: Callable[[], str | None] = lambda: None,
+        questions: Questions | None = None,
+    ) -> None:
+        self.tool = tool
+        self._report = report
+        self._send_log = send_log
+        self._stopped = stopped
+        self._questions = Questions() if questions is None else questions
+
+    def __repr__(self) -> str:
+        return f"<Context of a call of {self.tool!r}>" if self.tool else "<Context of no call>"
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether the client asked to be told how far the call is."""
+        return self._report is not None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call shall stop: the client or the user cancelled it, or its time is up.
+
+        For tools with ``run="thread"`` whose code is long outside of Python; all others are stopped
+        without asking.
+        """
+        return self._stopped() is not None
+
+    def raise_if_cancelled(self) -> None:
+        """Raise `Cancelled` if the call shall stop."""
+        reason = self._stopped()
+        if reason is not None:
+            raise Cancelled(reason)
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell the client how far the call is; cheap, call it as often as you like.
+
+        Args:
+            done: How much is done, in any unit.
+            total: How much there is to do, in the same unit, if that is known.
+            message: What is being done, for a person.
+
+        Raises:
+            TypeError: `done` or `total` is no number.
+        """
+        for name, value in (("done", done), ("total", 0 if total is None else total)):
+            if not isinstance(value, Real) or isinstance(value, bool):
+                raise TypeError(f"progress: {name} must be a number, not {value!r}")
+        if self._report is not None:
+            number = None if total is None else float(total)
+            self._report(Update(float(done), number, None if message is None else str(message)))
+
+    def track(
+        self, items: Iterable[_T], total: float | None = None, message: str | None = None
+    ) -> Iterator[_T]:
+        """Yield the items, and tell the client how many are done.
+
+        Args:
+            items: What a loop goes through.
+            total: How many there are; their length, where they have one.
+            message: What is being done, for a person.
+        """
+        if total is None:
+            total = operator.length_hint(items, -1)
+            total = None if total < 0 else total
+        self.progress(0, total, message)
+        for done, item in enumerate(items, 1):
+            self.raise_if_cancelled()
+            yield item
+            self.progress(done, total, message)
+
+    def log(self, message: object, level: LogLevel = "info") -> None:
+        """Send a log message to the client, if it asked for messages of that level.
+
+        Args:
+            message: The text; of anything else its ``str``.
+            level: How severe it is.
+
+        Raises:
+            ValueError: There is no such level.
+        """
+        if level not in LEVELS:
+            raise ValueError(f"log: there is no level {level!r}; there are {', '.join(LEVELS)}")
+        if self._send_log is not None:
+            self._send_log(LogMessage(level, str(message)))
+
+    @property
+    def can_elicit(self) -> bool:
+        """Whether the client's user can be asked."""
+        return self._questions.possible
+
+    @overload
+    def elicit(self, message: str, *, key: str | None = None) -> Answer[None]: ...
+    @overload
+    def elicit(
+        self, message: str, kind: type[_T], *, default: _T = ..., key: str | None = None
+    ) -> Answer[_T]: ...
+    @overload
+    def elicit(
+        self, message: str, kind: Choices, *, default: str = ..., key: str | None = None
+    ) -> Answer[str]: ...
+    @overload
+    def elicit(
+        self, message: str, kind: object, *, default: Any = ..., key: str | None = None
+    ) -> Answer[Any]: ...
+    def elicit(
+        self,
+        message: str,
+        kind: object = None,
+        *,
+        default: Any = _NO_DEFAULT,
+        key: str | None = None,
+    ) -> Answer[Any]:
+        """Ask the client's user, and wait for the answer.
+
+        ::
+
+            answer = ctx.elicit("Which region?", ["EU", "US"])
+            if answer.accepted:
+                plot(answer.data)
+
+        A tool on the main thread holds it while it waits: no cell runs until the user has answered.
+
+        Args:
+            message: The question, for a person.
+            kind: What is asked for: a type (``str``, ``int``, ``Literal["a", "b"]``, an ``Enum``,
+                ``Annotated[int, Field(ge=1)]``...), a list of texts or a dict of them to choose
+                one from, or a pydantic model, dataclass or ``TypedDict`` of such fields. None: only
+                whether the user agrees.
+            default: What is entered already.
+            key: A name for the question, for clients that answer before they are asked.
+
+        Returns:
+            `Accepted`, with the value as `data`, or `NotAccepted`; `accepted` tells which.
+
+        Raises:
+            CannotElicit: The client cannot ask its user; `can_elicit` tells before.
+            InvalidAnswer: The answer is not of the type that was asked for.
+            Cancelled: The call shall stop.
+            TypeError: There is no form for what is asked for: it is nested, for instance.
+            ValueError: The default is none of it, the message is too long, or the key is that of an
+                open question.
+        """
+        self._questions.check_possible(message)
+        if _in_coroutine():
+            raise RuntimeError(
+                "elicit: it would hold up everything else in the event loop: in a coroutine, write "
+                "`await ctx.elicit_async(...)`"
+            )
+        form = _form(kind, default)
+        self.raise_if_cancelled()
+        number, reply = self._questions.ask(message, form.schema, key)
+        try:
+            while not wait((reply,), timeout=_LOOK).done:
+                self.raise_if_cancelled()
+            return _answer(form, reply.result())
+        finally:
+            self._questions.withdraw(number)
+
+    @overload
+    async def elicit_async(self, message: str, *, key: str | None = None) -> Answer[None]: ...
+    @overload
+    async def elicit_async(
+        self, message: str, kind: type[_T], *, default: _T = ..., key: str | None = None
+    ) -> Answer[_T]: ...
+    @overload
+    async def elicit_async(
+        self, message: str, kind: Choices, *, default: str = ..., key: str | None = None
+    ) -> Answer[str]: ...
+    @overload
+    async def elicit_async(
+        self, message: str, kind: object, *, default: Any = ..., key: str | None = None
+    ) -> Answer[Any]: ...
+    async def elicit_async(
+        self,
+        message: str,
+        kind: object = None,
+        *,
+        default: Any = _NO_DEFAULT,
+        key: str | None = None,
+    ) -> Answer[Any]:
+        """Ask the client's user, as `elicit` does, in a coroutine; other calls and cells run on."""
+        self._questions.check_possible(message)
+        form = _form(kind, default)
+        self.raise_if_cancelled()
+        number, reply = self._questions.ask(message, form.schema, key)
+        try:
+            return _answer(form, await asyncio.wrap_future(reply))
+        finally:
+            self._questions.withdraw(number)
+
+
+def _in_coroutine() -> bool:
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:  # no loop runs in this thread
+        return False
+
+
+def _form(kind: object, default: Any) -> "Form":
+    # Late: it loads pydantic, which most tools' contexts do without.
+    from mcp_notebook.kernel.tools.elicitation_forms import form  # noqa: PLC0415
+
+    return form(kind) if default is _NO_DEFAULT else form(kind, default)
+
+
+def _answer(form: "Form", reply: Reply) -> Answer[Any]:
+    if reply.action == "accept":
+        return Accepted(form.read(reply.content))
+    return NotAccepted(reply.action)

@@ -1,0 +1,243 @@
+"""The questions that a call asks its client's user, and their answers.
+
+Runs in the user's kernel. A tool asks and waits on its own thread or event loop, answers come in on
+the endpoint's thread; `Questions` is what they share, under its lock. What a tool writes to ask is
+`kernel.tools.context`'s business, what a user can be asked `kernel.tools.elicitation_forms`'.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
+
+from mcp_notebook.errors import CallError, CannotElicit
+
+_T = TypeVar("_T")
+
+MAX_MESSAGE = 10_000
+"""Characters of a question: more is nothing that a dialog can show."""
+MAX_OPEN = 50
+"""Questions of one call that may be open at a time; a client shows a dialog for each."""
+
+
+class _Undecided:
+    """What is no condition by itself: `if answer:` would also take a "no" for a yes."""
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "The user's answer is neither true nor false: ask for `answer.accepted`, and then for "
+            "`answer.data`."
+        )
+
+
+@dataclass(frozen=True)
+class Accepted(_Undecided, Generic[_T]):
+    """The user has answered."""
+
+    data: _T
+    """What the user entered; None if nothing was asked for but consent."""
+    accepted: Literal[True] = field(default=True, init=False, repr=False)
+    """Whether the user has answered."""
+    action: Literal["accept"] = field(default="accept", init=False, repr=False)
+    """What the user did, in MCP's words."""
+
+
+@dataclass(frozen=True)
+class NotAccepted(_Undecided):
+    """The user has not answered."""
+
+    action: Literal["decline", "cancel"]
+    """Said no, or closed the question without a choice."""
+    data: None = field(default=None, init=False, repr=False)
+    """Nothing."""
+    accepted: Literal[False] = field(default=False, init=False, repr=False)
+    """Whether the user has answered."""
+
+
+Answer: TypeAlias = Accepted[_T] | NotAccepted
+"""What becomes of a question."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question on its way to the user."""
+
+    number: int
+    """Of the call's questions, from 1."""
+    key: str
+    """Its name, unique among the call's open questions."""
+    message: str
+    schema: dict[str, Any]
+    """What can be entered: an object in MCP's restricted form of JSON Schema."""
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """A question whose answer nobody waits for any more."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back to a question."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] = field(default_factory=dict)
+
+
+Ask: TypeAlias = Callable[[Question | Withdrawal], None]
+"""Sends a question to the client, or takes it back; from any thread."""
+
+
+class Questions:
+    """The questions of one call; safe to use from any thread.
+
+    Args:
+        ask: Sends a question; None: nobody can be asked.
+        refusal: Makes what is raised, of a question, when something is asked although `ask` is
+            None.
+    """
+
+    def __init__(
+        self, ask: Ask | None = None, refusal: Callable[[str], CallError] | None = None
+    ) -> None:
+        self._ask = ask
+        self._refusal = refusal or _no_client
+        self._waits: Callable[[bool], None] = lambda _: None
+        self._lock = threading.Lock()
+        self._count = 0
+        self._open: dict[int, tuple[str, Future[Reply]]] = {}
+        self._closed: CallError | None = None
+        self.consulted = False
+        """Whether the tool has asked, or whether it can: its result is for this client only."""
+
+    def tell_waiting(self, waits: Callable[[bool], None]) -> None:
+        """Have this called with True when the call begins to wait, with False when it has ended.
+
+        It is called under the lock of this object. To be set before the call runs.
+        """
+        self._waits = waits
+
+    @property
+    def possible(self) -> bool:
+        """Whether anybody can be asked."""
+        self.consulted = True
+        return self._ask is not None and self._closed is None
+
+    def check_possible(self, message: str) -> None:
+        """Raise the reason if nobody can be asked.
+
+        Raises:
+            CallError: That is so.
+        """
+        self.consulted = True
+        if self._closed is not None:
+            raise self._closed
+        if self._ask is None:
+            raise self._refusal(message)
+
+    def ask(
+        self, message: str, schema: dict[str, Any], key: str | None
+    ) -> tuple[int, Future[Reply]]:
+        """Send a question; returns its number and what its reply comes to.
+
+        Raises:
+            CallError: Nobody can be asked.
+            TypeError: The message or the key is no text.
+            ValueError: The message is too long, or a question of that key is open.
+        """
+        _check_texts(message, key)
+        self.check_possible(message)
+        assert self._ask is not None
+        future: Future[Reply] = Future()
+        with self._lock:
+            number = self._count + 1
+            name = f"question-{number}" if key is None else key
+            if any(name == other for other, _ in self._open.values()):
+                raise ValueError(f"elicit: a question with the key {name!r} has no answer yet")
+            if len(self._open) >= MAX_OPEN:
+                raise CannotElicit(
+                    f"The tool has asked {MAX_OPEN} questions that have no answer yet: ask more of "
+                    "them when some are answered, or several things in one form."
+                )
+            self._count = number
+            if not self._open:
+                self._waits(True)
+            self._open[number] = name, future
+        self._ask(Question(number, name, message, schema))
+        if self._closed is not None:  # meanwhile
+            self.close(self._closed)
+        return number, future
+
+    def withdraw(self, number: int) -> None:
+        """Wait no more for a question; nothing happens if it is answered."""
+        if self._take(number) is not None and self._ask is not None:
+            self._ask(Withdrawal(number))
+
+    def answer(self, number: int, reply: Reply | CallError) -> None:
+        """Give a question its reply, or raise an error where it was asked."""
+        future = self._take(number)
+        if future is not None:
+            _settle(future, reply)
+
+    def close(self, error: CallError) -> None:
+        """Raise the error in everybody who waits, and in who asks from now on."""
+        with self._lock:
+            self._closed = error
+            waiting = [future for _, future in self._open.values()]
+            self._open.clear()
+            self._waits(False)
+        for future in waiting:
+            _settle(future, error)
+
+    def _take(self, number: int) -> Future[Reply] | None:
+        with self._lock:
+            _, future = self._open.pop(number, (None, None))
+            if future is not None and not self._open:
+                self._waits(False)
+        return future
+
+
+def _check_texts(message: object, key: object) -> None:
+    if not isinstance(message, str):
+        raise TypeError(f"elicit: the message must be a text, not a {type(message).__name__}")
+    if key is not None and not isinstance(key, str):
+        raise TypeError(f"elicit: the key must be a text, not a {type(key).__name__}")
+    if len(message) > MAX_MESSAGE:
+        raise ValueError(
+            f"elicit: a message of {len(message)} characters, but a dialog can show at most "
+            f"{MAX_MESSAGE}: return the long part as a result, and ask about it"
+        )
+
+
+def undeclared(tool: str) -> Callable[[str], CallError]:
+    """Return what makes the refusal for a client that has not declared that it can ask."""
+
+    def refusal(message: str) -> CallError:
+        return CannotElicit(
+            f"The tool {tool!r} has a question for the user, {message!r}, but this client cannot "
+            "ask: it has not declared MCP's elicitation. Ask the user yourself if the tool has a "
+            "parameter for the answer, or call it from a client that can.",
+            undeclared=True,
+        )
+
+    return refusal
+
+
+def _no_client(message: str) -> CallError:
+    return CannotElicit(
+        f"The tool's question {message!r} cannot be asked: the call was made in the notebook, and "
+        "only an MCP client has a user to ask. Call it from one, or give the tool a parameter for "
+        "the answer."
+    )
+
+
+def _settle(future: Future[Reply], reply: Reply | CallError) -> None:
+    with contextlib.suppress(InvalidStateError):  # who waited for it was cancelled
+        if isinstance(reply, CallError):
+            future.set_exception(reply)
+        else:
+            future.set_result(reply)

@@ -1,0 +1,245 @@
+"""What a user can be asked: a Python type becomes a form, and what the user entered a value of it.
+
+Runs in the user's kernel, when a tool asks. MCP's forms are flat: an object whose properties are
+texts, numbers, booleans, dates, a choice of texts, or a list of such choices. How types become
+schemas and which values they take is `kernel.schemas.parameters`' business; this module brings the
+schemas into MCP's restricted form, and refuses what has none.
+
+===================================  ===============================================================
+asked for                            becomes
+===================================  ===============================================================
+nothing                              a form without fields: the user agrees or not
+a list or tuple of texts             one choice
+a dict of texts                      one choice, its values are what the user sees
+a model, dataclass or ``TypedDict``  a form, each field a property
+anything else                        a form of one field, ``value``
+===================================  ===============================================================
+"""
+
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import ValidationError, WithJsonSchema
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+from pydantic_core import SchemaValidator
+
+from mcp_notebook.errors import InvalidAnswer
+from mcp_notebook.kernel.schemas.annotations import portable
+from mcp_notebook.kernel.schemas.parameters import MISSING, build, parameter
+from mcp_notebook.kernel.schemas.validation_messages import bounded, explain, shown
+
+VALUE = "value"
+"""Name of the one field of a form for something that has no fields of its own."""
+_FORMATS = frozenset({"email", "uri", "date", "date-time"})
+_TEXTS = ("title", "description")
+_KEPT = {
+    "string": ("minLength", "maxLength", "pattern"),
+    "integer": ("minimum", "maximum"),
+    "number": ("minimum", "maximum"),
+    "boolean": (),
+    "array": ("minItems", "maxItems"),
+}
+"""What MCP's forms say of each type of property, besides its texts and its default."""
+_OTHERWISE = {
+    "object": "nested",
+    **dict.fromkeys(("string", "integer", "number", "boolean"), "a choice of something else"),
+}
+"""What is said of a type that is refused."""
+_POSSIBLE = (
+    "a form has only fields of str, int, float, bool, date or datetime, a choice of texts (a "
+    "Literal, an Enum) or a list of such choices"
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """Something that a user can be asked for."""
+
+    schema: dict[str, Any]
+    """For the client."""
+    _validator: SchemaValidator | None = field(repr=False)
+    _whole: bool = field(repr=False)
+    """The form itself is the value, not its one field."""
+    _default: Any = field(repr=False)
+
+    def read(self, content: Mapping[str, Any]) -> Any:
+        """Return what the user entered, as a value of the type that was asked for.
+
+        Raises:
+            InvalidAnswer: It does not fit; one line for each problem.
+        """
+        if self._validator is None:
+            return None
+        if not self._whole and VALUE not in content and self._default is not MISSING:
+            return self._default
+        given = {VALUE: dict(content)} if self._whole else dict(content)
+        schema = self.schema
+        if self._whole:
+            schema = {"type": "object", "properties": {VALUE: schema}}
+        try:
+            return self._validator.validate_python(given)[VALUE]
+        except ValidationError as error:
+            reason = explain(error, given, schema)
+        except Exception as error:  # noqa: BLE001 - a validator of the author's may raise anything
+            reason = bounded(f"{type(error).__name__}: {error}")
+        if self._whole:
+            reason = "\n".join(line.removeprefix(f"{VALUE}.") for line in reason.splitlines())
+        raise InvalidAnswer(f"The user's answer does not fit the question: {reason}")
+
+
+def form(kind: Any = None, default: Any = MISSING) -> Form:
+    """Return the form that asks for a value of this type, or for one of these choices.
+
+    Raises:
+        TypeError: MCP has no form for it.
+        ValueError: The default is no value of it.
+    """
+    if kind is None:
+        return Form({"type": "object", "properties": {}}, None, False, MISSING)
+    annotation = _choices(kind) if isinstance(kind, (list, tuple, Mapping)) else kind
+    try:
+        if inspect.isroutine(kind):  # pydantic would take it for what it returns
+            raise TypeError("it is a function")  # noqa: TRY301
+        published, validator = build([parameter(VALUE, portable(annotation), default)])
+    except Exception as error:
+        # pydantic's advice for a type that it does not know is for authors of models.
+        unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
+        reason = "" if unknown else f" ({bounded(f'{type(error).__name__}: {error}')})"
+        raise TypeError(
+            f"elicit: {shown(kind)} cannot be asked for{reason}: {_POSSIBLE}"
+        ) from error
+    definitions = published.get("$defs", {})
+    schema = _resolved(published["properties"][VALUE], definitions)
+    whole = schema.get("type") == "object" and "properties" in schema
+    if whole and default is not MISSING:
+        raise ValueError("elicit: a form's defaults are those of its fields: leave `default` out")
+    fields = schema["properties"] if whole else {VALUE: schema}
+    properties = {name: _property(name, item, definitions) for name, item in fields.items()}
+    required = schema.get("required", ()) if whole else published.get("required", ())
+    if default is not MISSING:
+        _check_default(default, validator)
+    told: dict[str, Any] = {"type": "object", "properties": properties}
+    if required:
+        told["required"] = list(required)
+    return Form(told, validator, whole, default)
+
+
+def _choices(kind: Sequence[Any] | Mapping[Any, Any]) -> Any:
+    """Return choices that were given as they are, as a type."""
+    texts = [*kind, *kind.values()] if isinstance(kind, Mapping) else [*kind]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"elicit: choices are texts, at least one: not {shown(kind)}")
+    choice: Any = Literal.__getitem__(tuple(map(str, kind)))
+    if not isinstance(kind, Mapping):
+        return choice
+    options = [{"const": str(value), "title": str(title)} for value, title in kind.items()]
+    return Annotated[choice, WithJsonSchema({"type": "string", "oneOf": options})]
+
+
+def _check_default(default: Any, validator: SchemaValidator) -> None:
+    try:
+        validator.validate_python({VALUE: default})
+    except Exception as error:  # a validator of the author's may raise anything
+        raise ValueError(
+            f"elicit: the default {shown(default)} is nothing that can be entered"
+        ) from error
+
+
+# -- MCP's restricted schemas ----------------------------------------------------------------------
+
+
+def _property(name: str, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
+    """Return a property in MCP's restricted form.
+
+    Raises:
+        TypeError: There is none.
+    """
+    schema = _resolved(schema, definitions)
+    kind = str(schema.get("type"))
+    choices = _options(schema, "oneOf", definitions)
+    told: dict[str, Any]
+    if choices is not None:
+        told = {"type": "string", **choices}
+    elif kind == "array":
+        items = _options(_resolved(schema.get("items", {}), definitions), "anyOf", definitions)
+        if items is None:
+            raise _impossible(name, "a list of anything but choices")
+        items = items if "anyOf" in items else {"type": "string", **items}
+        told = {"type": "array", "items": items}
+    elif kind in _KEPT and "enum" not in schema and "const" not in schema:
+        told = {"type": kind}
+    else:
+        raise _impossible(name, _OTHERWISE.get(kind, "of a kind that forms do not have"))
+    told |= {key: schema[key] for key in (*_TEXTS, *_KEPT[told["type"]]) if key in schema}
+    if told["type"] == "integer":
+        told |= _bounds(schema)
+    if schema.get("format") in _FORMATS and told["type"] == "string":
+        told["format"] = schema["format"]
+    if schema.get("default") is not None:
+        told["default"] = schema["default"]
+    return told
+
+
+def _impossible(name: str, what: str) -> TypeError:
+    which = "what is asked for" if name == VALUE else f"the field {name!r}"
+    return TypeError(f"elicit: {which} is {what}, but {_POSSIBLE}: ask in several questions")
+
+
+def _resolved(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without references, wrappers of one, and null, which no form has."""
+    found: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
+    for _ in range(len(definitions) + 10):  # a type may refer to itself
+        name = str(found.pop("$ref", "")).rpartition("/")[2]
+        inner: Any = definitions.get(name) if name else None
+        for wrapper in ("allOf", "anyOf"):
+            parts = [part for part in found.get(wrapper, ()) if part != {"type": "null"}]
+            if len(parts) == 1:
+                inner = parts[0]
+                del found[wrapper]
+        if inner is None:
+            return found
+        own = {key: value for key, value in inner.items() if not (name and key == "title")}
+        found = own | found
+    return found
+
+
+def _options(
+    schema: Mapping[str, Any], titled: str, definitions: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return the choices among texts that a schema is, None if it is something else.
+
+    Args:
+        schema: Without references.
+        titled: The keyword for choices that have titles.
+        definitions: What references mean.
+    """
+    if "const" in schema:
+        schema = {**schema, "enum": [schema["const"]]}
+    if "enum" in schema:
+        texts = [value for value in schema["enum"] if value is not None]
+        if not texts or not all(isinstance(text, str) for text in texts):
+            return None
+        names = {key: schema[key] for key in ("enumNames",) if key in schema}
+        return {"enum": texts, **names}
+    parts = [_resolved(part, definitions) for part in schema.get("oneOf", schema.get("anyOf", ()))]
+    parts = [part for part in parts if part.get("type") != "null"]
+    if not parts or not all(isinstance(part.get("const"), str) for part in parts):
+        return None
+    return {titled: [{"const": part["const"], "title": _title(part)} for part in parts]}
+
+
+def _title(part: Mapping[str, Any]) -> str:
+    return str(part.get("title", part["const"]))
+
+
+def _bounds(schema: Mapping[str, Any]) -> dict[str, int]:
+    """Return an integer's exclusive bounds as those that MCP knows; the kernel checks all."""
+    bounds = {}
+    if isinstance(above := schema.get("exclusiveMinimum"), int | float):
+        bounds["minimum"] = math.floor(above) + 1
+    if isinstance(below := schema.get("exclusiveMaximum"), int | float):
+        bounds["maximum"] = math.ceil(below) - 1
+    return bounds

@@ -1,0 +1,295 @@
+"""Icons of a tool: an address as it is, a file or a PIL image as a ``data:`` address.
+
+Runs in the user's kernel, at definition: what a path names is read then and
+not again. PIL measures pictures where it is installed; icons work without it.
+"""
+
+import base64
+import binascii
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.magic_numbers import mime_type_of
+from mcp_notebook.kernel.safe.text import is_instance, safe_message
+from mcp_notebook.kernel.schemas.validation_messages import bounded, shown
+
+MAX_BYTES = 64 * 2**10
+"""Bytes of one icon that travels in the tool's description: each client reads it in each list."""
+MAX_ICONS = 4
+"""Icons of one tool: sizes and themes of one picture."""
+SIDES = (128, 64, 32)
+"""Pixels on the longer side that a PIL image is scaled down to: the first that is small enough."""
+_MAX_ADDRESS = 2_000
+
+IconTheme = Literal["light", "dark"]
+_SVG = "image/svg+xml"
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # not a single letter: that is a drive
+_SIZE = re.compile(r"[1-9][0-9]*x[1-9][0-9]*|any")
+_KINDS = "PNG, JPEG, WebP, GIF or SVG"
+
+
+@dataclass(frozen=True)
+class Icon:
+    """A picture for a tool, shown by clients beside its name (since MCP's version 2025-11-25).
+
+    Args:
+        src: An ``https:`` or ``data:`` address, the path of a file (PNG, JPEG, WebP, GIF or SVG, at
+            most 64 KB), or a PIL image (scaled down to 128 pixels). Files and images are read when
+            the tool is defined.
+        mime_type: Its MIME type, where an address does not tell.
+        sizes: Its sizes in pixels, ``"48x48"`` or several of them; ``"any"`` for one that scales.
+            Of files and images they are known.
+        theme: The background it is made for, ``"light"`` or ``"dark"``; None: either.
+    """
+
+    src: Any
+    mime_type: str | None = None
+    sizes: str | Sequence[str] | None = None
+    theme: IconTheme | None = None
+
+
+def icon_infos(icons: Any, tool: str) -> list[dict[str, Any]]:
+    """Return icons under MCP's names, their pictures within.
+
+    Args:
+        icons: What the author gave: `Icon`, or what an icon's `src` may be, of each.
+        tool: The tool's name, for messages.
+
+    Raises:
+        DefinitionError: One of them is no icon; names it.
+    """
+    if isinstance(icons, (str, bytes, Path, Icon)) or not isinstance(icons, Iterable):
+        raise DefinitionError(f"`{tool}`: `icons` is a list, even of one: `icons=[...]`.")
+    given = list(icons)
+    if len(given) > MAX_ICONS:
+        raise DefinitionError(
+            f"`{tool}`: {len(given)} icons are too many, {MAX_ICONS} are the most: clients read "
+            "them in every list of tools."
+        )
+    return [
+        _info(icon if isinstance(icon, Icon) else Icon(icon), f"`{tool}`: its icon")
+        for icon in given
+    ]
+
+
+def icon_again(info: Mapping[str, Any]) -> Icon:
+    """Return the icon that `icon_infos` told of, its picture within."""
+    return Icon(info["src"], info.get("mimeType"), info.get("sizes"), info.get("theme"))
+
+
+@dataclass(frozen=True)
+class _Source:
+    address: str
+    mime_type: str | None = None
+    size: str | None = None
+
+
+def _info(icon: Icon, what: str) -> dict[str, Any]:
+    source = _source(icon.src, what)
+    mime_type = icon.mime_type or source.mime_type
+    if mime_type is not None and not _is_picture_type(mime_type):
+        raise DefinitionError(
+            f"{what} has the MIME type {shown(icon.mime_type)}: say that of a picture, "
+            "`mime_type='image/png'`, say, or leave it out."
+        )
+    if icon.theme is not None and icon.theme not in get_args(IconTheme):
+        raise DefinitionError(
+            f"{what} has the theme {shown(icon.theme)}: it is 'light' or 'dark', or left out "
+            "for both."
+        )
+    info: dict[str, Any] = {"src": source.address}
+    if mime_type is not None:
+        info["mimeType"] = mime_type
+    sizes = _sizes(icon.sizes, what) or ([source.size] if source.size else [])
+    if sizes:
+        info["sizes"] = sizes
+    if icon.theme is not None:
+        info["theme"] = icon.theme
+    return info
+
+
+def _is_picture_type(mime_type: Any) -> bool:
+    return isinstance(mime_type, str) and bool(
+        re.fullmatch(r"image/[A-Za-z0-9][A-Za-z0-9.+-]*", mime_type)
+    )
+
+
+def _sizes(sizes: Any, what: str) -> list[str]:
+    if sizes is None:
+        return []
+    given = [sizes] if isinstance(sizes, str) else sizes
+    if isinstance(given, Iterable):
+        found = list(given)
+        if all(isinstance(size, str) and _SIZE.fullmatch(size) for size in found):
+            return found
+    raise DefinitionError(
+        f"{what} has the sizes {shown(sizes)}: write `sizes='48x48'`, a list of such, or "
+        "'any' for a picture that scales."
+    )
+
+
+# -- where it comes from ---------------------------------------------------------------------------
+
+
+def _source(src: Any, what: str) -> _Source:
+    if is_instance(src, "PIL.Image.Image"):
+        return _from_pil(src, what)
+    if isinstance(src, Path):
+        return _from_file(src, what)
+    if not isinstance(src, str):
+        raise DefinitionError(
+            f"{what} is of type {type(src).__name__}: give an https or data address, the path of a "
+            "file, or a PIL image."
+        )
+    scheme = found[1].lower() if (found := _ADDRESS.match(src)) else None
+    if scheme is None:
+        return _from_file(Path(src), what)
+    if scheme == "data":
+        return _from_data_address(src, what)
+    if scheme == "https":
+        return _from_web(src, what)
+    advice = "give its path" if scheme == "file" else "use an https address, or a file's path"
+    raise DefinitionError(
+        f"{what} {shown(src)} has an address of the kind `{scheme}:`, which clients do "
+        f"not take: {advice}."
+    )
+
+
+def _from_web(address: str, what: str) -> _Source:
+    try:
+        host = urlsplit(address).hostname
+    except ValueError:
+        host = None
+    if not host or not address.isascii() or re.search(r"[\s\x00-\x1f\x7f]", address):
+        raise DefinitionError(
+            f"{what} {shown(address)} is no complete web address: write it as a browser "
+            "shows it, 'https://example.com/icon.png'."
+        )
+    if len(address) > _MAX_ADDRESS:
+        raise DefinitionError(
+            f"{what} has an address of {len(address):,} characters, more than {_MAX_ADDRESS:,}: "
+            "give its file instead."
+        )
+    return _Source(address)
+
+
+def _from_data_address(address: str, what: str) -> _Source:
+    head, comma, payload = address[len("data:") :].partition(",")
+    mime_type, *parameters = head.split(";")
+    if not comma or not _is_picture_type(mime_type) or not address.isascii():
+        raise DefinitionError(
+            f"{what} {shown(address[:60])}... is a data address of no picture: it begins with "
+            "'data:image/png;base64,', say; or give its file."
+        )
+    try:
+        encoded = parameters[-1:] == ["base64"]
+        data = base64.b64decode(payload, validate=True) if encoded else unquote_to_bytes(payload)
+    except (binascii.Error, ValueError) as error:
+        raise DefinitionError(
+            f"{what} is a data address whose base64 cannot be read ({error}): give its file."
+        ) from None
+    _check_length(len(data), what)
+    picture = _picture(data)
+    if picture is None and mime_type in _TYPES:
+        raise DefinitionError(
+            f"{what} is a data address that holds no picture: give the file of a {_KINDS} picture."
+        )
+    return _Source(address, mime_type, picture[1] if picture else None)
+
+
+def _from_file(path: Path, what: str) -> _Source:
+    what = f"{what} {shown(str(path))}"
+    try:
+        path = path.expanduser()
+        if path.is_dir():
+            raise DefinitionError(f"{what} is a folder: give the path of a picture in it.")
+        if not path.is_file():
+            raise DefinitionError(
+                f"{what} is no file in {shown(str(Path.cwd()))}: correct the path, or "
+                "give a whole one."
+            )
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+            size = len(data) if len(data) <= MAX_BYTES else path.stat().st_size
+    except (OSError, RuntimeError, ValueError) as error:  # no home folder; a NUL in the path
+        raise DefinitionError(
+            f"{what} cannot be read ({bounded(safe_message(error))}): correct the path, or the "
+            "file's rights."
+        ) from None
+    _check_length(size, what)
+    picture = _picture(data)
+    if picture is None:
+        raise DefinitionError(f"{what} is no picture that clients can show: give {_KINDS}.")
+    return _Source(_data_address(data, picture[0]), *picture)
+
+
+def _check_length(size: int, what: str) -> None:
+    if size > MAX_BYTES:
+        raise DefinitionError(
+            f"{what} has {size:,} bytes, and clients read it in every list of tools: make it "
+            f"smaller than {MAX_BYTES:,} bytes (128x128 pixels are enough), open it with PIL "
+            "(`PIL.Image.open(path)` as the icon is scaled down), or give an https address."
+        )
+
+
+def _from_pil(image: Any, what: str) -> _Source:
+    try:
+        for side in SIDES:
+            small = image.copy()
+            # In colours: those of a palette cannot be mixed.
+            small = small.convert("RGBA" if "A" in small.getbands() or small.info else "RGB")
+            small.thumbnail((side, side))
+            buffer = io.BytesIO()
+            small.save(buffer, format="PNG")
+            data = buffer.getvalue()
+            if len(data) <= MAX_BYTES:
+                break
+    except Exception as error:  # PIL raises anything on broken images
+        raise DefinitionError(
+            f"{what} is a PIL image that cannot be encoded ({bounded(safe_message(error))}): give "
+            "another."
+        ) from error
+    return _Source(_data_address(data, "image/png"), "image/png", f"{small.width}x{small.height}")
+
+
+def _data_address(data: bytes, mime_type: str) -> str:
+    return f"data:{mime_type};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+# -- what it is ------------------------------------------------------------------------------------
+
+_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif", _SVG})
+
+
+def _picture(data: bytes) -> tuple[str, str | None] | None:
+    """Return a picture's MIME type and its size where that is known; None if it is none."""
+    mime_type = mime_type_of(data)
+    if mime_type is None:
+        return (_SVG, "any") if _is_svg(data) else None
+    try:
+        import PIL.Image  # noqa: PLC0415 - only for pictures, and only if it is there
+    except ImportError:
+        return mime_type, None
+    try:
+        with PIL.Image.open(io.BytesIO(data)) as image:
+            return mime_type, f"{image.width}x{image.height}"
+    except Exception:  # noqa: BLE001 - PIL raises anything on broken files
+        return None
+
+
+def _is_svg(data: bytes) -> bool:
+    """Tell whether a document's outermost element is that of SVG."""
+    from xml.etree import ElementTree as ET  # noqa: PLC0415 - as it is known; for this only
+
+    try:
+        # Only the first element is asked for: what follows is the client's to read.
+        _, root = next(ET.iterparse(io.BytesIO(data), events=("start",)))  # noqa: S314
+    except (ET.ParseError, StopIteration, ValueError, LookupError):
+        return False
+    return str(root.tag) in ("svg", "{http://www.w3.org/2000/svg}svg")

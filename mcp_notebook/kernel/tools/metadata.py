@@ -1,0 +1,266 @@
+"""What a tool says about itself besides its schemas: checked, and in the form that clients get.
+
+Runs in the user's kernel, at definition. `described` makes the fields of `wire.ToolInfo` from
+`ToolOptions`; what the words of the options are is `kernel.tools.options`' business, pictures are
+`kernel.tools.icons`', how a tool is made and where all this goes is `kernel.tools.declared_tool`'.
+"""
+
+import json
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic_core import from_json, to_jsonable_python
+
+from mcp_notebook import meta_keys
+from mcp_notebook.errors import DefinitionError, InvalidArguments
+from mcp_notebook.kernel.safe.text import clean, safe_message
+from mcp_notebook.kernel.schemas.validation_messages import bounded, shown
+from mcp_notebook.kernel.tools.icons import icon_infos
+from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.wire import ToolInfo
+
+MAX_EXAMPLES = 4_000
+"""Characters of JSON of all examples of a tool: each client reads them in each list of tools."""
+MAX_META = 64 * 2**10
+"""Characters of JSON of the author's own ``_meta``."""
+TAKEN_BY_DEFAULT = 50_000
+"""Characters of a result that Claude Code shows unasked: 25,000 tokens, of numbers two each."""
+MOST_TAKEN = 500_000
+"""Characters of a result that it shows if it is told."""
+_DEPTH_OF_META = 20
+"""Lists and dicts around it on the way to a client, with some to spare: readers take about 200."""
+
+
+class Arguments(Protocol):
+    """What is needed of `FunctionSchema`, or of `RawSchema`."""
+
+    @property
+    def description(self) -> str:
+        """What the docstring says."""
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Check arguments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """Fields of `wire.ToolInfo` of the same names."""
+
+    title: str | None
+    description: str
+    annotations: dict[str, Any] | None
+    icons: list[dict[str, Any]] | None
+    meta: dict[str, Any] | None
+
+
+def described(options: ToolOptions, name: str, schema: Arguments) -> Metadata:
+    """Return what clients are told about a tool besides its schemas.
+
+    Args:
+        options: What its author said.
+        name: The tool's name.
+        schema: Its function's, for the docstring's text and to check the examples.
+
+    Raises:
+        DefinitionError: Names the tool, the option, and what it may be.
+    """
+    related = tuple(other for other in _words(options.related, "related", name) if other != name)
+    described = schema.description if options.description is None else options.description
+    sections = [
+        _text(described, "description", name),
+        _examples(options.examples, schema, name),
+        f"See also: {', '.join(related)}." if related else "",
+    ]
+    meta = {
+        **_own_meta(options.meta, name),
+        meta_keys.TAGS: list(_words(options.tags, "tags", name)),
+        meta_keys.PRIORITY: _priority(options.priority, name),
+        meta_keys.RELATED: list(related),
+        meta_keys.CACHE: options.cache_time or options.cache,
+    }
+    meta = {key: value for key, value in meta.items() if value or not _is_ours(key)}
+    return Metadata(
+        title=None if options.title is None else _text(options.title, "title", name),
+        description="\n\n".join(section for section in sections if section),
+        annotations=_annotations(options, name) or None,
+        icons=icon_infos(options.icons, name) or None,
+        meta=meta or None,
+    )
+
+
+def with_result_size(info: ToolInfo, chars: int) -> ToolInfo:
+    """Tell clients of a tool whose results may be longer than what they take by default.
+
+    Args:
+        info: What clients are told about the tool; what its author said of this is left.
+        chars: Characters of text in its results.
+    """
+    if chars <= TAKEN_BY_DEFAULT or meta_keys.MAX_RESULT_SIZE in (info.meta or {}):
+        return info
+    size = min(chars, MOST_TAKEN)
+    meta = {**(info.meta or {}), meta_keys.MAX_RESULT_SIZE: size}
+    return info.model_copy(update={"meta": meta})
+
+
+def _text(text: Any, option: str, name: str) -> str:
+    if not isinstance(text, str):
+        raise DefinitionError(
+            f"`{name}`: `{option}` is a text, not of type {type(text).__name__}: put quotes "
+            "around it."
+        )
+    return clean(text)
+
+
+def _words(words: Any, option: str, name: str) -> tuple[str, ...]:
+    """Return the words without repetition."""
+    listed = not isinstance(words, str) and isinstance(words, (Sequence, set, frozenset))
+    if not listed or not all(isinstance(word, str) and word.strip() for word in words):
+        raise DefinitionError(
+            f"`{name}`: `{option}` is a list of texts, like `{option}=['sales']`, not "
+            f"{shown(words)}."
+        )
+    ordered = sorted(words) if isinstance(words, (set, frozenset)) else words
+    return tuple(dict.fromkeys(" ".join(clean(word).split()) for word in ordered))
+
+
+# -- hints -----------------------------------------------------------------------------------------
+
+_HINTS = {
+    "read_only": "readOnlyHint",
+    "destructive": "destructiveHint",
+    "idempotent": "idempotentHint",
+    "open_world": "openWorldHint",
+}
+
+
+def _annotations(options: ToolOptions, name: str) -> dict[str, bool]:
+    """Return what the author said, under MCP's names; of the rest clients suppose the worst."""
+    said = {}
+    for option, hint in _HINTS.items():
+        value = getattr(options, option)
+        if value is None:
+            continue
+        if not isinstance(value, bool):
+            raise DefinitionError(f"`{name}`: `{option}` is True or False, not {shown(value)}.")
+        said[hint] = value
+    if options.read_only and options.destructive:
+        raise DefinitionError(
+            f"`{name}` cannot be both `read_only` and `destructive`: what changes nothing destroys "
+            "nothing; leave one out."
+        )
+    return said
+
+
+# -- examples --------------------------------------------------------------------------------------
+
+
+def _examples(examples: Any, schema: Arguments, name: str) -> str:
+    """Return the section on examples: calls that the tool's own validator takes."""
+    given = [examples] if isinstance(examples, Mapping) else examples
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise DefinitionError(
+            f"`{name}`: `examples` is a list of the arguments of calls, like "
+            f"`examples=[{{'year': 2012}}]`, not {shown(examples)}."
+        )
+    told = [
+        _example(example, number, schema, name) for number, example in enumerate(given, start=1)
+    ]
+    if sum(map(len, told)) > MAX_EXAMPLES:
+        raise DefinitionError(
+            f"`{name}`: its examples have {sum(map(len, told)):,} characters of JSON, and clients "
+            f"read them in every list of tools: keep to {MAX_EXAMPLES:,}."
+        )
+    return "\n".join(["Examples of arguments:", *(f"- {text}" for text in told)]) if told else ""
+
+
+def _example(example: Any, number: int, schema: Arguments, name: str) -> str:
+    what = f"`{name}`: its example {number}"
+    if not isinstance(example, Mapping) or not all(isinstance(key, str) for key in example):
+        raise DefinitionError(
+            f"{what}, {shown(example)}, is no mapping of parameters to values: write "
+            "`{'year': 2012}`, say."
+        )
+    text = _as_json(dict(example), what)
+    try:
+        # As a client would send it; a validator of the author's may change what it gets.
+        schema.validate(json.loads(text))
+    except InvalidArguments as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise DefinitionError(
+            f"{what}, {_short(text)}, is refused by the tool itself ({reason}): correct it."
+        ) from None
+    return text
+
+
+def _as_json(value: Any, what: str) -> str:
+    """Return a value as JSON, as a client would write it.
+
+    Raises:
+        DefinitionError: It has no JSON.
+    """
+    try:
+        plain = to_jsonable_python(value, inf_nan_mode="constants")
+        text = json.dumps(plain, allow_nan=False, ensure_ascii=False)
+        text.encode()
+    except Exception as error:  # an object of the author's may raise anything
+        raise DefinitionError(
+            f"{what} cannot be said in JSON ({bounded(safe_message(error))}): use texts, numbers, "
+            "lists and dicts."
+        ) from error
+    return text
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}..."  # noqa: PLR2004 - for one sentence
+
+
+# -- _meta -----------------------------------------------------------------------------------------
+
+
+def _own_meta(meta: Any, name: str) -> dict[str, Any]:
+    """Return the author's ``_meta`` as plain JSON, its keys checked by MCP's rules."""
+    if not isinstance(meta, Mapping):
+        raise DefinitionError(
+            f"`{name}`: `meta` is a dict, like `meta={{'com.example/team': 'sales'}}`, not "
+            f"{shown(meta)}."
+        )
+    for key in meta:
+        if problem := meta_keys.key_problem(key):
+            raise DefinitionError(f"`{name}`: `meta` has the key {shown(key)}, {problem}.")
+    text = _as_json(dict(meta), f"`{name}`: its `meta`")
+    if len(text) > MAX_META:
+        raise DefinitionError(
+            f"`{name}`: its `meta` has {len(text):,} characters of JSON, and clients read it in "
+            f"every list of tools: keep to {MAX_META:,}."
+        )
+    try:
+        # As far within each other as it will be in the list of tools.
+        from_json("[" * _DEPTH_OF_META + text + "]" * _DEPTH_OF_META)
+    except ValueError:
+        raise DefinitionError(
+            f"`{name}`: its `meta` has more lists and dicts within each other than clients read: "
+            "make it flatter."
+        ) from None
+    plain: dict[str, Any] = json.loads(text)
+    return plain
+
+
+def _is_ours(key: str) -> bool:
+    return key.startswith(meta_keys.PREFIX)
+
+
+def _priority(priority: Any, name: str) -> float:
+    usable = isinstance(priority, numbers.Real) and not isinstance(priority, bool)
+    try:
+        number = float(priority) if usable else math.nan
+    except (OverflowError, ValueError):
+        number = math.inf
+    if not math.isfinite(number):
+        raise DefinitionError(
+            f"`{name}`: `priority` is a number, higher ones are listed first (0 unless said), not "
+            f"{shown(priority)}."
+        )
+    return number

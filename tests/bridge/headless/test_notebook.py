@@ -1,0 +1,361 @@
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import nbformat
+import psutil
+import pytest
+from live import SOON, kernel_env, text_of
+from watchfiles import awatch
+
+from mcp_notebook.bridge.headless.notebook import run_notebook
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.discovery import live_records
+from mcp_notebook.errors import NotebookError
+from mcp_notebook.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+LOAD = "%load_ext mcp_notebook"
+ADD = '%%mcp_tool\ndef add(a: int, b: int) -> int:\n    "Add."\n    return a + b'
+
+
+@pytest.fixture
+def folder(home, monkeypatch):
+    """An empty folder for notebooks; kernels keep within the test's home."""
+    for name, value in kernel_env(home).items():
+        monkeypatch.setenv(name, value)
+    (home / "work").mkdir()
+    return home / "work"
+
+
+@pytest.fixture
+def settings(home):
+    return Settings(home=home / "state")
+
+
+def _notebook(folder, *cells, name="sums.ipynb", kernel="python3", tags=()):
+    path = folder / name
+    made = [nbformat.v4.new_code_cell(cell) for cell in cells]
+    for cell in made:
+        cell.metadata["tags"] = list(tags)
+    metadata = {"kernelspec": {"name": kernel, "display_name": kernel}} if kernel else {}
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_markdown_cell("# Sums"), *made], metadata=metadata
+    )
+    nbformat.write(notebook, path)
+    return path
+
+
+def _kernelspec(home, name, argv, language="python"):
+    folder = home / ".local" / "share" / "jupyter" / "kernels" / name
+    folder.mkdir(parents=True)
+    spec = {"argv": argv, "display_name": name, "language": language}
+    (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+
+
+@asynccontextmanager
+async def _run(path, settings):
+    told = []
+    async with run_notebook(path, settings, progress=told.append) as running:
+        yield running.record, told
+
+
+async def _refused(path, settings):
+    """Return the sentence with which a notebook is refused; nothing may be left of it."""
+    with pytest.raises(NotebookError) as caught:
+        async with _run(path, settings):
+            pass
+    assert live_records(settings.records_folder) == ()
+    assert psutil.Process().children() == []
+    return str(caught.value)
+
+
+# -- notebooks that run ----------------------------------------------------------------------------
+
+
+async def test_a_notebook_is_run_and_its_kernel_answers_until_the_block_ends(folder, settings):
+    path = _notebook(folder, LOAD, ADD)
+    async with _run(path, settings) as (record, _):
+        assert (record.owner, record.name, record.notebook) == ("bridge", "sums", str(path))
+        catalog = Catalog()
+        async with Links(catalog, on_change=lambda: None) as links:
+            await links.connect(record)
+            result = await links.call(catalog.find("add"), {"a": 2, "b": 3})
+        assert "5" in text_of(result)
+        pid = record.pid
+    assert not psutil.pid_exists(pid)
+    assert live_records(settings.records_folder) == ()
+
+
+async def test_cells_run_in_order_in_the_notebooks_folder(folder, settings):
+    (folder / "data.txt").write_text("7", encoding="utf-8")
+    path = _notebook(folder, LOAD, "n = int(open('data.txt').read())", "assert n == 7", ADD)
+    async with _run(path, settings) as (record, _):
+        assert record.notebook == str(path)
+
+
+async def test_progress_is_told_before_each_cell_and_at_the_end(folder, settings):
+    path = _notebook(folder, LOAD, ADD)
+    async with _run(path, settings) as (_, told):
+        assert [(step.done, step.total, step.source) for step in told] == [
+            (0, 2, LOAD),
+            (1, 2, ADD),
+            (2, 2, ""),
+        ]
+
+
+async def test_a_notebook_that_names_no_kernel_gets_python(folder, settings):
+    async with _run(_notebook(folder, LOAD, ADD, kernel=None), settings) as (record, _):
+        assert record.pid
+
+
+async def test_an_older_notebook_format_is_read(folder, settings):
+    current = nbformat.read(_notebook(folder, LOAD, ADD), as_version=4)
+    nbformat.write(nbformat.convert(current, 3), folder / "old.ipynb", version=3)
+    async with _run(folder / "old.ipynb", settings) as (record, _):
+        assert record.name == "old"
+
+
+async def test_nothing_of_the_bridge_leaks_into_the_kernel(folder, settings, monkeypatch):
+    monkeypatch.setenv("MCP_NOTEBOOK_TOKEN", "secret")
+    check = "import os; assert 'secret' not in str(os.environ)"
+    async with _run(_notebook(folder, LOAD, check, ADD), settings):
+        pass
+
+
+async def test_a_failing_cell_is_passed_over_and_told_when_errors_are_allowed(folder, home):
+    settings = Settings(home=home / "state", allow_errors=True)
+    async with _run(_notebook(folder, LOAD, "1 / 0", ADD), settings) as (_, told):
+        failures = [step.failed for step in told if step.failed]
+        assert len(failures) == 1
+        assert "Code cell 2 of 3 of sums.ipynb failed" in failures[0]
+        assert "ZeroDivisionError" in failures[0]
+
+
+async def test_two_notebooks_run_side_by_side(folder, settings):
+    one = _notebook(folder, LOAD, ADD, name="one.ipynb")
+    two = _notebook(folder, LOAD, ADD, name="two.ipynb")
+    async with _run(one, settings) as (first, _), _run(two, settings) as (second, _):
+        assert {first.name, second.name} == {"one", "two"}
+        assert first.pid != second.pid
+
+
+# -- notebooks that do not -------------------------------------------------------------------------
+
+
+async def test_a_failing_cell_is_shown_with_number_source_and_plain_traceback(folder, settings):
+    said = await _refused(_notebook(folder, LOAD, "x = 1\nx / 0", ADD), settings)
+    assert "Code cell 2 of 3 of sums.ipynb failed" in said
+    assert "    x = 1\n    x / 0" in said
+    assert "ZeroDivisionError: division by zero" in said
+    assert "--allow-errors" in said
+    assert "\x1b" not in said
+
+
+@pytest.mark.parametrize("cell", ["%no_such_magic", "%load_ext no_such_extension", "x ="])
+async def test_what_fails_before_it_runs_is_a_failing_cell_too(folder, settings, cell):
+    said = await _refused(_notebook(folder, cell), settings)
+    assert "Code cell 1 of 1" in said
+    assert cell in said
+
+
+async def test_a_cell_that_asks_for_input_is_told_that_nobody_answers(folder, settings):
+    said = await _refused(_notebook(folder, LOAD, "name = input('Who? ')"), settings)
+    assert "name = input('Who? ')" in said
+    assert "nobody to answer" in said
+
+
+async def test_a_cell_that_takes_too_long_is_named(folder, home):
+    settings = Settings(home=home / "state", cell_timeout=0.5)
+    path = _notebook(folder, "import time\nwhile True: time.sleep(1)")
+    said = await _refused(path, settings)
+    assert "Code cell 1 of 1 of sums.ipynb ran longer than 0.5 s" in said
+    assert "MCP_NOTEBOOK_CELL_TIMEOUT" in said
+
+
+async def test_a_kernel_that_dies_in_a_cell_is_told_with_its_status(folder, settings):
+    said = await _refused(_notebook(folder, LOAD, "import os\nos._exit(3)"), settings)
+    assert "died in this cell: Code cell 2 of 2" in said
+    assert "status 3" in said
+
+
+async def test_a_kernel_that_is_killed_is_told_as_out_of_memory(folder, settings):
+    said = await _refused(_notebook(folder, "import os\nos.kill(os.getpid(), 9)"), settings)
+    assert "out of memory" in said
+
+
+async def test_a_notebook_that_does_not_load_the_extension_is_told_how_to(folder, settings):
+    said = await _refused(_notebook(folder, "x = 1"), settings)
+    assert "sums.ipynb offers no tools" in said
+    assert LOAD in said
+
+
+async def test_a_notebook_that_declares_no_tool_is_told_how_to(folder, settings):
+    said = await _refused(_notebook(folder, LOAD, "x = 1"), settings)
+    assert "declares none" in said
+    assert "%%mcp_tool" in said
+
+
+async def test_cells_tagged_skip_execution_do_not_run(folder, settings):
+    path = _notebook(folder, LOAD, "1 / 0", tags=["skip-execution"])
+    assert "offers no tools" in await _refused(path, settings)
+
+
+async def test_a_missing_file_is_named(folder, settings):
+    said = await _refused(folder / "nope.ipynb", settings)
+    assert said.startswith(f"There is no file {folder / 'nope.ipynb'}.")
+
+
+async def test_a_folder_is_answered_with_a_notebook_in_it(folder, settings):
+    path = _notebook(folder, LOAD)
+    assert f"for example {path}" in await _refused(folder, settings)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "print('hello')", "[]", "3", "null", "{}", '{"nbformat": 99}', '{"nbformat": 4}',
+     '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": 3}',
+     '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code"}]}',
+     '{"nbformat": "four", "cells": []}', '{"name": "a package", "version": "1.0"}'],
+)  # fmt: skip
+async def test_a_file_that_is_no_notebook_is_told_so_in_one_line(folder, settings, text):
+    path = folder / "wrong.ipynb"
+    path.write_text(text, encoding="utf-8")
+    said = await _refused(path, settings)
+    assert f"{path} is no Jupyter notebook" in said
+    assert "\n" not in said
+
+
+async def test_bytes_that_are_no_text_are_no_notebook(folder, settings):
+    (folder / "wrong.ipynb").write_bytes(b"\x89PNG\r\n\xff\xfe")
+    assert "is no Jupyter notebook" in await _refused(folder / "wrong.ipynb", settings)
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root reads everything")
+async def test_a_file_that_may_not_be_read_is_told_so(folder, settings):
+    path = _notebook(folder, LOAD)
+    path.chmod(0)
+    assert "cannot be read: Permission denied" in await _refused(path, settings)
+
+
+async def test_a_missing_kernelspec_is_named_with_those_that_exist(folder, settings):
+    said = await _refused(_notebook(folder, LOAD, kernel="conda-gone"), settings)
+    assert "'conda-gone', which is not installed here" in said
+    assert "python3" in said
+
+
+async def test_a_kernel_of_another_language_is_refused(folder, home, settings):
+    _kernelspec(home, "ir", ["R"], language="R")
+    said = await _refused(_notebook(folder, LOAD, kernel="ir"), settings)
+    assert "which is for R" in said
+
+
+async def test_an_environment_without_ipykernel_is_told_what_to_install(folder, home, settings):
+    # -S: the interpreter finds no installed packages.
+    argv = [sys.executable, "-S", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    _kernelspec(home, "bare", argv)
+    said = await _refused(_notebook(folder, LOAD, kernel="bare"), settings)
+    assert "ended while starting" in said
+    assert "pip install ipykernel" in said
+
+
+async def test_a_kernel_whose_program_is_gone_is_told_so(folder, home, settings):
+    _kernelspec(home, "gone", ["/no/such/python", "{connection_file}"])
+    said = await _refused(_notebook(folder, LOAD, kernel="gone"), settings)
+    assert "'gone' of sums.ipynb cannot be started" in said
+    assert "/no/such/python" in said
+
+
+async def test_a_kernel_that_never_answers_is_given_up(folder, home):
+    settings = Settings(home=home / "state", start_timeout=1)
+    _kernelspec(home, "deaf", [sys.executable, "-c", "import time; time.sleep(600)"])
+    said = await _refused(_notebook(folder, LOAD, kernel="deaf"), settings)
+    assert "did not answer within 1 s" in said
+
+
+# -- how it ends -----------------------------------------------------------------------------------
+
+BUSY = "import time, pathlib\npathlib.Path('began').touch()\nwhile True: time.sleep(0.01)"
+
+
+async def _appears(path):
+    with anyio.fail_after(60):
+        async for _ in awatch(path.parent, rust_timeout=100, yield_on_timeout=True):
+            if path.exists():
+                break
+
+
+async def test_a_run_that_is_cancelled_leaves_no_kernel(folder, settings):
+    path = _notebook(folder, LOAD, BUSY)
+
+    async def run():
+        async with _run(path, settings):
+            raise AssertionError("the notebook never ends")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await _appears(folder / "began")
+        (kernel,) = psutil.Process().children()
+        tasks.cancel_scope.cancel()
+    assert not kernel.is_running()
+
+
+async def test_a_task_that_is_cancelled_the_asyncio_way_ends_cancelled(folder, settings):
+    path = _notebook(folder, LOAD, BUSY)
+
+    async def run():
+        async with _run(path, settings):
+            raise AssertionError("the notebook never ends")
+
+    task = asyncio.ensure_future(run())
+    await _appears(folder / "began")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert psutil.Process().children() == []
+
+
+async def test_a_kernel_that_ignores_requests_is_killed_in_time(folder, settings):
+    stubborn = (
+        "import signal\n"
+        "for s in (signal.SIGINT, signal.SIGTERM): signal.signal(s, signal.SIG_IGN)\n"
+        "get_ipython().kernel.do_shutdown = lambda *_: {'status': 'ok', 'restart': False}\n"
+    )
+    path = _notebook(folder, LOAD, ADD, stubborn)
+    async with _run(path, settings) as (record, _):
+        pid = record.pid
+        begin = anyio.current_time()
+    assert anyio.current_time() - begin < SOON
+    assert not psutil.pid_exists(pid)
+
+
+def test_no_socket_or_folder_is_left_behind(folder, home):
+    script = (
+        "import anyio, sys\n"
+        "from pathlib import Path\n"
+        "from mcp_notebook.bridge.headless.notebook import run_notebook\n"
+        "from mcp_notebook.settings import Settings\n"
+        "async def main():\n"
+        "    settings = Settings(home=Path(sys.argv[2]))\n"
+        "    async with run_notebook(Path(sys.argv[1]), settings, progress=lambda _: None):\n"
+        "        print(*Path(sys.argv[3]).iterdir())\n"
+        "anyio.run(main)\n"
+    )
+    path = _notebook(folder, LOAD, ADD)
+    (home / "tmp").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", script, path, home / "state", home / "tmp"],
+        env=kernel_env(home) | {"TMPDIR": str(home / "tmp")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(done.stdout.strip()).parent == home / "tmp"
+    assert list((home / "tmp").iterdir()) == []

@@ -1,0 +1,377 @@
+"""A headless notebook is kept served: with real kernels that are killed, leave, or fail."""
+
+import contextlib
+import json
+import os
+import signal
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import nbformat
+import psutil
+import pytest
+from bridges import INITIALIZE, bridge, http_bridge
+from live import SOON, TIMEOUT, kernel_env, text_of
+from watchfiles import awatch
+
+from mcp_notebook.bridge.headless import supervisor as supervisor_module
+from mcp_notebook.bridge.headless.cell_progress import SharedProgress
+from mcp_notebook.bridge.headless.supervisor import Supervisor
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.discovery import live_records
+from mcp_notebook.errors import KernelGone, NotebookError
+from mcp_notebook.settings import Settings
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(os.name == "nt", reason="kernels are ended by signals"),
+]
+
+TOOLS = """%%mcp_tool
+import asyncio, os, pathlib, signal
+
+def pid() -> int:
+    "The kernel's process."
+    return os.getpid()
+
+def leave(status: int) -> None:
+    "Ends the process."
+    os._exit(status)
+
+def suicide() -> None:
+    "Kills the process."
+    os.kill(os.getpid(), signal.SIGKILL)
+
+async def wait() -> None:
+    "Waits."
+    pathlib.Path("waiting").touch()
+    await asyncio.sleep(60)
+
+async def crowd() -> None:
+    "Leaves a process behind that holds all that the kernel has open."
+    for fd in os.listdir("/proc/self/fd"):
+        if os.path.lexists(f"/proc/self/fd/{fd}"):
+            os.set_inheritable(int(fd), True)
+    child = os.posix_spawn("/bin/sleep", ["sleep", "20"], os.environ, setpgroup=0)
+    pathlib.Path("left").write_text(str(child))
+    os._exit(1)
+"""
+NAMES = ["pid", "leave", "suicide", "wait", "crowd"]
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Delays of tests."""
+    monkeypatch.setattr(supervisor_module, "FIRST_DELAY", 0.05)
+
+
+@pytest.fixture
+def folder(home, monkeypatch):
+    """A folder for notebooks; kernels keep within the test's home."""
+    for name, value in kernel_env(home).items():
+        monkeypatch.setenv(name, value)
+    (home / "work").mkdir()
+    return home / "work"
+
+
+def notebook(folder, *cells, name="sums.ipynb"):
+    path = folder / name
+    made = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", *cells)]
+    nbformat.write(nbformat.v4.new_notebook(cells=made), path)
+    return path
+
+
+class Kept:
+    """A notebook that is kept served, and waits for what is seen of it."""
+
+    def __init__(self):
+        self.catalog = Catalog()
+        self.links = Links(self.catalog, on_change=self.changed)
+        self.ended = anyio.Event()
+        self.reason = None
+        self._changed = anyio.Event()
+
+    def changed(self):
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def until(self, *names):
+        with anyio.fail_after(TIMEOUT):
+            while [entry.name for entry in self.catalog.entries()] != list(names):
+                await self._changed.wait()
+
+    async def call(self, name, **arguments):
+        return await self.links.call(self.catalog.find(name), arguments)
+
+    async def gone(self, name, **arguments):
+        """Make a call that the kernel does not survive, and return what it is told."""
+        with pytest.raises(KernelGone) as caught, anyio.fail_after(1):
+            await self.call(name, **arguments)
+        return str(caught.value)
+
+    async def pid(self):
+        return int(text_of(await self.call("pid")))
+
+    async def run(self, supervisor, *, task_status=anyio.TASK_STATUS_IGNORED):
+        self.reason = await supervisor.run(task_status=task_status)
+        self.ended.set()
+
+
+@asynccontextmanager
+async def kept(path, home):
+    here = Kept()
+    supervisor = Supervisor(path, Settings(home=home / "state"), here.links, SharedProgress())
+    async with here.links, anyio.create_task_group() as tasks:
+        await tasks.start(here.run, supervisor)
+        yield here
+        tasks.cancel_scope.cancel()
+    assert psutil.Process().children() == []
+
+
+async def test_calls_are_told_the_exit_status_and_the_tools_come_back(folder, home, capsys):
+    async with kept(notebook(folder, TOOLS), home) as here:
+        before = await here.pid()
+        said = await here.gone("leave", status=3)
+        assert "The kernel of 'sums' ended with exit status 3, and the call was lost." in said
+        assert "is being restarted" in said
+        assert here.catalog.entries() == ()
+        with pytest.raises(KernelGone, match=r"'sums' is being restarted \(attempt 1\).*try again"):
+            here.catalog.find("pid")
+        await here.until(*NAMES)
+        assert await here.pid() != before
+        assert len(live_records(home / "state" / "kernels")) == 1
+    said = capsys.readouterr().err
+    assert "sums.ipynb: the kernel ended with exit status 3; it is started again now." in said
+    assert said.count("sums.ipynb: all 2 cells have run") == 2
+
+
+async def test_calls_are_told_the_signal_that_killed_the_kernel(folder, home):
+    async with kept(notebook(folder, TOOLS), home) as here:
+        said = await here.gone("suicide")
+        assert "was killed by SIGKILL (out of memory, perhaps)" in said
+        await here.until(*NAMES)
+        async with anyio.create_task_group() as tasks:
+            told = []
+
+            async def wait():
+                with pytest.raises(KernelGone) as caught:
+                    await here.call("wait")
+                told.append(str(caught.value))
+
+            tasks.start_soon(wait)
+            pid = await here.pid()
+            with anyio.fail_after(TIMEOUT):
+                while not (folder / "waiting").exists():
+                    await here.pid()
+            os.kill(pid, signal.SIGSEGV)
+        assert "was killed by SIGSEGV, and" in told[0]
+        await here.until(*NAMES)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
+async def test_a_process_that_a_kernel_leaves_behind_does_not_keep_it_alive(folder, home):
+    async with kept(notebook(folder, TOOLS), home) as here:
+        said = await here.gone("crowd")
+        child = int((folder / "left").read_text())
+        assert psutil.pid_exists(child)
+        os.kill(child, signal.SIGKILL)
+        assert "ended with exit status 1" in said
+        await here.until(*NAMES)
+
+
+async def test_a_link_that_fails_is_made_again_and_the_kernel_lives(folder, home):
+    async with kept(notebook(folder, TOOLS), home) as here:
+        pid = await here.pid()
+        (link,) = here.links._links.values()
+        link._reader.set_exception(ConnectionResetError())
+        await here.until()
+        await here.until(*NAMES)
+        assert await here.pid() == pid
+
+
+@pytest.mark.slow
+async def test_a_kernel_that_takes_no_link_any_more_is_replaced(folder, home):
+    unload = (
+        "def unload() -> None:\n    ip = get_ipython()\n    ip.kernel.io_loop.asyncio_loop."
+        "call_soon(ip.run_line_magic, 'unload_ext', 'mcp_notebook')"
+    )
+    async with kept(notebook(folder, TOOLS, f"%%mcp_tool\n{unload}"), home) as here:
+        pid = await here.pid()
+        with contextlib.suppress(KernelGone):  # the goodbye may come before the answer
+            await here.call("unload")
+        await here.until()
+        await here.until(*NAMES, "unload")
+        assert await here.pid() != pid
+
+
+# -- starts that fail ------------------------------------------------------------------------------
+
+NEEDS_DATA = "import os\nif not os.path.exists('data'): {}"
+
+
+async def test_the_first_start_that_fails_is_the_callers(folder, home):
+    path = notebook(folder, NEEDS_DATA.format("1 / 0"), TOOLS)
+    with pytest.raises(NotebookError, match="Code cell 2 of 3 of sums"):
+        async with Links(Catalog(), on_change=lambda: None) as links:
+            await Supervisor(path, Settings(home=home / "state"), links, SharedProgress()).run()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fails", "told"),
+    [("1 / 0", "ZeroDivisionError"), ("os._exit(4)", "ended with exit status 4")],
+    ids=["raises", "dies"],
+)
+async def test_three_starts_in_a_row_that_fail_end_it(folder, home, capsys, fails, told):
+    data = folder / "data"
+    data.touch()
+    async with kept(notebook(folder, NEEDS_DATA.format(fails), TOOLS), home) as here:
+        data.unlink()
+        await here.gone("leave", status=0)
+        with anyio.fail_after(TIMEOUT):
+            await here.ended.wait()
+        assert here.reason.startswith(
+            "sums.ipynb is not served any more: 3 starts in a row failed. The last one: "
+        )
+        assert "cell 2 of 3" in here.reason
+        assert told in here.reason
+        with pytest.raises(KernelGone, match="not served any more"):
+            here.catalog.find("pid")
+        assert here.catalog.entries() == ()
+    said = capsys.readouterr().err
+    assert said.count("Code cell 2 of 3") == 2  # the last is told by whoever started it
+
+
+@pytest.mark.slow
+async def test_a_start_that_succeeds_is_not_counted_with_those_before(folder, home):
+    data = folder / "data"
+    data.touch()
+    # Fails twice of three times.
+    fails = (
+        "import os, pathlib\ncount = pathlib.Path('count')\n"
+        "number = int(count.read_text()) if count.exists() else 0\n"
+        "count.write_text(str(number + 1))\nassert number % 3 == 0"
+    )
+    async with kept(notebook(folder, fails, TOOLS), home) as here:
+        for _ in range(2):
+            await here.gone("leave", status=0)
+            await here.until(*NAMES)
+        assert here.reason is None
+        assert (folder / "count").read_text() == "7"
+
+
+async def test_delays_double_up_to_a_limit_and_begin_anew_after_a_steady_time(monkeypatch, capsys):
+    monkeypatch.setattr(supervisor_module, "FIRST_DELAY", 1.0)
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    monkeypatch.setattr(supervisor_module.anyio, "sleep", sleep)
+    supervisor = Supervisor(
+        Path("a.ipynb"), Settings(), Links(Catalog(), on_change=lambda: None), SharedProgress()
+    )
+    for _ in range(8):
+        await supervisor._back_off("died")
+    assert slept == [0, 1, 2, 4, 8, 16, 30, 30]
+
+
+# -- how it ends -----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("during", ["a delay", "a start", "a cell"])
+async def test_it_ends_in_time_also_while_the_kernel_is_restarted(
+    folder, home, monkeypatch, during
+):
+    busy = (
+        "import pathlib, time\nif pathlib.Path('again').exists():\n"
+        "    pathlib.Path('began').touch()\n    while True: time.sleep(0.01)\n"
+        "pathlib.Path('again').touch()"
+    )
+    if during == "a delay":
+        monkeypatch.setattr(supervisor_module, "FIRST_DELAY", 30)
+    async with kept(notebook(folder, busy, TOOLS), home) as here:
+        if during == "a delay":
+            (folder / "again").unlink()
+            await here.gone("leave", status=0)
+            await here.until(*NAMES)
+        await here.gone("leave", status=0)
+        with anyio.fail_after(TIMEOUT):
+            while during == "a start" and not psutil.Process().children():
+                await anyio.lowlevel.checkpoint()
+            if during == "a cell":
+                async for _ in awatch(folder, rust_timeout=100, yield_on_timeout=True):
+                    if (folder / "began").exists():
+                        break
+        began = anyio.current_time()
+    assert anyio.current_time() - began < SOON
+    assert live_records(home / "state" / "kernels") == ()
+
+
+def serves(running, verb):
+    """Wait until a bridge's tools are there."""
+    if verb == "stdio":
+        for message in (
+            INITIALIZE,
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+        ):
+            running.send(json.dumps(message).encode())
+        while running.message().get("id") != 1:
+            pass
+
+
+def kernel_of(record_folder, name):
+    return next(record.pid for record in live_records(record_folder) if record.name == name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("verb", "names"), [("serve", ["one", "two"]), ("stdio", ["one"])])
+def test_the_last_notebook_that_cannot_be_restarted_ends_the_bridge(folder, home, verb, names):
+    data = folder / "data"
+    data.touch()
+    paths = [
+        str(notebook(folder, NEEDS_DATA.format("1 / 0"), TOOLS, name=f"{name}.ipynb"))
+        for name in names
+    ]
+    running = http_bridge(home, *paths) if verb == "serve" else bridge(home, verb, *paths, stdin=-1)
+    with running as here:
+        serves(here, verb)
+        data.unlink()
+        records = home / ".mcp-notebook" / "kernels"
+        for name in names:
+            assert here.process.poll() is None
+            os.kill(kernel_of(records, name), signal.SIGKILL)
+            here.wait_said(f"{name}.ipynb is not served any more: 3 starts in a row failed")
+        assert here.wait() == 1
+        assert here.said.count("is not served any more") == len(names)
+        assert "mcp_notebook/" not in here.said  # no traceback of ours
+        assert live_records(records) == ()
+        if here.process.stdin:
+            here.process.stdin.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["serve", "stdio"])
+def test_a_bridge_ends_in_time_while_a_restarted_notebook_runs(folder, home, verb):
+    busy = (
+        "import pathlib, time\nif pathlib.Path('again').exists():\n"
+        "    while True: time.sleep(0.01)\npathlib.Path('again').touch()"
+    )
+    path = str(notebook(folder, TOOLS, busy))
+    running = http_bridge(home, path) if verb == "serve" else bridge(home, verb, path, stdin=-1)
+    with running as here:
+        serves(here, verb)
+        (kernel,) = psutil.Process(here.process.pid).children()
+        kernel.kill()
+        here.wait_said(r"(?s)was killed by SIGKILL.*sums.ipynb: cell 3 of 3")
+        (kernel,) = psutil.Process(here.process.pid).children()
+        status, seconds = here.end()
+        assert status == 0
+        assert seconds < SOON
+        assert not kernel.is_running()
+        if here.process.stdin:
+            here.process.stdin.close()

@@ -1,0 +1,200 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_notebook import meta_keys
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.errors import AmbiguousTool, KernelGone, UnknownTool
+from mcp_notebook.wire import ToolInfo
+
+VALID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+def tools(*names, description=""):
+    return [ToolInfo(name=name, description=description, input_schema={}) for name in names]
+
+
+def served(catalog):
+    return [entry.name for entry in catalog.entries()]
+
+
+def test_tools_come_in_the_order_of_kernels_then_of_definition():
+    catalog = Catalog()
+    catalog.set_kernel("2", notebook="b", tools=tools("z", "y"))
+    catalog.set_kernel("1", notebook="a", tools=tools("x"))
+    catalog.set_kernel("2", notebook="b", tools=tools("y", "w"))
+    assert served(catalog) == ["y", "w", "x"]
+
+
+def test_tools_of_a_higher_priority_come_first_over_all_kernels():
+    def prioritised(**priorities):
+        return [
+            ToolInfo(name=name, input_schema={}, meta={meta_keys.PRIORITY: priority})
+            for name, priority in priorities.items()
+        ]
+
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="a", tools=[*tools("plain"), *prioritised(low=-1, high=2)])
+    catalog.set_kernel("2", notebook="b", tools=prioritised(highest=2.5, also_high=2, none="9"))
+    assert served(catalog) == ["highest", "high", "also_high", "plain", "none", "low"]
+
+
+def test_a_kernel_without_tools_keeps_its_place_and_its_name():
+    catalog = Catalog()
+    assert not catalog.set_kernel("1", notebook="sales", tools=[])
+    catalog.set_kernel("2", notebook="sales", tools=tools("f"))
+    catalog.set_kernel("1", notebook="sales", tools=tools("f"))
+    assert served(catalog) == ["sales.f", "sales-2.f"]
+
+
+def test_the_tools_of_a_kernel_that_is_away_are_not_listed_and_keep_their_names():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("f", "g"))
+    catalog.set_kernel("2", notebook="stock", tools=tools("f"))
+    assert catalog.set_away("1", "It is being restarted.")
+    assert not catalog.set_away("1", "It is still being restarted.")
+    assert not catalog.set_away("no such kernel", "It is nowhere.")
+    assert served(catalog) == ["stock.f"]
+    for name in ("g", "sales.f", "sales.g"):
+        with pytest.raises(KernelGone, match="still being restarted"):
+            catalog.find(name)
+    assert catalog.set_kernel("1", notebook="sales", tools=tools("f", "g"))
+    assert served(catalog) == ["sales.f", "g", "stock.f"]
+    assert catalog.find("sales.f").kernel_id == "1"
+
+
+def test_a_change_is_told_only_when_clients_can_see_it():
+    catalog = Catalog()
+    assert catalog.set_kernel("1", notebook="a", tools=tools("f"))
+    assert not catalog.set_kernel("1", notebook="a", tools=tools("f"))
+    assert not catalog.set_kernel("1", notebook="renamed", tools=tools("f"))
+    assert catalog.set_kernel("1", notebook="renamed", tools=tools("f", description="new"))
+    assert not catalog.remove_kernel("no such kernel")
+    assert catalog.remove_kernel("1")
+    assert not catalog.remove_kernel("1")
+    assert catalog.entries() == ()
+
+
+def test_a_tool_is_found_by_its_own_name_and_by_its_full_name():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("top"))
+    assert catalog.find("top") is catalog.find("sales.top") is catalog.entries()[0]
+
+
+def test_a_name_that_two_notebooks_have_is_served_in_full_and_an_error_when_bare():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("top", "only"))
+    catalog.set_kernel("2", notebook="stock", tools=tools("top"))
+    assert served(catalog) == ["sales.top", "only", "stock.top"]
+    assert catalog.find("stock.top").kernel_id == "2"
+    assert catalog.find("stock.top").tool.name == "top"
+    with pytest.raises(AmbiguousTool, match=r"sales\.top or stock\.top"):
+        catalog.find("top")
+
+
+def test_a_full_name_from_an_old_list_still_works_when_the_clash_is_over():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("top"))
+    catalog.set_kernel("2", notebook="stock", tools=tools("top"))
+    assert catalog.remove_kernel("1")
+    assert served(catalog) == ["top"]
+    assert catalog.find("stock.top").kernel_id == "2"
+    with pytest.raises(UnknownTool):
+        catalog.find("sales.top")
+
+
+def test_a_name_never_comes_to_mean_another_live_notebook_of_the_same_name():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("f"))
+    catalog.set_kernel("2", notebook="sales", tools=tools("f"))
+    catalog.remove_kernel("1")
+    catalog.set_kernel("3", notebook="sales", tools=tools("f"))
+    assert catalog.find("sales-2.f").kernel_id == "2"
+    assert catalog.find("sales.f").kernel_id == "3"
+
+
+def test_a_tool_that_is_called_like_a_full_name_keeps_its_name():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="a", tools=tools("f"))
+    catalog.set_kernel("2", notebook="b", tools=tools("f", "a.f"))
+    assert served(catalog) == ["a.f-2", "b.f", "a.f"]
+    assert catalog.find("a.f").kernel_id == "2"
+
+
+@pytest.mark.parametrize(
+    ("notebook", "expected"),
+    [
+        ("my sales (2024)", "my_sales_2024.f"),
+        ("売上", "notebook.f"),
+        ("", "notebook.f"),
+        ("x" * 100, "x" * 24 + ".f"),
+    ],
+)
+def test_a_notebooks_name_is_made_safe(notebook, expected):
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook=notebook, tools=tools("f"))
+    catalog.set_kernel("2", notebook="other", tools=tools("f"))
+    assert served(catalog) == [expected, "other.f"]
+
+
+def test_an_unknown_name_is_answered_with_the_closest_names_first():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="a", tools=tools("plot", "top_customers"))
+    with pytest.raises(UnknownTool, match=r"'top_customer'.*: top_customers, plot\."):
+        catalog.find("top_customer")
+    with pytest.raises(UnknownTool, match="No live notebook"):
+        Catalog().find("f")
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from("1234"),
+        st.text(max_size=40) | st.sampled_from(["a", "a-2", "b", "x" * 64]),
+        st.none()
+        | st.lists(
+            st.text(max_size=80)
+            | st.sampled_from(["f", "g", "a.f", "a.f-2", "f-2", "x" * 63, "x" * 64, "a b", "a_b"]),
+            max_size=5,
+        ),
+    ),
+    max_size=12,
+)
+
+
+@given(changes)
+def test_served_names_are_always_valid_unique_and_lead_back_to_their_tool(steps):
+    catalog = Catalog()
+    for kernel_id, notebook, names in steps:
+        before = [(entry.name, entry.tool) for entry in catalog.entries()]
+        if names is None:
+            changed = catalog.remove_kernel(kernel_id)
+        else:
+            changed = catalog.set_kernel(kernel_id, notebook=notebook, tools=tools(*names))
+        entries = catalog.entries()
+        assert changed == (before != [(entry.name, entry.tool) for entry in entries])
+        assert all(VALID.fullmatch(entry.name) for entry in entries)
+        assert len({entry.name for entry in entries}) == len(entries)
+        assert all(catalog.find(entry.name) is entry for entry in entries)
+
+
+@given(changes)
+def test_the_names_that_an_ambiguous_name_is_answered_with_can_all_be_called(steps):
+    catalog = Catalog()
+    for kernel_id, notebook, names in steps:
+        catalog.set_kernel(kernel_id, notebook=notebook, tools=tools(*(names or ())))
+    for name in {entry.tool.name for entry in catalog.entries()}:
+        try:
+            catalog.find(name)
+        except AmbiguousTool as error:
+            full_names = str(error).removesuffix(".").split("full name: ")[1].split(" or ")
+            assert all(catalog.find(other) for other in full_names)
+        except UnknownTool:
+            assert not VALID.fullmatch(name)
+
+
+def test_the_list_of_a_thousand_tools_is_not_made_anew_for_each_request():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="a", tools=tools(*(f"t{n}" for n in range(1000))))
+    assert catalog.entries() is catalog.entries()

@@ -1,0 +1,134 @@
+"""Which clients can be asked, and how a failed question is told; the rest is in the e2e tests."""
+
+from types import SimpleNamespace
+
+import mcp_types as types
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from mcp_notebook import wire
+from mcp_notebook.bridge.kernels.running_call import NOBODY, RunningCall
+from mcp_notebook.bridge.server.elicitation import Asking, can_elicit
+from mcp_notebook.content import Result, Text
+from mcp_notebook.errors import UnknownState
+
+pytestmark = pytest.mark.anyio
+PARAMS = types.CallToolRequestParams(name="top")
+
+
+class Session:
+    """What the SDK knows of a request's client."""
+
+    def __init__(self, capabilities, says=None):
+        self.client_capabilities = capabilities
+        self.can_send_request = says is not None
+        self.says = says
+
+    async def elicit_form(self, *_request):
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+def request(version="2026-07-28", elicitation=None, says=None):
+    capabilities = types.ClientCapabilities.model_validate({"elicitation": elicitation})
+    session = Session(capabilities, says)
+    return SimpleNamespace(protocol_version=version, session=session, request_id=7)
+
+
+@pytest.mark.parametrize(
+    ("declared", "can"),
+    [
+        (None, False),
+        ({}, True),
+        ({"form": {}}, True),
+        ({"form": {}, "url": {}}, True),
+        ({"url": {}}, False),
+    ],
+)
+def test_a_client_can_be_asked_that_has_declared_forms(declared, can):
+    assert can_elicit(request(elicitation=declared)) is can
+    assert can_elicit(request("2025-11-25", declared, says="something")) is can
+    assert not can_elicit(request("2025-11-25", declared))  # it has no way back to the client
+
+
+def test_a_client_that_has_declared_nothing_cannot_be_asked():
+    nothing = SimpleNamespace(protocol_version="2026-07-28", session=Session(None))
+    assert not can_elicit(nothing)
+
+
+def asking_call(sent):
+    call = RunningCall(1, sent.append)
+    call.take(wire.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), [])
+    return call
+
+
+@pytest.mark.parametrize(
+    ("says", "answer"),
+    [
+        (types.ElicitResult(action="decline"), {"action": "decline"}),
+        (types.ElicitResult(action="accept", content={"a": 1}), {"content": {"a": 1}}),
+        (MCPError(-1, "no dialog"), {"error": "The client could not ask its user: no dialog"}),
+        (ValueError("bad"), {"error": "The client's answer could not be read: ValueError."}),
+    ],
+)
+async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
+    sent = []
+
+    def send(message):
+        sent.append(message)
+        call.take(*wire.pack(1, Result([Text("done")])))
+
+    call = RunningCall(1, send)
+    call.take(wire.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), [])
+    ctx = request("2025-11-25", {}, says)
+    result = await Asking().follow(ctx, PARAMS, call, NOBODY)
+    assert result == Result((Text("done"),))
+    assert answer.items() <= sent[0].model_dump().items()
+
+
+async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
+    sent, asking = [], Asking()
+    call = asking_call(sent)
+    parked = await asking.follow(request(elicitation={}), PARAMS, call, NOBODY)
+    assert isinstance(parked, types.InputRequiredResult)
+    (asked,) = parked.input_requests.values()
+    assert (asked.params.message, asked.params.mode) == ("Sure?", "form")
+    params = types.CallToolRequestParams(
+        name="top",
+        request_state=parked.request_state,
+        input_responses={"q": types.ElicitResult(action="cancel"), "other": asked_sampling()},
+    )
+    assert asking.resumed(PARAMS) is None
+    assert asking.resumed(params) is call
+    with pytest.raises(UnknownState):
+        asking.resumed(params)
+    call.take(*wire.pack(1, Result([Text("done")])))
+    assert await asking.follow(request(), params, call, NOBODY) == Result((Text("done"),))
+
+
+def asked_sampling():
+    return types.CreateMessageResult(
+        role="assistant", content=types.TextContent(text="x"), model="m"
+    )
+
+
+async def test_a_client_that_declares_it_no_more_is_not_asked_again():
+    sent = []
+
+    def send(message):
+        sent.append(message)
+        call.take(*wire.pack(1, Result([Text("did without")])))
+
+    call = RunningCall(1, send)
+    call.take(wire.Ask(id=1, question=1, key="q", message="Sure?", form={}), [])
+    result = await Asking().follow(request(), PARAMS, call, NOBODY)
+    assert result == Result((Text("did without"),))
+    assert "has not declared MCP's elicitation in this request" in sent[0].error
+
+
+async def test_a_bridge_that_ends_cancels_what_is_parked():
+    sent, asking = [], Asking()
+    await asking.follow(request(elicitation={}), PARAMS, asking_call(sent), NOBODY)
+    asking.close()
+    assert sent == [wire.Cancel(id=1, reason="The bridge ended.")]

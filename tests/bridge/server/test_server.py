@@ -1,0 +1,268 @@
+"""The MCP server of a bridge, asked by the SDK's client in the same process, in both eras."""
+
+import base64
+import json
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from live import TIMEOUT, record_of
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from mcp_notebook import wire
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server import server as server_module
+from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = """%%mcp_tool
+from mcp_notebook import Audio, Image, Resource, ResourceLink, Result, Text, mcp_tool
+
+def everything():
+    "One block of each kind."
+    import io, PIL.Image
+    PIL.Image.new("RGB", (2, 2)).save(data := io.BytesIO(), "png")
+    return [
+        Text("for the user", audience="user", priority=0.5, last_modified="2025-01-12T15:00:58Z"),
+        Image(data.getvalue()),
+        Audio(b"OggS", audience=["user", "assistant"]),
+        ResourceLink("https://example.com/a.csv", name="a.csv"),
+        Resource("file:///a.txt", data="text", mime_type="text/plain"),
+    ]
+
+def structured(kind: str):
+    "A result with a structured part."
+    value = {"object": {"a": 1}, "list": [1, 2], "null": None}[kind]
+    return Result([Text(kind)], structured=value, meta={"com.example/a": 1})
+
+def large(kind: str):
+    "Data that is large, and has no text of its own."
+    return Result(structured={"list": list(range(3_000)), "object": {"a": "x" * 9_000}}[kind])
+
+@mcp_tool(max_result_chars=120_000)
+def long_text():
+    "A text of 110,000 characters."
+    return "x" * 110_000
+
+async def forever():
+    "Never ends."
+    import asyncio
+    await asyncio.sleep(600)
+"""
+
+
+@pytest.fixture(params=["legacy", "auto"])
+def era(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def sales(shared_kernel):
+    shared_kernel.ok(TOOLS)
+    return shared_kernel
+
+
+@asynccontextmanager
+async def asked(kernel, era):
+    """Yield a client of a server that is linked to this kernel."""
+    catalog = Catalog()
+    async with Links(catalog, on_change=lambda: None) as links:
+        await links.connect(record_of(kernel))
+        async with Client(NotebookServer(catalog, links).mcp, mode=era) as client:
+            with anyio.fail_after(TIMEOUT):
+                yield client
+
+
+def info(name, schema=None, **changed):
+    return wire.ToolInfo(name=name, input_schema=schema or {"type": "object"}, **changed)
+
+
+@asynccontextmanager
+async def listed(catalog, era):
+    """Yield a client of a server that has this catalogue and no kernel."""
+    async with (
+        Links(catalog, on_change=lambda: None) as links,
+        Client(NotebookServer(catalog, links).mcp, mode=era) as client,
+    ):
+        with anyio.fail_after(TIMEOUT):
+            yield client
+
+
+async def test_each_kind_of_block_reaches_the_client_as_mcps(sales, era):
+    async with asked(sales, era) as client:
+        result = await client.call_tool("everything", {})
+    text, image, audio, link, resource = result.content
+    assert isinstance(text, TextContent)
+    assert text.text == "for the user"
+    assert text.annotations.audience == ["user"]
+    assert text.annotations.priority == 0.5
+    assert text.annotations.last_modified == "2025-01-12T15:00:58Z"
+    assert isinstance(image, ImageContent)
+    assert image.mime_type == "image/png"
+    assert image.annotations is None
+    assert base64.b64decode(image.data).startswith(b"\x89PNG\r\n\x1a\n")
+    assert isinstance(audio, AudioContent)
+    assert base64.b64decode(audio.data) == b"OggS"
+    assert audio.mime_type == "audio/ogg"
+    assert audio.annotations.audience == ["user", "assistant"]
+    assert isinstance(link, ResourceLink)
+    assert str(link.uri) == "https://example.com/a.csv"
+    assert link.name == "a.csv"
+    assert isinstance(resource, EmbeddedResource)
+    assert isinstance(resource.resource, TextResourceContents)
+    assert resource.resource.text == "text"
+
+
+async def test_a_structured_object_is_served_in_each_era(sales, era):
+    async with asked(sales, era) as client:
+        result = await client.call_tool("structured", {"kind": "object"})
+    assert result.structured_content == {"a": 1}
+    assert result.meta["com.example/a"] == 1
+
+
+async def test_what_is_no_object_is_left_out_where_the_era_does_not_know_it(sales, era):
+    async with asked(sales, era) as client:
+        result = await client.call_tool("structured", {"kind": "list"})
+    assert result.structured_content == (None if era == "legacy" else [1, 2])
+    assert result.content[0].text == "list"
+
+
+async def test_large_data_is_whole_just_once_where_the_era_has_it_structured(sales, era):
+    """The text is brief only for a client that gets the structured content as well."""
+    async with asked(sales, era) as client:
+        for kind, whole in (("object", {"a": "x" * 9_000}), ("list", list(range(3_000)))):
+            result = await client.call_tool("large", {"kind": kind})
+            text = result.content[0].text
+            if result.structured_content is None:
+                assert (era, kind) == ("legacy", "list")
+                assert json.loads(text) == whole
+            else:
+                assert result.structured_content == whole
+                assert len(text) <= 5_000
+                assert "left out: the structured content has all of it ...]" in text
+
+
+async def test_a_tool_with_a_larger_budget_uses_it_and_tells_clients_so(sales, era):
+    async with asked(sales, era) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        result = await client.call_tool("long_text", {})
+    assert tools["long_text"].meta == {"anthropic/maxResultSizeChars": 120_000}
+    assert tools["large"].meta is None
+    assert [block.text for block in result.content] == ["x" * 110_000]
+
+
+async def test_a_tool_that_mcp_does_not_take_hides_no_other(era):
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=[info("bad", {"type": "string"}), info("good")])
+    async with listed(catalog, era) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["good"]
+
+
+async def test_all_that_a_kernel_says_of_a_tool_is_listed(era):
+    catalog = Catalog()
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}
+    tool = info(
+        "top",
+        schema,
+        title="Top customers",
+        description="The best.",
+        annotations={"readOnlyHint": True},
+        meta={"com.example/a": [1]},
+    )
+    catalog.set_kernel("1", notebook="sales", tools=[tool])
+    async with listed(catalog, era) as client:
+        (served,) = (await client.list_tools()).tools
+    assert (served.title, served.description) == ("Top customers", "The best.")
+    assert served.input_schema == schema
+    assert served.annotations.read_only_hint is True
+    assert served.meta["com.example/a"] == [1]
+
+
+async def test_the_list_has_one_page(era):
+    async with listed(Catalog(), era) as client:
+        assert (await client.list_tools()).next_cursor is None
+        with pytest.raises(MCPError, match="Unknown cursor"):
+            await client.list_tools(cursor="2")
+
+
+async def test_the_instructions_say_what_to_do_without_tools(era):
+    async with listed(Catalog(), era) as client:
+        assert NO_TOOLS in client.instructions
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=[info("top")])
+    async with listed(catalog, era) as client:
+        assert NO_TOOLS not in client.instructions
+
+
+async def test_an_ambiguous_name_is_a_result_that_names_both(era):
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=[info("top")])
+    catalog.set_kernel("2", notebook="costs", tools=[info("top")])
+    async with listed(catalog, era) as client:
+        result = await client.call_tool("top", {})
+    assert result.is_error
+    assert "sales.top" in result.content[0].text
+    assert "costs.top" in result.content[0].text
+
+
+async def test_an_unknown_name_is_a_protocol_error_with_close_names(era):
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=[info("top")])
+    async with listed(catalog, era) as client:
+        with pytest.raises(MCPError, match="top") as refused:
+            await client.call_tool("tpo", {})
+    assert refused.value.code == -32602
+
+
+async def test_a_kernel_that_went_before_the_call_is_a_result_that_says_so(era):
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=[info("top")])
+    async with listed(catalog, era) as client:
+        result = await client.call_tool("top", {})
+    assert result.is_error
+    assert "'top' is gone" in result.content[0].text
+
+
+async def test_a_call_past_what_a_bridge_carries_is_told_to_come_later(sales, era, monkeypatch):
+    monkeypatch.setattr(server_module, "MAX_CALLS", 1)
+    refused = []
+    async with asked(sales, era) as client, anyio.create_task_group() as tasks:
+
+        async def call():
+            refused.append(await client.call_tool("forever", {}))
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(call)
+        tasks.start_soon(call)
+    (result,) = refused
+    assert "busy with 1 calls" in result.content[0].text
+
+
+async def test_a_burst_of_changes_is_one_notice(monkeypatch):
+    catalog = Catalog()
+    server = NotebookServer(catalog, Links(catalog, on_change=lambda: None))
+    async with (
+        Client(server.mcp, mode="auto") as client,
+        client.listen(tools_list_changed=True) as changes,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(server.announce_changes)
+        for _ in range(20):
+            server.tools_changed()
+        with anyio.fail_after(TIMEOUT):
+            await anext(aiter(changes))
+        with anyio.move_on_after(3 * server_module.CHANGE_DELAY) as waited:
+            await anext(aiter(changes))
+        assert waited.cancelled_caught
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,95 @@
+"""The states of a call: the table, and what is said of a call that runs or waits."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_notebook.kernel.calls.call import ENDED, MOVES, Call, CallState, IllegalMove, describe
+
+states = st.sampled_from(CallState)
+
+
+def in_state(state, **fields):
+    """Return a call that went to this state by the shortest way."""
+    call = Call("top", **fields)
+    way = {
+        CallState.QUEUED: (),
+        CallState.RUNNING: (CallState.RUNNING,),
+        CallState.WAITING: (CallState.RUNNING, CallState.WAITING),
+        CallState.DONE: (CallState.RUNNING, CallState.DONE),
+    }.get(state, (state,))
+    for step in way:
+        call.move(step)
+    return call
+
+
+def test_the_table_has_every_state():
+    assert set(MOVES) == set(CallState)
+
+
+@given(states, states)
+def test_a_call_moves_as_the_table_says_and_no_other_way(start, to):
+    call = in_state(start)
+    since = call.since
+    if to in MOVES[start]:
+        call.move(to)
+        assert call.state is to
+        assert call.since >= since
+    else:
+        with pytest.raises(IllegalMove, match=f"from {start} to {to}"):
+            call.move(to)
+        assert (call.state, call.since) == (start, since)
+
+
+@given(st.lists(states))
+def test_a_call_ends_once_whatever_is_tried(tries):
+    call = Call("top")
+    ends = []
+    for to in tries:
+        try:
+            call.move(to)
+        except IllegalMove:
+            continue
+        ends += [to] if to in ENDED else []
+    assert len(ends) <= 1
+    assert call.ended == bool(ends)
+
+
+def test_every_call_can_be_stopped_until_it_has_ended():
+    for state in set(CallState) - ENDED:
+        assert {CallState.CANCELLED, CallState.TIMED_OUT, CallState.LOST} <= MOVES[state]
+
+
+def test_a_running_call_is_told_with_its_time():
+    call = in_state(CallState.RUNNING)
+    assert describe(call, [call], cell_since=None, now=call.since + 7) == "running for 7 s"
+
+
+def test_a_call_behind_a_cell_is_told_how_long_the_cell_runs_and_who_is_before():
+    first, second, third = Call("a"), Call("b"), Call("c")
+    said = describe(third, [first, second, third], cell_since=100, now=112)
+    assert said == "waiting: a cell has been running for 12 s; 2 calls before this one"
+
+
+def test_a_call_behind_a_call_is_told_which():
+    running, call = in_state(CallState.RUNNING), Call("b")
+    said = describe(call, [running, call], cell_since=None, now=running.since + 3)
+    assert said == "waiting: a call of 'top' has been running for 3 s"
+
+
+def test_a_call_behind_one_that_does_not_stop_is_told_so():
+    stuck, call = in_state(CallState.CANCELLED), Call("b")
+    stuck.stopping = True
+    said = describe(call, [stuck, call], cell_since=1, now=stuck.since + 5)
+    assert said == "waiting: a stopped call of 'top' has not reacted for 5 s"
+    assert describe(stuck, [stuck, call], cell_since=None, now=stuck.since + 5).startswith(
+        "still stopping"
+    )
+
+
+def test_a_call_in_a_thread_waits_for_no_cell_and_no_other_tool():
+    running, call = in_state(CallState.RUNNING), Call("b", run="thread")
+    assert "cell" not in describe(call, [running, call], cell_since=1, now=2)
+    assert "'top'" not in describe(call, [running, call], cell_since=1, now=2)
+    same = Call("top", run="thread")
+    assert "'top'" in describe(same, [running, same], cell_since=1, now=2)

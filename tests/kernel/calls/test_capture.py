@@ -1,0 +1,47 @@
+"""What is kept of what a call prints; that it is the call's own is tested in test_invoke."""
+
+import tracemalloc
+
+from mcp_notebook.kernel.calls import capture as module
+from mcp_notebook.kernel.calls.capture import Capture
+
+
+def size(capture):
+    return sum(len(output.text) for output in capture.outputs)
+
+
+def test_prints_are_kept_whole_and_in_order_while_there_is_room():
+    capture = Capture()
+    for text in ("one", "\n", "two"):
+        capture.write(text)
+    assert "".join(output.text for output in capture.outputs) == "one\ntwo"
+
+
+def test_one_huge_print_is_bounded_as_many_small_ones_are(monkeypatch):
+    monkeypatch.setattr(module, "MAX_PRINTED", 100)
+    monkeypatch.setattr(module, "_MAX_TAIL", 20)
+    for texts in (["a" * 10_000 + "z"], ["a"] * 10_000 + ["z"]):
+        capture = Capture()
+        for text in texts:
+            capture.write(text)
+        first, *_, last = capture.outputs
+        assert size(capture) < 200
+        assert first.text.startswith("a")
+        assert last.text.endswith("z")
+        assert "9,881 characters dropped" in last.text
+
+
+def test_what_is_dropped_of_a_long_print_is_not_copied():
+    capture, text = Capture(), "a" * 20_000_000
+    tracemalloc.start()
+    capture.write(text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2_000_000
+
+
+def test_empty_prints_take_no_memory():
+    capture = Capture()
+    for _ in range(10):
+        capture.write("")
+    assert capture.outputs == ()

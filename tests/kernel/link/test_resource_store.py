@@ -1,0 +1,190 @@
+"""The store of originals: what is kept, for how long, and what is said of what is not."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_notebook.content import ResourceLink, Result
+from mcp_notebook.errors import UnknownResource
+from mcp_notebook.kernel.link.resource_store import MAX_ORIGINALS, ResourceStore
+from mcp_notebook.kernel.results.blocks.originals import Form, Original
+
+
+def original(name="table", cost=1, forms=1):
+    kinds = [(".csv", "text/csv"), (".parquet", "application/vnd.apache.parquet")][:forms]
+    made = tuple(Form(extension, mime, lambda: name) for extension, mime in kinds)
+    return Original(name, f"The whole {name}", made, cost)
+
+
+def test_each_form_has_a_link_of_its_own_that_leads_to_it():
+    store = ResourceStore("k", 100)
+    csv, parquet = store.keep(original(forms=2))
+    assert csv.uri.startswith("notebook://k/")
+    assert (csv.name, parquet.name) == ("table.csv", "table.parquet")
+    assert store.form(csv.uri).mime_type == "text/csv"
+    assert store.form(parquet.uri).extension == ".parquet"
+    assert store.links == [csv, parquet]
+
+
+@pytest.mark.parametrize("name", ["ä b/c?d#e%", "../../etc", "\ud800", "\n", ""])
+def test_any_name_makes_a_uri_that_is_found_again(name):
+    store = ResourceStore("k", 100)
+    (link,) = store.keep(original(name))
+    assert link.uri.isascii()
+    assert "\n" not in link.uri
+    assert store.form(link.uri).content() == name
+
+
+def test_what_is_too_large_has_no_link_and_drives_out_nothing():
+    store = ResourceStore("k", 10)
+    (kept,) = store.keep(original(cost=10))
+    assert store.keep(original(cost=11)) == ()
+    assert store.links == [kept]
+
+
+def test_what_was_read_last_outlives_what_was_made_last():
+    store = ResourceStore("k", 2)
+    (first,) = store.keep(original("first"))
+    (second,) = store.keep(original("second"))
+    store.form(first.uri)
+    (third,) = store.keep(original("third"))
+    assert store.links == [first, third]
+    with pytest.raises(UnknownResource, match=r"has expired: .*Call the tool again"):
+        store.form(second.uri)
+
+
+def test_what_never_was_is_told_from_what_has_expired():
+    store = ResourceStore("k", 2)
+    (link,) = store.keep(original())
+    for uri in (f"{link.uri}x", "notebook://k/123/a.csv", "notebook://other/1/a", "file:///a", ""):
+        with pytest.raises(UnknownResource, match="there is none of this URI"):
+            store.form(uri)
+
+
+def test_numbers_are_never_given_again_and_lists_go_on_after_them():
+    store = ResourceStore("k", 3)
+    store.keep(original("a", forms=2))
+    page = store.listed(limit=1)
+    store.keep(original("b"))
+    store.keep(original("c"))
+    store.keep(original("d"))  # "a" expires
+    after = store.listed(page[-1][0])
+    assert [link.name for _, link in after] == ["b.csv", "c.csv", "d.csv"]
+    assert [number for number, _ in after] == [3, 4, 5]
+
+
+def test_a_cleared_store_is_empty():
+    store = ResourceStore("k", 10)
+    (link,) = store.keep(original(cost=10))
+    store.clear()
+    assert store.links == []
+    with pytest.raises(UnknownResource, match="expired"):
+        store.form(link.uri)
+    assert store.keep(original(cost=10))
+
+
+def test_a_store_of_no_bytes_keeps_only_what_costs_none():
+    store = ResourceStore("k", 0)
+    assert store.keep(original(cost=1)) == ()
+    assert store.keep(original(cost=0))
+
+
+def test_many_small_ones_are_bounded_too():
+    store = ResourceStore("k", 10**9)
+    for _ in range(MAX_ORIGINALS + 5):
+        store.keep(original(cost=0))
+    assert len(store.links) == MAX_ORIGINALS
+
+
+@given(
+    limit=st.integers(0, 50),
+    steps=st.lists(st.integers(0, 60) | st.tuples(st.integers(0, 30)), max_size=40),
+)
+def test_the_store_is_the_newest_that_fit(limit, steps):
+    """A step keeps an original of this cost, or reads the one at this place of the list."""
+    store = ResourceStore("k", limit)
+    model: list[tuple[str, int]] = []
+    for step in steps:
+        if isinstance(step, tuple):
+            if model:
+                entry = model.pop(step[0] % len(model))
+                store.form(entry[0])
+                model.append(entry)
+            continue
+        links = store.keep(original(cost=step))
+        assert bool(links) == (step <= limit)
+        if links:
+            model.append((links[0].uri, step))
+            while sum(cost for _, cost in model) > limit:
+                model.pop(0)
+        assert {link.uri for link in store.links} == {uri for uri, _ in model}
+    numbers = [number for number, _ in store.listed()]
+    assert numbers == sorted(set(numbers))
+
+
+def test_threads_may_keep_and_read_at_once():
+    store = ResourceStore("k", 50)
+    failed = []
+
+    def work():
+        try:
+            for _ in range(200):
+                (link,) = store.keep(original(cost=1))
+                try:
+                    store.form(link.uri)
+                except UnknownResource as error:
+                    assert "expired" in str(error)  # noqa: PT017 - not what is tested
+                assert len(store.listed()) <= 50
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_a_name_of_any_length_makes_a_uri_that_a_bridge_looks_at():
+    store = ResourceStore("k", 100)
+    form = Form("." + "é" * 5_000, "text/plain", lambda: "")
+    (link,) = store.keep(Original("\U0001f600" * 5_000, "", (form,), 1))
+    assert len(link.uri) < 2_000
+    assert store.form(link.uri) is form
+
+
+def test_what_expires_may_use_the_store_at_its_end():
+    store = ResourceStore("k", 1)
+    seen = []
+
+    class Last:
+        def __call__(self):
+            return ""
+
+        def __del__(self):
+            seen.append(len(store.links))
+
+    for end in (lambda: store.keep(original("b")), store.clear):
+        store.keep(Original("a", "", (Form(".txt", "text/plain", Last()),), 1))
+        thread = threading.Thread(target=end, daemon=True)
+        thread.start()
+        thread.join(5)
+        assert not thread.is_alive()
+    assert seen == [1, 0]
+
+
+def test_a_result_is_whole_until_something_that_it_links_to_expires():
+    store = ResourceStore("k", 2)
+    elsewhere = ResourceLink("https://example.org/a.csv", "a.csv")
+    linked = Result([*store.keep(original("first")), elsewhere])
+    store.keep(original("second"))
+    assert store.has_all_of(linked)
+    store.keep(original("third"))  # `linked` was used after the second
+    assert store.has_all_of(linked)
+    store.clear()
+    assert not store.has_all_of(linked)
+    assert store.has_all_of(Result([elsewhere]))

@@ -1,0 +1,104 @@
+"""The line of the magics: a signature, names and options in any order, and wrong ones."""
+
+import pytest
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.notebook.magic_line import line_options, option_words, read_line
+from mcp_notebook.kernel.notebook.magics import McpMagics
+
+PARSER = McpMagics.mcp_tool.parser
+
+
+def read(line, cell="1\n", expand=str):
+    return read_line(PARSER, line, cell, expand)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "rest"),
+    [
+        ("f()", "f", "()"),
+        ("f (a: int)", "f", "(a: int)"),
+        ("f(a=')', b=\"(\") -> int", "f", "(a=')', b=\"(\") -> int"),
+        ("f(a) -> dict[str, int] | None --title T", "f", "(a) -> dict[str, int] | None"),
+        ("f(a) -> 'A -- b'", "f", "(a) -> 'A -- b'"),
+        ("f(a)->int --title T", "f", "(a)->int"),
+        ("--title T f(a)", "f", "(a)"),
+        ("--title 'T (b)' --read-only f(a)", "f", "(a)"),
+        ("--title T(b) f(a)", "f", "(a)"),
+        ("--title=T(b) f(a)", "f", "(a)"),
+        ("f(a: 'x') --description \"What's (it)?\"", "f", "(a: 'x')"),
+        ("f(a=--1) --title T", "f", "(a=--1)"),
+        ("my-tool(a)", "my-tool", "(a)"),
+    ],
+)
+def test_a_signature_is_found_among_options(line, name, rest):
+    signature = read(line).signature
+    assert (signature.name, signature.rest) == (name, rest)
+    assert line[signature.column :].startswith(name)
+
+
+@pytest.mark.parametrize("line", ["", "--title 'f(a)'", "--title f(a)", "--title=f(a)", "f g"])
+def test_a_line_may_have_no_signature(line):
+    assert read(line).signature is None
+
+
+def test_options_stand_before_and_after_the_signature():
+    line = read("--title 'A b' f(a) --timeout 30s --tag x --tag \"y z\" --priority -2.5")
+    options = line_options(line.options)
+    assert (options.title, options.timeout, options.priority) == ("A b", "30s", -2.5)
+    assert options.tags == ("x", "y z")
+
+
+@pytest.mark.parametrize(
+    ("line", "description"),
+    [
+        ("--description '- one'", "- one"),
+        ("--description '--x'", "--x"),
+        ('--description="a b"', "a b"),
+        ("--description 'a' --title x", "a"),
+        (r"--description 'C:\new'", r"C:\new"),
+        ("--description ''", ""),
+    ],
+)
+def test_a_value_is_what_stands_in_its_quotes(line, description):
+    assert line_options(read(line).options).description == description
+
+
+def test_variables_of_the_notebook_go_into_options_and_not_into_the_signature():
+    line = read("--title {t} f(a={t})", expand=lambda text: text.replace("{t}", "T"))
+    assert line.options.title == "T"
+    assert line.signature.rest == "(a={t})"
+
+
+def test_a_signature_over_several_lines_leaves_the_rest_of_the_cell():
+    line = read("f(a,", "  b=(1,\n 2)) --title T\nbody\n")
+    assert line.signature.rest == "(a,\n  b=(1,\n 2))"
+    assert (line.options.title, line.body) == ("T", "body\n")
+    assert line.head == "f(a,\n  b=(1,\n 2)) --title T"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--timout 3", "There is no option `--timout`. Did you mean `--timeout`?"),
+        ("--tim 3", "There is no option `--tim`."),
+        ("-x", "There is no option `-x`."),
+        ("--timeout", "`--timeout` needs a value"),
+        ("--timeout --read-only", "`--timeout` needs a value"),
+        ("--priority high", "`--priority` is a number, not 'high'."),
+        ("--max-concurrency 1.5", "`--max-concurrency` is a whole number, not '1.5'."),
+        ("--read-only=yes", "`--read-only` takes no value"),
+        ("--description What's", "is not closed"),
+        ("f(a: int", "does not end: close its parenthesis"),
+        ("f(a: 'x", "does not end: close its parenthesis"),
+        ("f(a]", "does not end"),
+    ],
+)
+def test_a_wrong_line_gets_one_sentence_that_says_what_to_do(line, said):
+    with pytest.raises(DefinitionError) as caught:
+        read(line)
+    assert said in str(caught.value)
+
+
+def test_the_words_are_those_that_the_parser_knows():
+    assert set(option_words()) == {word for word in PARSER._option_string_actions if word != "-h"}

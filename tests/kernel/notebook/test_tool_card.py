@@ -1,0 +1,59 @@
+"""The card under a cell of tools: HTML, and the same in plain text."""
+
+from typing import Annotated
+
+import pytest
+
+from mcp_notebook import Hidden
+from mcp_notebook.kernel.notebook.tool_card import card
+from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.kernel.tools.options import ToolOptions
+
+
+def rain(city: str, limit: Annotated[int, Hidden] = 10):
+    """Rain per year."""
+
+
+def shown(names=(), **options):
+    bundle = card([make_tool(rain, ToolOptions(**options))], names)
+    assert set(bundle) == {"text/html", "text/plain"}
+    return bundle.values()
+
+
+def test_a_card_without_options_says_nothing_of_them():
+    html, text = shown()
+    assert text == "MCP tool rain(city: str)\n    Rain per year.\n    - city: string"
+    assert "<img" not in html
+    assert "opacity" not in html
+    assert "limit" not in html
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_a_card_shows_what_the_author_said(kind):
+    text = list(
+        shown(
+            title="Rain fall",
+            read_only=True,
+            open_world=False,
+            tags=["weather", "<b>"],
+            priority=2,
+            examples=[{"city": "Oslo"}],
+        )
+    )[kind]
+    for said in ("Rain fall", "read-only, closed world", "priority 2", "Examples of arguments"):
+        assert said in text
+    assert ("tags: weather, &lt;b&gt;", "tags: weather, <b>")[kind] in text
+
+
+def test_a_card_shows_icons_and_their_addresses_stay_within_their_quotes():
+    html, _ = shown(icons=["https://example.com/a.png?'><script>", "data:image/svg+xml,<svg/>"])
+    assert html.count("<img ") == 2
+    assert "<script>" not in html
+    assert "<svg/>" not in html
+
+
+def test_a_related_tool_that_does_not_exist_is_a_warning_on_the_card():
+    for text in shown(["snow"], related=["snow", "hail", "sales.top"]):
+        assert "See also: snow, hail, sales.top." in text
+        assert text.count("this notebook has no such tool (yet)") == 2
+        assert "`related` names `snow`" not in text

@@ -1,0 +1,180 @@
+"""All bytes of a result together: no client refuses it, and nothing goes without a word."""
+
+import io
+import json
+import random
+
+import PIL.Image
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_notebook.bridge.server.mcp_types import call_result
+from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Text
+from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.fit import within_budget, within_bytes
+from mcp_notebook.kernel.results.blocks.originals import keep_nothing
+from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.settings import Settings
+
+MOST = 2**20
+"""Bytes of a server-sent event that the official Python client takes."""
+
+
+@pytest.fixture
+def store():
+    return ResourceStore("k", 10**9)
+
+
+def budget(keep, most=2**19, **other):
+    return Budget.of(Settings(max_result_bytes=most, **other), keep)
+
+
+def picture(side=300, form="PNG", seed=0, mode="RGB"):
+    pixels = random.Random(seed).randbytes(side * side * len(mode))
+    buffer = io.BytesIO()
+    PIL.Image.frombytes(mode, (side, side), pixels).save(buffer, format=form)
+    return buffer.getvalue()
+
+
+NOISE = tuple(picture(seed=seed) for seed in range(8))
+"""Each has 270 kB."""
+
+
+def kinds(blocks):
+    return [type(block).__name__ for block in blocks]
+
+
+def bytes_in(blocks):
+    parts = [getattr(block, "data", b"") for block in blocks]
+    return sum(len(json.dumps(part) if isinstance(part, str) else part) for part in parts)
+
+
+def test_what_fits_together_is_left_as_it_is(store):
+    blocks = [Image(NOISE[0]), Text("and"), Audio(b"RIFF" + bytes(1_000))]
+    assert within_budget(blocks, budget(store.keep)) == blocks
+
+
+def test_pictures_that_do_not_fit_together_are_made_smaller_and_their_originals_kept(store):
+    made = within_budget([Image(data) for data in NOISE], budget(store.keep))
+    assert kinds(made) == ["Image", "Text", "ResourceLink"] * 8
+    assert bytes_in(made) <= 2**19
+    assert min(len(block.data) for block in made[::3]) > 20_000
+    assert made[1].text == (
+        f"[The picture of {len(NOISE[0]):,} bytes was compressed to a JPEG of "
+        f"{len(made[0].data):,} bytes.]"
+    )
+    assert made[2].title == "The original picture: 300x300 pixels"
+    assert store.form(made[2].uri).content() == NOISE[0]
+
+
+def test_small_pictures_stay_sharp_beside_large_ones(store):
+    small = picture(50)
+    made = within_budget([Image(small), *map(Image, NOISE)], budget(store.keep, max_pictures=9))
+    assert made[0] == Image(small)
+    assert kinds(made) == ["Image", *["Image", "Text", "ResourceLink"] * 8]
+
+
+def test_a_picture_that_was_made_smaller_already_keeps_its_first_original(store):
+    huge = picture(400)
+    values = [PIL.Image.open(io.BytesIO(huge)), *map(PIL.Image.open, map(io.BytesIO, NOISE))]
+    converter = Converter(
+        lambda *_: ({}, {}), Settings(max_picture_side=299, max_pictures=9), keep=store.keep
+    )
+    made = list(converter.result(values, ()).content)
+    assert kinds(made) == ["Image", "Text", "ResourceLink"] * 9
+    assert "from 400x400 to 299x299 pixels" in made[1].text
+    assert made[2].title == "The original picture: 400x400 pixels"
+
+
+def test_of_what_was_done_to_a_picture_twice_the_last_is_said(store):
+    values = [picture(500, seed=seed) for seed in range(3)]
+    converter = Converter(lambda *_: ({}, {}), Settings(), keep=store.keep)
+    made = list(converter.result(values, ()).content)
+    assert kinds(made) == ["Image", "Text", "ResourceLink"] * 3
+    assert made[1].text.count("The picture") == 1
+    assert store.form(made[2].uri).content() == values[0]
+
+
+def test_pictures_with_something_transparent_stay_so(store):
+    made = within_budget(
+        [Image(picture(mode="RGBA", seed=seed)) for seed in range(3)], budget(store.keep, 2**17)
+    )
+    assert [PIL.Image.open(io.BytesIO(block.data)).mode for block in made[::3]] == ["RGBA"] * 3
+
+
+def test_sounds_and_documents_that_do_not_fit_become_links(store):
+    sound = b"RIFF" + bytes(4) + b"WAVE" + bytes(400_000)
+    document = Resource("file:///d.bin", bytes(300_000), "application/octet-stream")
+    blocks = [Audio(sound, audience="user"), document, Image(NOISE[0])]
+    made = within_budget(blocks, budget(store.keep))
+    assert kinds(made) == ["Text", "ResourceLink", "Text", "ResourceLink", "Image"]
+    assert made[0].text == (
+        "[The sound (audio/wav, 400 kB) is too large to be part of the result: read it by the "
+        "link that follows.]"
+    )
+    assert made[0].audience == made[1].audience == ("user",)
+    assert store.form(made[1].uri).content() == sound
+    assert made[4] == blocks[2], "what the sound would have had goes to the picture"
+
+
+def test_a_text_document_counts_as_its_json(store):
+    texts = [Resource(f"file:///{index}.txt", "\N{SMILE}" * 20_000) for index in range(5)]
+    made = within_budget(texts, budget(store.keep))
+    assert kinds(made) == ["Text", "ResourceLink"] * 5
+    made = within_budget(texts, budget(keep_nothing))
+    assert kinds(made) == ["Resource"] * 5, "nobody keeps it: its ends are better than nothing"
+    assert len(json.dumps([block.data for block in made])) < 2**19
+
+
+def test_without_room_pictures_become_links(store):
+    made = within_budget([Image(data) for data in NOISE], budget(store.keep, 1_024))
+    assert kinds(made) == ["Text", "ResourceLink"] * 8
+    assert "does not fit" in made[0].text
+    assert store.form(made[1].uri).content() == NOISE[0]
+
+
+def test_one_picture_has_no_more_than_all_together(store):
+    assert budget(store.keep, 5_000).picture_bytes == 5_000
+    assert budget(store.keep, 2**22).picture_bytes == 2**20
+
+
+def test_a_result_of_everything_at_its_limits_is_less_than_clients_refuse(store):
+    """In ASCII; the structured content alone may have more, in a language that needs more bytes."""
+    values = [
+        *map(Image, NOISE),
+        Audio(b"RIFF" + bytes(4) + b"WAVE" + bytes(2**20 - 8)),
+        Resource("file:///d.bin", bytes(2**20)),
+        *(Resource(f"file:///{index}", '"' * 25_000) for index in range(50)),
+        *[Text('"' * 20_000)] * 5,
+    ]
+    converter = Converter(lambda *_: ({}, {}), Settings(), keep=store.keep)
+    result = converter.result(values, ())
+    answer = call_result(result, "2026-07-28").model_dump(mode="json", by_alias=True)
+    structured_and_meta = 2 * 100_000
+    assert len(json.dumps(answer)) + structured_and_meta < MOST
+
+
+BLOCKS = st.one_of(
+    st.sampled_from([Image(data) for data in NOISE]),
+    st.builds(Image, st.binary(max_size=5_000)),
+    st.builds(Audio, st.binary(max_size=50_000), st.just("audio/x-own")),
+    st.builds(Resource, st.just("file:///d"), st.binary(max_size=50_000)),
+    st.builds(Resource, st.just("file:///d"), st.text(max_size=20_000)),
+    st.builds(Text, st.text(min_size=1)),
+    st.just(ResourceLink("file:///d", "d")),
+)
+
+
+@given(st.lists(BLOCKS, max_size=12), st.integers(1_024, 200_000), st.booleans())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.large_base_example])
+def test_any_blocks_fit_together_and_each_is_shown_or_noted(blocks, most, kept):
+    keep = ResourceStore("k", 10**9).keep if kept else keep_nothing
+    room = budget(keep, most, max_pictures=100)
+    made = within_bytes(blocks, room)
+    assert bytes_in(made) <= most
+    assert len(made) >= len(blocks)
+    for block in blocks:
+        if len(getattr(block, "data", "")) == 0:
+            assert block in made

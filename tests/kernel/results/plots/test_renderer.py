@@ -1,0 +1,160 @@
+"""Drawing in a process of its own: what hangs, crashes or is missing costs the kernel little."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from mcp_notebook.kernel.calls.interrupts import raise_in
+from mcp_notebook.kernel.results.plots import renderer as module
+from mcp_notebook.kernel.results.plots.renderer import NotDrawn, Renderers
+from mcp_notebook.kernel.safe.deadline import patience
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Give what is run in place of `draw_process`: any Python program."""
+
+    def use(source):
+        path = tmp_path / "program.py"
+        path.write_text(source)
+        monkeypatch.setattr(module, "_PROGRAM", path)
+
+    return use
+
+
+def children():
+    return psutil.Process().children(recursive=True)
+
+
+def test_a_picture_is_what_the_process_writes(program):
+    program("import sys; sys.stdin.read(); sys.stdout.write('picture')")
+    assert Renderers().draw("kaleido", "x" * 1_000_000) == b"picture"
+
+
+def test_a_large_plot_reaches_a_process_that_is_slow_to_begin(program):
+    program("import sys, time; time.sleep(0.5); sys.stdout.write(str(len(sys.stdin.read())))")
+    assert int(Renderers(10).draw("kaleido", "x" * 1_000_000)) > 1_000_000
+
+
+def test_a_failure_is_told_with_its_last_line(program):
+    program("import sys; sys.stderr.write('noise\\nValueError: no such trace'); sys.exit(1)")
+    with pytest.raises(NotDrawn, match=r"^kaleido failed: ValueError: no such trace$"):
+        Renderers().draw("kaleido", "")
+
+
+def test_a_crash_of_a_library_is_a_failure(program):
+    program("import os; os.abort()")
+    with pytest.raises(NotDrawn, match="vl-convert failed: its process ended with"):
+        Renderers().draw("vl_convert_vega", "")
+
+
+def test_what_takes_too_long_is_ended_with_its_children_and_not_tried_again(program):
+    program(
+        "import subprocess, sys, time\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'],"
+        " start_new_session=True)\n"
+        "time.sleep(600)"
+    )
+    before = children()
+    renderers = Renderers(1.5, 1)
+    with pytest.raises(NotDrawn, match=r"kaleido did not draw it within 1\.5 seconds"):
+        renderers.draw("kaleido", "one")
+    _, alive = psutil.wait_procs([child for child in children() if child not in before], 5)
+    assert not alive
+    program("print('picture')")
+    with pytest.raises(NotDrawn, match="kaleido failed at this a moment ago"):
+        renderers.draw("kaleido", "another")
+    assert renderers.draw("cairosvg", "another") == b"picture\n"
+
+
+def test_a_chart_that_takes_too_long_says_nothing_about_the_next_one(program):
+    program(
+        "import sys, time\ntime.sleep(600 if 'slow' in sys.stdin.read() else 0)\nprint('picture')"
+    )
+    renderers = Renderers(1, 0.5)
+    for message in ("did not draw it within 1 seconds", "failed at this a moment ago"):
+        with pytest.raises(NotDrawn, match=message):
+            renderers.draw("vl_convert_vega", "slow")
+    assert renderers.draw("vl_convert_vega", "quick") == b"picture\n"
+
+
+def test_a_quick_failure_is_tried_again(program):
+    renderers = Renderers()
+    program("import sys; sys.exit(1)")
+    with pytest.raises(NotDrawn):
+        renderers.draw("kaleido", "")
+    program("print('picture')")
+    assert renderers.draw("kaleido", "") == b"picture\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no named pipes")
+def test_an_interrupt_ends_the_drawing(program, tmp_path):
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    program(f"import time; open({str(started)!r}, 'w').close(); time.sleep(600)")
+    before = children()
+    caught = threading.Event()
+
+    def call():
+        try:
+            Renderers().draw("kaleido", "")
+        except KeyboardInterrupt:
+            caught.set()
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    started.read_text()  # returns when the process has closed its end
+    raise_in(thread.ident, KeyboardInterrupt)
+    thread.join(10)
+    assert caught.is_set()
+    assert [child for child in children() if child not in before] == []
+
+
+def test_a_module_in_the_notebooks_folder_is_not_taken_for_the_library(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("raise RuntimeError('not this one')")
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("vl_convert")
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
+    assert Renderers().draw("vl_convert_svg", svg, scale=1.0).startswith(b"\x89PNG")
+
+
+def test_the_program_loads_nothing_of_this_package():
+    run = f"runpy.run_path({str(module._PROGRAM)!r}, run_name='x')"
+    code = f"import runpy, sys; {run}; print(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = out.stdout.split()
+    assert not {"mcp_notebook", "pydantic", "IPython"} & set(loaded)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="without alarms")
+def test_a_process_whose_kernel_was_killed_ends_by_itself():
+    folder = Path(module.__file__).parent
+    code = f"import sys; sys.argv[1:] = ['hang', '1']; sys.path.insert(0, {str(folder)!r})\n"
+    code += "import draw_process\n"
+    # Holds Python's lock all the while.
+    code += "import re\n"
+    code += "draw_process._LIBRARIES['hang'] = lambda source: re.match('(a*)*b', 'a' * 60)\n"
+    code += "draw_process.main()"
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    child.communicate(b'{"source": ""}', timeout=20)
+    assert child.returncode == -signal.SIGALRM
+
+
+def test_all_plots_of_one_result_have_a_bound_together(program, monkeypatch):
+    program("import sys, time; sys.stdin.read(); time.sleep(0.3); sys.stdout.write('picture')")
+    monkeypatch.setattr(module, "RESULT_SECONDS", 0.2)
+    renderers = Renderers()
+    with patience():
+        with pytest.raises(NotDrawn, match=r"kaleido did not draw it within 0\.2"):
+            renderers.draw("kaleido", "one")
+        with pytest.raises(NotDrawn, match=r"^the plots before it took the 0\.2 seconds"):
+            renderers.draw("cairosvg", "two")
+    monkeypatch.setattr(module, "RESULT_SECONDS", 20)
+    with patience():
+        assert renderers.draw("cairosvg", "two") == b"picture"

@@ -1,0 +1,133 @@
+"""SVG as pictures, by whichever library is there; nothing is fetched or read for one."""
+
+import io
+from importlib.util import find_spec
+
+import pytest
+
+from mcp_notebook.kernel.results.plots import svg
+from mcp_notebook.kernel.results.plots.renderer import NotDrawn, Renderers
+
+SECRET = (0, 255, 0)
+
+
+def drawing(inside="", attributes='width="100" height="50"'):
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+        f" {attributes}>{inside}</svg>"
+    )
+
+
+def opened(data):
+    image = pytest.importorskip("PIL.Image")
+    return image.open(io.BytesIO(data)).convert("RGB")
+
+
+def needs_cairo():
+    try:
+        pytest.importorskip("cairosvg", exc_type=ImportError)
+    except OSError:
+        pytest.skip("the cairo library is missing")
+
+
+def without(name, monkeypatch):
+    monkeypatch.setattr(
+        svg, "find_spec", lambda wanted: None if wanted == name else find_spec(wanted)
+    )
+
+
+@pytest.fixture
+def by_vl_convert(monkeypatch):
+    pytest.importorskip("vl_convert")
+    without("cairosvg", monkeypatch)
+
+
+def test_a_small_drawing_is_enlarged_and_a_large_one_keeps_to_the_budget(by_vl_convert):
+    assert opened(svg.draw(drawing(), 1_000, Renderers())).size == (200, 100)
+    huge = drawing(attributes='width="100000" height="50000"')
+    assert opened(svg.draw(huge, 600, Renderers())).size == (600, 300)
+
+
+def test_cairosvg_draws_on_white_within_the_budget():
+    needs_cairo()
+    huge = drawing('<rect width="50%" height="100%"/>', 'width="100000" height="50000"')
+    image = opened(svg.draw(huge, 600, Renderers()))
+    assert image.size == (600, 300)
+    assert image.getpixel((10, 10)) == (0, 0, 0)
+    assert image.getpixel((590, 10)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize("attribute", ["href", "xlink:href"])
+def test_cairosvg_reads_no_file_and_fetches_nothing(tmp_path, attribute):
+    needs_cairo()
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (50, 50), SECRET).save(tmp_path / "secret.png")
+    for address in (str(tmp_path / "secret.png"), (tmp_path / "secret.png").as_uri()):
+        inside = f'<image {attribute}="{address}" width="100" height="50"/>'
+        drawn = opened(svg.draw(drawing(inside), 1_000, Renderers()))
+        assert SECRET not in {colour for _, colour in drawn.getcolors(10_000)}
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        '<image href="/etc/passwd"/>',
+        '<image xlink:href="http://127.0.0.1:9/x.png"/>',
+        '<style>@import url("http://127.0.0.1:9/x.css");</style>',
+        '<g id="a"/><use href="#a"/>',
+        '<rect fill="red"><set href="other.svg#a"/></rect>',
+    ],
+)
+def test_vl_convert_is_not_given_what_refers_to_something(by_vl_convert, inside):
+    with pytest.raises(NotDrawn, match="pip install cairosvg"):
+        svg.draw(drawing(inside), 1_000, Renderers())
+
+
+def test_a_link_for_the_reader_does_no_harm(by_vl_convert):
+    inside = '<a href="https://example.org"><text y="20">x</text></a>'
+    assert opened(svg.draw(drawing(inside), 1_000, Renderers())).size == (200, 100)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ('<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]><svg>&x;</svg>', "entities"),
+        ("<svg", "no well-formed SVG"),
+        ("", "no well-formed SVG"),
+        ("<html/>", "no SVG but <html>"),
+        ("<svg>" + " " * svg.MAX_DRAWN + "</svg>", "more than 5,000,000 characters"),
+    ],
+)
+def test_what_is_no_harmless_svg_is_not_drawn(source, message):
+    with pytest.raises(NotDrawn, match=message):
+        svg.draw(source, 1_000, Renderers())
+
+
+def test_a_drawing_that_refers_to_itself_a_million_times_is_given_up():
+    needs_cairo()
+    groups = '<g id="g0"><rect width="1" height="1"/></g>' + "".join(
+        f'<g id="g{n}">' + f'<use href="#g{n - 1}"/>' * 10 + "</g>" for n in range(1, 9)
+    )
+    with pytest.raises(NotDrawn, match="cairosvg did not draw it within 2 seconds"):
+        svg.draw(drawing(groups), 1_000, Renderers(2))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "size"),
+    [
+        ('width="2in" height="1in"', (192, 96)),
+        ('viewBox="0 0 40 20"', (40, 20)),
+        ('viewBox="0,0,40,20" width="100%"', (40, 20)),
+        ('viewBox="0 0 40 20" width="80"', (80, 40)),
+        ('width="nan" height="inf" viewBox="a b c d"', (300, 150)),
+        ("", (300, 150)),
+    ],
+)
+def test_the_size_of_a_drawing(attributes, size):
+    assert svg._size(svg._root(drawing(attributes=attributes))) == pytest.approx(size)
+
+
+def test_the_texts_of_a_drawing_are_told_once_each():
+    inside = "<title>Sales</title><text>EU <tspan>1</tspan></text><text>EU 1</text><g><text/></g>"
+    assert svg.texts_of(drawing(inside)) == "Sales\nEU 1"
+    assert svg.texts_of("no SVG") == ""

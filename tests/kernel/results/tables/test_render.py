@@ -1,0 +1,306 @@
+"""Tables as a model sees them, with real pandas."""
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.originals import keep_nothing
+from mcp_notebook.kernel.results.tables.frame import MAX_COLUMNS
+from mcp_notebook.kernel.results.tables.render import array_text, index_blocks, table_blocks
+from mcp_notebook.settings import Settings
+
+pd = pytest.importorskip("pandas")
+np = pytest.importorskip("numpy")
+
+
+@pytest.fixture
+def store():
+    return ResourceStore("k", 10**9)
+
+
+def shown(table, max_rows=50, max_chars=25_000):
+    settings = Settings(
+        max_table_rows=max_rows, max_result_chars=max_chars, table_format="markdown"
+    )
+    [block] = table_blocks(table, Budget.of(settings))
+    return block.text
+
+
+def test_a_short_frame_is_shown_whole_under_its_shape_and_types():
+    frame = pd.DataFrame({"city": ["Rome", "Oslo"], "rain": [1.5, float("nan")], "n": [1, 2]})
+    frame["city"] = frame["city"].astype(object)
+    assert shown(frame) == (
+        "DataFrame: 2 rows x 3 columns; city object, rain float64, n int64\n"
+        "\n"
+        "| city | rain | n |\n"
+        "|---|---|---|\n"
+        "| Rome | 1.5 | 1 |\n"
+        "| Oslo | NaN | 2 |"
+    )
+
+
+def test_a_long_frame_shows_its_head_and_tail_and_says_how_much_is_left_out():
+    lines = shown(pd.DataFrame({"n": range(1_000)}), max_rows=5).split("\n")
+    assert lines[1] == "Only the first 3 and last 2 rows are shown; 995 between them are left out."
+    assert lines[5:] == ["| 0 |", "| 1 |", "| 2 |", "| ... |", "| 998 |", "| 999 |"]
+
+
+def test_a_wide_frame_names_the_columns_it_leaves_out():
+    frame = pd.DataFrame([range(1_000)], columns=[f"column {n}" for n in range(1_000)])
+    text = shown(frame)
+    header = text.split("\n")[3]
+    assert header.count("|") == MAX_COLUMNS + 1
+    assert "970 columns left out: column 15, column 16," in text
+    assert "more\n" in text
+    assert len(text) < 5_000
+
+
+def test_rows_are_left_out_until_the_text_fits():
+    text = shown(pd.DataFrame({"text": ["x" * 150] * 50}), max_chars=2_000)
+    assert len(text) <= 2_000
+    assert text.startswith("DataFrame: 50 rows x 1 column")
+    assert "are left out." in text
+
+
+def test_an_index_that_says_something_is_shown_and_row_numbers_are_not():
+    frame = pd.DataFrame({"n": [1]})
+    assert "| n |" in shown(frame)
+    assert "|  | n |" in shown(frame.set_axis(["a"], axis=0))
+    assert "| key | n |" in shown(frame.set_axis(pd.Index([5], name="key"), axis=0))
+
+
+def test_levels_of_an_index_and_of_columns_are_named():
+    frame = pd.DataFrame({"a": [1, 1], "b": [1, 2], "c": [3.0, 4.0]})
+    text = shown(frame.groupby(["a", "b"]).agg({"c": ["min", "max"]}))
+    assert "| a | b | c / min | c / max |" in text
+    assert "| 1 | 2 | 4.0 | 4.0 |" in text
+
+
+def test_a_series_is_a_table_of_one_column():
+    series = pd.Series([1, 2], index=pd.Index(["x", "y"], name="key"), name="n")
+    assert (
+        shown(series) == "Series: 2 rows, n int64\n\n| key | n |\n|---|---|\n| x | 1 |\n| y | 2 |"
+    )
+    assert "value int64" in shown(pd.Series([1]))
+
+
+def test_dates_are_short_and_times_are_kept():
+    days = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", None])})
+    hours = pd.DataFrame({"hour": pd.to_datetime(["2024-01-01 00:00", "2024-01-01 05:00"])})
+    zoned = pd.DataFrame({"at": pd.to_datetime(["2024-01-01"]).tz_localize("Europe/Rome")})
+    assert "| 2024-01-01 |\n| NaT |" in shown(days)
+    assert "| 2024-01-01 00:00:00 |\n| 2024-01-01 05:00:00 |" in shown(hours)
+    assert "| 2024-01-01 00:00:00+01:00 |" in shown(zoned)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.1 + 0.2, "0.3"),
+        (1234567.891, "1234567.891"),
+        (2.0, "2.0"),
+        (1e-7, "1e-07"),
+        (1e20, "1e+20"),
+        (float("inf"), "inf"),
+        (-0.5, "-0.5"),
+    ],
+)
+def test_floats_are_as_exact_as_in_the_notebook(number, text):
+    assert shown(pd.DataFrame({"n": [number]})).endswith(f"| {text} |")
+
+
+def test_floats_follow_the_users_own_format():
+    with pd.option_context("display.float_format", "{:.1f} EUR".format):
+        assert shown(pd.DataFrame({"n": [1.25]})).endswith("| 1.2 EUR |")
+
+
+def test_cells_cannot_break_the_table():
+    class Broken:
+        def __str__(self):
+            raise RuntimeError("no")
+
+        __repr__ = __str__
+
+    frame = pd.DataFrame({"a|b": ["x|y\nz", "w" * 1_000]})
+    lines = shown(frame).split("\n")
+    assert lines[2] == "| a\\|b |"
+    assert lines[4] == "| x\\|y z |"
+    assert lines[5].endswith("w ... |")
+    broken = shown(pd.DataFrame({"a": pd.Series([Broken()], dtype=object)}))
+    assert "whose repr failed: RuntimeError: no" in broken
+
+
+@pytest.mark.parametrize(
+    ("frame", "start"),
+    [
+        (pd.DataFrame(), "DataFrame: 0 rows x 0 columns"),
+        (pd.DataFrame(index=range(3)), "DataFrame: 3 rows x 0 columns"),
+        (pd.DataFrame({"a": []}), "DataFrame: 0 rows x 1 column; a"),
+        (pd.Series([], dtype=float), "Series: 0 rows, value float64"),
+    ],
+)
+def test_empty_tables_keep_their_shape(frame, start):
+    assert shown(frame).startswith(start)
+
+
+def test_columns_of_one_name_are_all_shown():
+    assert "| 1 | 2 |" in shown(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_arrays_are_shortened_under_their_shape():
+    text = array_text(np.zeros((300, 300)))
+    assert text.startswith("array of shape (300, 300), float64\n[[0. 0. 0. ... 0. 0. 0.]")
+    assert len(text) < 500
+
+
+# -- formats, budgets, the whole -------------------------------------------------------------------
+
+
+def blocks(value, keep=keep_nothing, make=table_blocks, **settings):
+    return make(value, Budget.of(Settings(**settings), keep))
+
+
+def test_csv_text_is_quoted_and_has_the_same_head_and_tail():
+    frame = pd.DataFrame({"a": ['x,"y"'] * 9, "n": range(9)})
+    [block] = blocks(frame, table_format="csv", max_table_rows=2)
+    assert block.text.split("\n")[1:] == [
+        "Only the first 1 and last 1 rows are shown; 7 between them are left out.",
+        "",
+        "a,n",
+        '"x,""y""",0',
+        "...",
+        '"x,""y""",8',
+    ]
+
+
+def test_the_shorter_format_is_taken_unless_the_user_chose():
+    plain, quoted = pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"a": ['"' * 50]})
+    assert blocks(plain)[0].text.endswith("a,b\n1,2")
+    assert blocks(quoted)[0].text.startswith("DataFrame: 1 row x 1 column; a str\n\n| a |")
+    assert "| 1 | 2 |" in blocks(plain, table_format="markdown")[0].text
+
+
+def test_the_whole_is_kept_if_rows_columns_or_cells_are_left_out(store):
+    long, wide = pd.DataFrame({"n": range(99)}), pd.DataFrame([range(99)])
+    for frame in (long, wide, pd.DataFrame({"text": ["x" * 999]})):
+        text, csv_link, parquet_link = blocks(frame, store.keep)
+        assert "can be read as a resource: table.csv and table.parquet." in text.text
+        rows, columns = frame.shape
+        assert csv_link.title.startswith(f"The whole table: {rows} row")
+        assert f" x {columns} column" in csv_link.title
+        assert (csv_link.mime_type, csv_link.name) == ("text/csv", "table.csv")
+        assert parquet_link.name == "table.parquet"
+        read = pd.read_csv(io.StringIO(store.form(csv_link.uri).content()))
+        assert read.to_numpy().tolist() == frame.to_numpy().tolist()
+    assert len(blocks(pd.DataFrame({"n": range(9)}), store.keep)) == 1
+
+
+def test_a_table_that_is_too_large_to_be_kept_says_so():
+    keep = ResourceStore("k", 1_000).keep
+    [text] = blocks(pd.DataFrame({"n": range(1_000)}), keep)
+    assert "more than MCP_NOTEBOOK_MAX_RESOURCE_BYTES allows." in text.text
+    assert "resource" not in blocks(pd.DataFrame({"n": range(1_000)}))[0].text
+
+
+def test_a_table_is_kept_as_it_is_now(store):
+    frame = pd.DataFrame({"n": range(99)})
+    link = blocks(frame, store.keep)[1]
+    frame["n"] = 0
+    frame.loc[3, "n"] = 7
+    read = store.form(link.uri).content()
+    if "as it is when it is read" not in link.title:  # it is not copied in pandas 2, if large
+        assert read.split("\n")[4] == "3"
+
+
+def test_what_only_counts_or_orders_is_still_a_table():
+    assert blocks(pd.Index(["a", "b"], name="key"), make=index_blocks)[0].text == (
+        f"Index: 2 rows, key {pd.Index(['a']).dtype}\n\nkey\na\nb"
+    )
+    both = pd.MultiIndex.from_product([["a"], [1, 2]], names=["x", None])
+    text = blocks(both, make=index_blocks)[0].text
+    assert text.startswith("MultiIndex: 2 rows x 2 columns; x ")
+    assert text.endswith("x,level 1\na,1\na,2")
+
+
+def test_cells_of_any_dtype_are_text():
+    frame = pd.DataFrame(
+        {
+            "c": pd.Categorical(["u", "v"]),
+            "i": pd.array([1, None], dtype="Int64"),
+            "s": pd.arrays.SparseArray([0, 1]),
+            "p": pd.period_range("2024-01", periods=2, freq="M"),
+            "o": [{"k": 1}, [1, 2]],
+            "n": [np.nan, 1j],
+            "big": ["x", list(range(10**6))],
+        }
+    )
+    lines = blocks(frame)[0].text.split("\n")
+    assert "c category, i Int64, s Sparse[int64, 0], p period[M], o object" in lines[0]
+    assert lines[-2].startswith("u,1,0,2024-01,{'k': 1},")
+    assert lines[-1].startswith('v,<NA>,1,2024-02,"[1, 2]",')
+    assert len(lines[-1]) < 300
+
+
+class Broken:
+    def __str__(self):
+        raise RuntimeError("no")
+
+    __repr__ = __str__
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**62), 2**62),
+    st.floats(),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=300),
+    st.dates(),
+    st.datetimes(),
+    st.decimals(allow_nan=False),
+    st.lists(st.integers(), max_size=3),
+    st.builds(Broken),
+)
+NAMES = st.one_of(st.text(max_size=5), st.integers(), st.none(), st.dates())
+COLUMNS = st.integers(0, 4).flatmap(
+    lambda rows: st.lists(st.lists(CELLS, min_size=rows, max_size=rows), max_size=5)
+)
+
+
+@given(COLUMNS, st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_frame_is_within_its_budget_and_its_files_can_be_read(columns, data):
+    names = data.draw(st.lists(NAMES, min_size=len(columns), max_size=len(columns)))
+    chars = data.draw(st.sampled_from([10, 100, 400, 1_000]))
+    frame = pd.DataFrame({at: pd.Series(column, dtype=object) for at, column in enumerate(columns)})
+    frame = frame.set_axis(pd.Index(names, dtype=object), axis=1)
+    store = ResourceStore("k", 10**9)
+    text, *links = blocks(
+        frame, store.keep, max_result_chars=chars, max_table_rows=data.draw(st.integers(1, 5))
+    )
+    assert len(text.text) <= chars
+    assert json.dumps(text.text).encode()
+    if not links:
+        return
+    whole, parquet = (store.form(link.uri).content() for link in links)
+    header, *rows = csv.reader(io.StringIO(whole, newline=""))
+    assert len(header) == len(columns)
+    if columns:
+        assert len(rows) == len(frame)
+    wanted = [tuple(map(_written, row)) for row in zip(*columns, strict=True)]
+    assert [tuple(row) for row in rows if row] == [row for row in wanted if row]
+    read = pytest.importorskip("pyarrow.parquet").read_table(io.BytesIO(parquet))
+    assert read.shape == (len(frame) if columns else 0, len(columns))
+
+
+def _written(value):
+    if value is None or (isinstance(value, float) and value != value):  # noqa: PLR0124
+        return ""
+    if isinstance(value, Broken):
+        return "<an object of type Broken whose repr failed: RuntimeError: no>"
+    return str(value)

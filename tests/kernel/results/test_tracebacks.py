@@ -1,0 +1,151 @@
+"""Exceptions as text: the user's own lines, and nobody else's."""
+
+import json
+
+import pytest
+from IPython.core.compilerop import CachingCompiler
+
+from mcp_notebook.errors import InvalidArguments, ToolError
+from mcp_notebook.kernel.results.tracebacks import failure_text
+
+CELL = """\
+def average(numbers):
+    return sum(numbers) / len(numbers)
+
+def outer():
+    return average([])
+"""
+
+
+@pytest.fixture
+def compiler():
+    return CachingCompiler()
+
+
+def cell(compiler, source, number=3):
+    """Return the namespace of a cell that ran as IPython runs it."""
+    namespace = {"__name__": "__main__"}
+    exec(compile(source, compiler.cache(source, number), "exec"), namespace)
+    return namespace
+
+
+def raised(function, *args):
+    try:
+        function(*args)
+    except BaseException as error:  # noqa: BLE001 - any failure is what is tested
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def test_the_lines_of_the_cells_are_named_as_in_the_notebook(compiler):
+    error = raised(cell(compiler, CELL)["outer"])
+    error.__traceback__ = error.__traceback__.tb_next  # without this test's own frame
+    assert failure_text(error, compiler.format_code_name) == (
+        "ZeroDivisionError: division by zero\n"
+        "Traceback (most recent call last):\n"
+        "  Cell In[3], line 5, in outer\n"
+        "    return average([])\n"
+        "  Cell In[3], line 2, in average\n"
+        "    return sum(numbers) / len(numbers)"
+    )
+
+
+def test_of_a_library_only_the_frame_that_raised_is_named(compiler):
+    namespace = cell(compiler, "import json\ndef load():\n    return json.loads('{')\n")
+    text = failure_text(raised(namespace["load"]), compiler.format_code_name)
+    assert (
+        "Cell In[3], line 3, in load\n    return json.loads('{')\n    ...\n  json/decoder.py"
+        in text
+    )
+    assert text.count("json/") == 1
+    assert text.startswith(f"{json.JSONDecodeError.__module__}.JSONDecodeError: ")
+
+
+def test_what_runs_the_users_code_is_left_out(compiler):
+    namespace = cell(compiler, CELL)
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only here
+
+    with ThreadPoolExecutor(1) as pool:
+        error = pool.submit(namespace["outer"]).exception()
+    assert "concurrent" not in failure_text(error, compiler.format_code_name)
+
+
+@pytest.mark.parametrize("error", [ToolError("no such city"), InvalidArguments("n: too large")])
+def test_an_error_meant_for_the_model_is_exactly_its_text(error):
+    def tool():
+        raise error
+
+    assert failure_text(raised(tool)) == str(error)
+
+
+def test_what_caused_it_is_told(compiler):
+    source = (
+        "def f():\n    try:\n        {}['x']\n    except KeyError as e:\n"
+        "        raise ValueError('no x') from e\n"
+    )
+    text = failure_text(raised(cell(compiler, source)["f"]), compiler.format_code_name)
+    assert text.startswith("ValueError: no x\n")
+    assert "It was caused by:\n\nKeyError: 'x'\n" in text
+    assert "Cell In[3], line 3, in f\n    {}['x']" in text
+
+
+def test_a_suppressed_cause_is_not_told(compiler):
+    source = (
+        "def f():\n    try:\n        {}['x']\n"
+        "    except KeyError:\n        raise ValueError from None\n"
+    )
+    assert "KeyError" not in failure_text(raised(cell(compiler, source)["f"]))
+
+
+def test_the_members_of_a_group_are_told_up_to_a_bound():
+    group = ExceptionGroup("several", [ValueError(str(n)) for n in range(8)])
+    text = failure_text(group)
+    assert text.startswith("ExceptionGroup: several (8 sub-exceptions)")
+    assert "- ValueError: 4\n- ... and 3 more" in text
+
+
+def test_a_syntax_error_shows_its_line(compiler):
+    source = "def f():\n    compile('x = = 1', 'made.py', 'exec')\n"
+    text = failure_text(raised(cell(compiler, source)["f"]), compiler.format_code_name)
+    assert 'File "made.py", line 1' in text
+    assert "x = = 1" in text
+    assert "SyntaxError: invalid syntax" in text
+
+
+def test_an_endless_recursion_is_short(compiler):
+    namespace = cell(compiler, "def f(n):\n    return f(n + 1)\n")
+    text = failure_text(raised(namespace["f"], 0), compiler.format_code_name)
+    assert text.startswith("RecursionError: maximum recursion depth exceeded")
+    assert "more times]" in text
+    assert len(text) < 1_000
+
+
+def test_recursion_through_two_functions_is_short(compiler):
+    source = "def f(n):\n    return g(n + 1)\n\ndef g(n):\n    return f(n + 1)\n"
+    text = failure_text(raised(cell(compiler, source)["f"], 0), compiler.format_code_name)
+    assert len(text) < 3_000
+
+
+def test_an_exception_whose_message_fails_is_named():
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("never")
+
+        __repr__ = __str__
+
+    assert "Mute" in failure_text(Mute())
+
+
+def test_notes_of_an_exception_are_kept():
+    error = ValueError("bad")
+    error.add_note("try region='EU'")
+    assert failure_text(error) == "ValueError: bad\ntry region='EU'"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2), MemoryError()])
+def test_what_is_no_ordinary_exception_is_named(error):
+    assert failure_text(error).startswith(type(error).__name__)
+
+
+def test_a_huge_message_is_cut():
+    assert len(failure_text(ValueError("x" * 1_000_000))) < 10_000

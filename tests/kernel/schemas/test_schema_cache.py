@@ -1,0 +1,338 @@
+"""Schemas on disk: the one that would be built, or none."""
+
+import enum
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, Literal, NewType, Optional, Tuple  # noqa: UP035 - both spellings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from live import TIMEOUT
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from typing_extensions import TypedDict
+
+from mcp_notebook.errors import DefinitionError, InvalidArguments
+from mcp_notebook.kernel.schemas import schema_cache
+from mcp_notebook.kernel.schemas.fingerprints import Unknown, fingerprint
+from mcp_notebook.kernel.schemas.input_schema import function_schema
+from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.tools.context import Context
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return SchemaCache(tmp_path / "schemas")
+
+
+def files(tmp_path):
+    return sorted((tmp_path / "schemas").glob("*"))
+
+
+def function(hint=int, default=..., doc="Do.", name="f"):
+    def f(a): ...
+
+    f.__annotations__ = {"a": hint}
+    f.__defaults__ = None if default is ... else (default,)
+    f.__doc__, f.__name__ = doc, name
+    return f
+
+
+def color(**changed):
+    """Return an enumeration as a cell may define it."""
+    namespace = {"RED": "red", "BLUE": "blue"} | changed
+    return enum.Enum("Color", namespace, module="__main__", qualname="Color")
+
+
+def model(code, **names):
+    namespace = {"__name__": "__main__", "BaseModel": BaseModel, "Field": Field, **names}
+    exec(f"class Filter(BaseModel):\n    {code}", namespace)
+    return namespace["Filter"]
+
+
+def documented(kind, doc):
+    kind.__doc__ = doc
+    return kind
+
+
+# -- what is cached --------------------------------------------------------------------------------
+
+KNOWN = {
+    "int": int,
+    "float": float,
+    "list": list,
+    "list of int": list[int],
+    "dict": dict[str, int],
+    "bare tuple": Tuple,  # noqa: UP006 - another object than `tuple`
+    "empty tuple": tuple[()],
+    "tuple": tuple[int, ...],
+    "optional": Optional[int],  # noqa: UP045 - as above
+    "union": int | str,
+    "other order": str | int,
+    "literal": Literal["a", "b"],
+    "literal 1": Literal[1],
+    "literal True": Literal[True],
+    "literal '1'": Literal["1"],
+    "bound": Annotated[int, Field(ge=1)],
+    "other bound": Annotated[int, Field(gt=1)],
+    "float bound": Annotated[float, Field(ge=1)],
+    "pattern": Annotated[str, Field(pattern="a")],
+    "described": Annotated[int, Field(description="A.")],
+    "text": Annotated[int, "A."],
+    "extra": Annotated[int, Field(json_schema_extra={"x": 1})],
+    "field default": Annotated[int, Field(default=None)],
+    "enum": color(),
+    "enum of other values": color(RED="rot"),
+    "enum of more": color(GREEN="green"),
+    "enum with a text": documented(color(), "Colours."),
+    "model": model("a: int"),
+    "model with a default": model("a: int = 1"),
+    "model with a text": model('"""Text."""; a: int'),
+    "model of another type": model("a: float"),
+    "model with a bound": model("a: int = Field(1, ge=0)"),
+    "model that forbids": model("model_config = C(extra='forbid'); a: int", C=ConfigDict),
+    "model in a list": list[model("a: int")],
+    "date": date,
+    "any": Any,
+}
+
+
+@pytest.mark.parametrize("hint", KNOWN.values(), ids=KNOWN)
+def test_what_comes_from_the_disk_is_what_would_be_built(cache, tmp_path, hint):
+    built = function_schema(function(hint))
+    assert function_schema(function(hint), cache=cache) == built
+    assert len(files(tmp_path)) == 1
+    assert function_schema(function(hint), cache=SchemaCache(tmp_path / "schemas")) == built
+    assert len(files(tmp_path)) == 1
+
+
+def test_no_two_of_them_have_the_same_key(cache):
+    keys = {name: cache.key(hint) for name, hint in KNOWN.items()}
+    assert [pair for pair in combinations(keys, 2) if keys[pair[0]] == keys[pair[1]]] == []
+
+
+HINTS = st.sampled_from([*KNOWN.values(), Context])
+DEFAULTS = st.one_of(
+    st.just(...),
+    *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    *(st.decimals(), st.dates(), st.datetimes(), st.lists(st.integers(0, 1), max_size=2)),
+    st.sampled_from([(), (1,), {}, {"a": 1}, {"a": True}, set(), frozenset(), "a\ud800"]),
+)
+DOCS = st.sampled_from([None, "", "Do.", "Do it.", "Do.\n\nArgs:\n    a: It.\n    b: No."])
+
+
+def outcome(made, cache):
+    try:
+        return function_schema(made, hidden_types=(Context,), cache=cache)
+    except DefinitionError as error:
+        return str(error)
+
+
+@given(st.lists(st.tuples(HINTS, DEFAULTS, DOCS, st.sampled_from("fg")), min_size=2, max_size=6))
+def test_no_schema_from_the_disk_ever_differs_from_the_one_that_would_be_built(
+    tmp_path_factory, functions
+):
+    cache = SchemaCache(tmp_path_factory.mktemp("schemas"))
+    for each in [*functions, *functions]:
+        assert outcome(function(*each), cache) == outcome(function(*each), None)
+
+
+def test_arguments_are_validated_as_ever(cache):
+    made = function(Annotated[int, Field(ge=1)], 5)
+    function_schema(made, cache=cache)
+    schema = function_schema(made, cache=cache)
+    assert schema.validate({}) == {"a": 5}
+    assert schema.validate({"a": "7"}) == {"a": 7}
+    with pytest.raises(InvalidArguments, match="a: "):
+        schema.validate({"a": 0})
+    with pytest.raises(InvalidArguments, match="a: "):
+        schema.validate({"a": True})
+
+
+def test_a_default_that_is_a_field_and_one_that_is_an_object_stay_what_they_are(cache):
+    member = color().RED
+    for made, given_default in [
+        (function(int, Field(3, ge=1)), {"a": 3}),
+        (function(type(member), member), {"a": member}),
+    ]:
+        function_schema(made, cache=cache)
+        assert function_schema(made, cache=cache).validate({}) == given_default
+
+
+def test_a_parameter_of_the_notebooks_own_stays_hidden(cache, tmp_path):
+    made = function(Context | None, None)
+    built = outcome(made, None)
+    assert outcome(made, cache) == outcome(made, cache) == built
+    assert built.injected == ("a",)
+    assert len(files(tmp_path)) == 1
+
+
+def test_what_is_refused_is_not_kept(cache, tmp_path):
+    for _ in range(2):
+        with pytest.raises(DefinitionError, match="default"):
+            function_schema(function(Annotated[int, Field(ge=1)], 0), cache=cache)
+    assert files(tmp_path) == []
+
+
+# -- what is not cached ----------------------------------------------------------------------------
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Typed(TypedDict):
+    x: int
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Missing(enum.Enum):
+    A = "a"
+
+    @classmethod
+    def _missing_(cls, _value):
+        return cls.A
+
+
+class Checked(BaseModel):
+    a: int
+
+    @field_validator("a")
+    @classmethod
+    def check(cls, value):
+        return value
+
+
+class Tells(BaseModel):
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema, handler):
+        return {"type": "string"}
+
+
+class Equal:
+    """Says that it equals anything, and hashes as a type that is known."""
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return hash(int)
+
+
+class Raises:
+    def __hash__(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(Point, Typed, Text, Missing, Checked, Tells, Equal(), Raises(), NewType("N", int)),
+        *(Point(1), Text("a"), {1, 2}, {"a": Point(1)}, lambda: 1, datetime.now(UTC), Path()),
+        model("a: Point", Point=Point),
+        model("a: int = Field(default_factory=lambda: 1)"),
+        Annotated[int, BeforeValidator(int)],
+        Annotated[int, Field(json_schema_extra=lambda _: None)],
+        *(list[Point], Literal["a"] | Point),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_what_cannot_be_told_exactly_has_no_key(cache, value):
+    assert cache.key(value) is None
+
+
+def test_values_that_python_calls_equal_are_told_apart():
+    values = [1, 1.0, True, Decimal(1), "1", b"1", (1,), [1], (), [], {}, set(), None, ["1", "1"]]
+    values += [["11"], [["1"], "1"], 0.0, -0.0]
+    assert len({fingerprint(value) for value in values}) == len(values)
+
+
+def test_a_value_that_contains_itself_has_no_key(cache):
+    endless = []
+    endless.append(endless)
+    assert cache.key(endless) is None
+    with pytest.raises((Unknown, RecursionError)):
+        fingerprint(endless)
+
+
+# -- the disk --------------------------------------------------------------------------------------
+
+DAMAGED = {
+    "empty": lambda _: "",
+    "cut": lambda text: text[:-1],
+    "another letter": lambda text: text.replace("integer", "integes"),
+    "no digest": lambda text: text.partition("\n")[2],
+    "no JSON": lambda _: "x",
+    "no text": lambda _: "\udcff\udcfe",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_is_built_anew(cache, tmp_path, damage):
+    built = function_schema(function(), cache=cache)
+    (path,) = files(tmp_path)
+    good = path.read_text("ascii")
+    path.write_bytes(damage(good).encode("utf-8", "surrogateescape"))
+    assert function_schema(function(), cache=cache) == built
+    assert path.read_text("ascii") == good
+
+
+def test_another_schemas_file_under_this_name_is_built_anew(cache, tmp_path):
+    function_schema(function(str), cache=cache)
+    (other,) = files(tmp_path)
+    built = function_schema(function(int), cache=cache)
+    (path,) = set(files(tmp_path)) - {other}
+    path.write_bytes(other.read_bytes())
+    assert function_schema(function(int), cache=cache) == built
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path):
+    (tmp_path / "schemas").write_text("a file, no folder")
+    cache = SchemaCache(tmp_path / "schemas")
+    assert function_schema(function(), cache=cache) == function_schema(function())
+
+
+def test_another_version_of_the_package_has_other_keys(tmp_path, monkeypatch):
+    before = SchemaCache(tmp_path).key("a")
+    assert SchemaCache(tmp_path).key("a") == before
+    monkeypatch.setattr(schema_cache, "__version__", "99")
+    assert SchemaCache(tmp_path).key("a") != before
+
+
+def test_old_files_go_and_so_do_the_oldest_of_too_many(tmp_path, monkeypatch):
+    monkeypatch.setattr(schema_cache, "MAX_FILES", 2)
+    cache = SchemaCache(tmp_path)
+    for age, name in [(0.5, "young"), (1, "middle"), (2, "older"), (100, "oldest")]:
+        (tmp_path / f"{name}.json").touch()
+        when = schema_cache.time.time() - age * 86_400
+        os.utime(tmp_path / f"{name}.json", (when, when))
+    cache.put("new", {})
+    assert {path.name for path in tmp_path.iterdir()} == {"new.json", "young.json"}
+
+
+FILL = """
+import sys
+from pathlib import Path
+from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+cache = SchemaCache(Path(sys.argv[1]))
+for number in range(100):
+    cache.put(f"{number % 20}", {"a": "x" * 10_000})
+    assert cache.get(f"{number % 20}") == {"a": "x" * 10_000}
+"""
+
+
+def test_several_processes_may_write_at_once(tmp_path):
+    command = [sys.executable, "-c", FILL, tmp_path]
+    running = [subprocess.Popen(command) for _ in range(2)]
+    assert [process.wait(TIMEOUT) for process in running] == [0, 0]
+    assert len(list(tmp_path.iterdir())) == 20

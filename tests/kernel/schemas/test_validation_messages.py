@@ -1,0 +1,207 @@
+"""What a model is told when its arguments are refused."""
+
+import datetime as dt
+import enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import AfterValidator, BaseModel, Field
+
+from mcp_notebook.errors import InvalidArguments
+from mcp_notebook.kernel.schemas.input_schema import function_schema
+from mcp_notebook.kernel.schemas.validation_messages import (
+    MAX_LINES,
+    MAX_SHOWN,
+    MAX_VALUES,
+    allowed_values,
+    shown,
+)
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Place(BaseModel):
+    lat: Annotated[float, Field(ge=-90, le=90)]
+    name: str = ""
+
+
+class Closed(BaseModel, extra="forbid"):
+    size: int
+
+
+def rain(
+    city: Literal["Seattle", "New York"],
+    year: Annotated[int, Field(ge=2012, le=2015)] = 2012,
+    places: list[Place] = [],  # noqa: B006
+):
+    """Rain."""
+
+
+def told(function, **arguments):
+    with pytest.raises(InvalidArguments) as raised:
+        function_schema(function).validate(arguments)
+    return str(raised.value)
+
+
+def told_of(hint, value):
+    def f(x: hint):
+        """Do."""
+
+    return told(f, x=value)
+
+
+def test_a_wrong_value_is_answered_with_what_came_and_what_is_allowed():
+    message = told(rain, city="Seattle", year=1800)
+    assert message == "year: got 1800 (integer); allowed: integer from 2012 to 2015."
+
+
+def test_each_problem_has_a_line():
+    assert told(rain, city="Paris", year="x", places=[{"lat": 1}, {"lat": 91}, {}]) == (
+        "city: got 'Paris' (string); allowed: 'Seattle' | 'New York'.\n"
+        "year: got 'x' (string); allowed: integer from 2012 to 2015.\n"
+        "places.1.lat: got 91 (integer); allowed: number from -90 to 90.\n"
+        "places.2.lat: missing; allowed: number from -90 to 90."
+    )
+
+
+def test_a_missing_argument_is_named():
+    assert told(rain) == "city: missing; allowed: 'Seattle' | 'New York'."
+
+
+def test_an_unknown_argument_is_answered_with_the_closest_one_or_all():
+    assert told(rain, city="Seattle", yaer=2012) == (
+        "yaer: no such parameter; did you mean 'year'?"
+    )
+    assert told(rain, city="Seattle", qqq=1) == (
+        "qqq: no such parameter; there are: city, year, places."
+    )
+
+    def nothing():
+        """Do."""
+
+    assert told(nothing, a=1) == "a: no such parameter; there are none."
+
+
+def test_an_unknown_key_of_a_closed_model_is_answered_with_its_own_keys():
+    assert told_of(Closed, {"size": 1, "sise": 2}) == (
+        "x.sise: no such parameter; did you mean 'size'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "allowed"),
+    [
+        (bool, 1, "boolean"),
+        (Color, "green", "'red' | 'blue'"),
+        (int | None, "x", "integer | null"),
+        (Place | None, 5, "Place | null"),
+        (Place, 5, "object with lat, name"),
+        (list[int], "x", "array of integer"),
+        (list[Place], 5, "array of Place"),
+        (dict[str, int], 5, "object of integer"),
+        (dict, 5, "object"),
+        (list, 5, "array"),
+        (tuple[int, str], 5, "array [integer, string]"),
+        (dt.date, "2024-02-30", "date as text, '2024-12-31'"),
+        (Annotated[int, Field(gt=0)], 0, "integer more than 0"),
+        (Annotated[int, Field(lt=9)], 9, "integer less than 9"),
+        (Annotated[int, Field(ge=1)], 0, "integer at least 1"),
+        (Annotated[int, Field(le=9)], 10, "integer at most 9"),
+        (Annotated[int, Field(ge=0, multiple_of=5)], 3, "integer at least 0, a multiple of 5"),
+        (Annotated[str, Field(max_length=2)], "abc", "string of at most 2 characters"),
+        (Annotated[str, Field(min_length=1, max_length=2)], "", "string of 1 to 2 characters"),
+        (Annotated[str, Field(pattern="^a+$")], "b", "string matching '^a+$'"),
+        (Annotated[list[int], Field(min_length=2)], [1], "array of integer with at least 2 items"),
+    ],
+)
+def test_what_is_allowed_is_said_in_the_words_of_the_schema(hint, value, allowed):
+    assert told_of(hint, value).endswith(f"; allowed: {allowed}.")
+
+
+def test_the_branches_of_a_union_are_told_once():
+    assert told_of(int | Literal["all"] | None, 1.5) == (
+        "x: got 1.5 (number); allowed: integer | 'all' | null."
+    )
+
+
+def test_a_problem_within_a_branch_has_the_path_of_the_arguments():
+    assert told_of(Place | None, {"lat": "north"}) == (
+        "x.lat: got 'north' (string); allowed: number from -90 to 90."
+    )
+
+
+def test_an_argument_may_be_called_like_a_branch():
+    def f(int: int | None):  # noqa: A002
+        """Do."""
+
+    assert told(f, int="x") == "int: got 'x' (string); allowed: integer | null."
+
+
+def test_a_wrong_key_is_told_as_one():
+    assert told_of(dict[int, str], {"one": "a"}).startswith("x.one: got 'one' (string); Input")
+
+
+@pytest.mark.parametrize("key", ["\x1e", "a\nb", "\u2028", "k" * 10_000])
+def test_a_key_from_the_client_stays_short_and_on_its_line(key):
+    def tool(options: dict[str, int]):
+        pass
+
+    with pytest.raises(InvalidArguments) as refused:
+        function_schema(tool).validate({"options": {key: None}})
+    assert len(str(refused.value).splitlines()) == 1
+    assert len(str(refused.value)) < 200
+    assert str(refused.value).startswith("options.'")
+
+
+def test_an_authors_own_validator_is_heard():
+    def check(value):
+        if value % 2:
+            raise ValueError("odd numbers\nare not sold here.")
+        if value > 10:
+            raise AssertionError("too many")
+        return value
+
+    even = Annotated[int, AfterValidator(check)]
+    assert told_of(even, 3) == "x: got 3 (integer); odd numbers are not sold here."
+    assert told_of(list[even], [2, 12]) == "x.1: got 12 (integer); too many."
+
+
+def test_a_long_value_is_cut():
+    message = told_of(int, "x" * 10_000)
+    assert len(message) < 200
+    assert len(told_of(int, [["y" * 500] * 50] * 50)) < 200
+
+
+def test_many_problems_are_cut():
+    lines = told_of(list[int], ["x"] * 1000).splitlines()
+    assert len(lines) == MAX_LINES + 1
+    assert lines[-1] == f"... and {1000 - MAX_LINES} more problems."
+
+
+def test_many_allowed_values_are_cut():
+    words = allowed_values({"enum": list(range(1000))}, {})
+    assert words.endswith("29 | ... (1000 in all)")
+    assert len(words.split(" | ")) == MAX_VALUES + 1
+
+
+def test_a_value_whose_repr_fails_is_shown_all_the_same():
+    class Odd:
+        def __repr__(self):
+            raise RuntimeError
+
+    assert "Odd" in shown(Odd())
+    assert len(shown("x" * 500)) <= MAX_SHOWN
+
+
+def test_any_schema_of_an_authors_own_has_words():
+    for schema in ({}, {"type": ["integer", "null"]}, {"const": 1}, {"$ref": "#/$defs/Gone"}):
+        assert allowed_values(schema, {})
+
+
+def test_arguments_that_are_no_object_are_refused():
+    odd: Any = [1]
+    with pytest.raises(InvalidArguments, match=r"^arguments: got \[1\] \(array\)"):
+        function_schema(rain).validate(odd)

@@ -1,0 +1,355 @@
+"""The questions of a call: first without a kernel, then in one, with the link spoken by hand."""
+
+import asyncio
+import os
+import signal
+import threading
+
+import pytest
+from live import TIMEOUT, Link, record_of, text_of
+
+from mcp_notebook import CannotElicit, Context, wire
+from mcp_notebook.errors import Cancelled, InvalidAnswer
+from mcp_notebook.kernel.tools.elicitation import (
+    MAX_OPEN,
+    Accepted,
+    NotAccepted,
+    Question,
+    Questions,
+    Reply,
+    Withdrawal,
+    undeclared,
+)
+
+
+class User:
+    """Answers each question at once, on another thread."""
+
+    def __init__(self, *replies):
+        self.replies = list(replies)
+        self.said = []
+        self.waits = []
+        self.questions = Questions(self.ask)
+        self.questions.tell_waiting(self.waits.append)
+
+    def ask(self, said):
+        self.said.append(said)
+        if isinstance(said, Question) and self.replies:
+            reply = self.replies.pop(0)
+            threading.Thread(target=self.questions.answer, args=(said.number, reply)).start()
+
+
+def context(user, **options):
+    return Context("top", questions=user.questions, **options)
+
+
+def test_an_answer_comes_back_as_a_value():
+    user = User(Reply("accept", {"value": "EU"}), Reply("decline"), Reply("cancel", {"value": 1}))
+    ctx = context(user)
+    assert ctx.can_elicit
+    answer = ctx.elicit("Which?", ["EU", "US"])
+    assert answer == Accepted("EU")
+    assert (answer.accepted, answer.data, answer.action) == (True, "EU", "accept")
+    answer = ctx.elicit("Sure?")
+    assert answer == NotAccepted("decline")
+    assert (answer.accepted, answer.data) == (False, None)
+    assert ctx.elicit("Really?", int).action == "cancel"
+    assert [item.key for item in user.said] == ["question-1", "question-2", "question-3"]
+    assert user.waits == [True, False] * 3
+
+
+def test_an_answer_is_no_condition():
+    for answer in (Accepted(data=False), NotAccepted("decline")):
+        with pytest.raises(TypeError, match="neither true nor false"):
+            bool(answer)
+
+
+def test_the_same_in_a_coroutine_and_many_at_a_time():
+    user = User(Reply("accept", {"value": 1}), Reply("accept", {"value": 2}))
+    ctx = context(user)
+
+    async def ask():
+        return await asyncio.gather(
+            ctx.elicit_async("One?", int), ctx.elicit_async("Two?", int, key="two")
+        )
+
+    assert asyncio.run(ask()) == [Accepted(1), Accepted(2)]
+    assert [item.key for item in user.said] == ["question-1", "two"]
+
+
+def test_a_coroutine_that_would_hold_up_its_loop_is_told():
+    ctx = context(User())
+
+    async def ask():
+        ctx.elicit("Sure?")
+
+    with pytest.raises(RuntimeError, match=r"await ctx\.elicit_async"):
+        asyncio.run(ask())
+
+
+def test_a_call_without_a_client_or_whose_client_cannot_ask_is_told_at_once():
+    assert not Context().can_elicit
+    with pytest.raises(CannotElicit, match=r"'Sure\?' cannot be asked: the call was made in the"):
+        Context().elicit("Sure?")
+    questions = Questions(None, undeclared("top"))
+    with pytest.raises(CannotElicit, match=r"'top' has a question .* has not declared") as refused:
+        Context("top", questions=questions).elicit("Sure?")
+    assert refused.value.undeclared
+
+    with pytest.raises(CannotElicit):
+        asyncio.run(Context().elicit_async("Sure?"))
+
+
+def test_a_call_that_shall_stop_waits_no_longer_and_takes_its_question_back():
+    user = User()
+    ctx = context(user, stopped=lambda: "No longer wanted." if user.said else None)
+    with pytest.raises(Cancelled, match="No longer wanted"):
+        ctx.elicit("Sure?")
+    assert user.said == [Question(1, "question-1", "Sure?", user.said[0].schema), Withdrawal(1)]
+    assert user.waits == [True, False]
+    user.questions.answer(1, Reply("accept"))  # comes too late, and means nothing
+    with pytest.raises(Cancelled):
+        ctx.elicit("And now?")
+    assert len(user.said) == 2  # it is not even asked
+
+
+def test_a_coroutine_that_is_cancelled_takes_its_question_back():
+    user = User()
+
+    async def ask():
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(context(user).elicit_async("Sure?"), 0.01)
+
+    asyncio.run(ask())
+    assert user.said[-1] == Withdrawal(1)
+
+
+def test_a_reason_why_there_is_no_answer_is_raised_where_it_was_asked():
+    user = User(CannotElicit("The client is gone."), Reply("accept", {"value": "x"}))
+    ctx = context(user)
+    with pytest.raises(CannotElicit, match="gone"):
+        ctx.elicit("Sure?")
+    with pytest.raises(InvalidAnswer, match="value: got 'x'"):
+        ctx.elicit("How many?", int)
+
+
+def test_what_cannot_be_asked_for_is_not_sent():
+    user = User()
+    with pytest.raises(TypeError, match="elicit: what is asked for is nested"):
+        context(user).elicit("What?", dict)
+    assert user.said == []
+
+
+def test_a_message_and_a_key_are_texts_that_a_dialog_can_show():
+    ctx = context(User())
+    with pytest.raises(TypeError, match="the message must be a text, not a NoneType"):
+        ctx.elicit(None)
+    with pytest.raises(TypeError, match="the key must be a text, not a int"):
+        ctx.elicit("Sure?", key=5)
+    with pytest.raises(ValueError, match="a message of 10001 characters"):
+        ctx.elicit("x" * 10_001)
+
+
+def test_two_open_questions_have_two_keys():
+    user = User()
+
+    async def ask():
+        ctx = context(user)
+        first = asyncio.ensure_future(ctx.elicit_async("One?", key="k"))
+        await asyncio.sleep(0)
+        with pytest.raises(ValueError, match="a question with the key 'k' has no answer yet"):
+            await ctx.elicit_async("Two?", key="k")
+        first.cancel()
+
+    asyncio.run(ask())
+
+
+def test_a_call_has_only_so_many_open_questions():
+    questions = User().questions
+    for _ in range(MAX_OPEN):
+        questions.ask("Sure?", {}, None)
+    with pytest.raises(CannotElicit, match="50 questions that have no answer yet"):
+        questions.ask("Sure?", {}, None)
+    questions.answer(1, Reply("decline"))
+    questions.ask("Sure?", {}, None)
+
+
+def test_an_end_of_the_call_ends_its_questions_and_allows_no_new_ones():
+    user = User()
+    asked = threading.Event()
+    user.questions._ask = lambda _: asked.set()
+    outcome = []
+
+    def ask():
+        try:
+            context(user).elicit("Sure?")
+        except CannotElicit as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert asked.wait(5)
+    user.questions.close(CannotElicit("over"))
+    thread.join(5)
+    assert [str(error) for error in outcome] == ["over"]
+    assert not context(user).can_elicit
+    with pytest.raises(CannotElicit, match="over"):
+        context(user).elicit("Sure?")
+
+
+TOOLS = """%%mcp_tool
+import asyncio, threading, time
+from mcp_notebook import Context
+
+ended = threading.Event()
+
+def ask(ctx: Context) -> str:
+    "Ask on the main thread."
+    ended.clear()
+    try:
+        return ctx.elicit("Sure?", str).data
+    finally:
+        ended.set()
+
+async def ask_async(ctx: Context) -> str:
+    "Ask in a coroutine."
+    ended.clear()
+    try:
+        return (await ctx.elicit_async("Sure?", str)).data
+    finally:
+        ended.set()
+
+async def leave(ctx: Context) -> str:
+    "End before the answer is there."
+    global left
+    left = asyncio.ensure_future(ctx.elicit_async("Sure?", str))
+    await asyncio.sleep(0.01)
+    return "left"
+
+def add(a: int) -> int:
+    "Add."
+    return a + 1
+"""
+THREAD = """%%mcp_tool --run thread
+def ask_thread(ctx: Context) -> str:
+    "Ask in a thread."
+    ended.clear()
+    try:
+        return ctx.elicit("Sure?", str).data
+    finally:
+        ended.set()
+"""
+TIMED = """%%mcp_tool --timeout 0.3
+def ask_timed(ctx: Context) -> str:
+    "Ask with a limit."
+    return ctx.elicit("Sure?", str).data
+"""
+WAYS = ("ask", "ask_async", "ask_thread")
+
+
+@pytest.fixture(scope="module")
+def live(shared_kernel):
+    shared_kernel.ok(TOOLS)
+    shared_kernel.ok(THREAD)
+    shared_kernel.ok(TIMED)
+    return shared_kernel
+
+
+@pytest.fixture
+def link(live):
+    with Link(record_of(live)) as link:
+        yield link
+
+
+def start(link, tool, **options):
+    """Call a tool, and return the call's id and its question."""
+    call_id = next(link.ids)
+    link.send(wire.Call(id=call_id, tool=tool, arguments={}, can_elicit=True, **options))
+    return call_id, link.receive()
+
+
+def answer(link, asked, **options):
+    link.send(wire.Answer(id=asked.id, question=asked.question, **options))
+
+
+def has_ended(live):
+    # Not in the cell itself: a coroutine ends on the main thread's loop, which a cell holds.
+    live.ok(f"assert await asyncio.to_thread(ended.wait, {TIMEOUT})")
+
+
+@pytest.mark.parametrize("tool", WAYS)
+def test_a_call_waits_for_its_answer_wherever_it_runs(live, link, tool):
+    _, asked = start(link, tool)
+    assert (asked.message, asked.key) == ("Sure?", "question-1")
+    assert asked.form["properties"] == {"value": {"type": "string"}}
+    with Link(record_of(live)) as other:
+        (doing,) = other.welcome.calls
+        assert doing.doing == "waiting for the user's answer for 0 s"
+        if tool != "ask":
+            assert text_of(other.call("add", a=1)) == "2"  # what waits holds up nobody
+    answer(link, asked, action="accept", content={"value": "yes"})
+    assert text_of(link.result()) == "yes"
+    answer(link, asked, action="accept", content={"value": "late"})
+    assert text_of(link.call("add", a=2)) == "3"
+
+
+@pytest.mark.parametrize("tool", WAYS)
+def test_a_call_that_waits_for_an_answer_is_cancelled_at_once(live, link, tool):
+    call_id, _ = start(link, tool)
+    link.send(wire.Cancel(id=call_id))
+    result = link.result()
+    assert result.is_error
+    assert "cancelled" in text_of(result)
+    has_ended(live)
+    assert text_of(link.call("add", a=1)) == "2"
+
+
+@pytest.mark.parametrize("tool", WAYS)
+def test_interrupt_ends_a_call_that_waits_for_an_answer(live, link, tool):
+    start(link, tool)
+    if tool != "ask":
+        live.ok("pass")  # the main thread has gone on: it watches for interrupts now
+    os.kill(live.pid, signal.SIGINT)
+    assert "interrupted" in text_of(link.result())
+    assert text_of(link.call("add", a=1)) == "2"
+
+
+def test_the_time_limit_of_a_tool_counts_while_it_waits(link):
+    start(link, "ask_timed")
+    assert "longer than 0.3 s" in text_of(link.result())
+
+
+@pytest.mark.parametrize("tool", WAYS)
+def test_a_call_whose_bridge_is_gone_waits_no_longer(live, tool):
+    with Link(record_of(live)) as gone:
+        start(gone, tool)
+    has_ended(live)
+
+
+def test_a_call_behind_one_that_waits_is_told_so(live, link):
+    start(link, "ask")
+    with Link(record_of(live)) as other:
+        other.start("add", progress=True, a=1)
+        told = other.receive()
+        assert "a call of 'ask' has been waiting for the user's answer" in told.message
+
+
+def test_a_call_that_returns_with_an_open_question_is_answered(link):
+    _, asked = start(link, "leave")
+    assert text_of(link.result()) == "left"
+    answer(link, asked, action="accept", content={})
+    assert text_of(link.call("add", a=1)) == "2"
+
+
+def test_a_client_that_cannot_ask_or_fails_to_is_told(link):
+    link.start("ask")
+    returned = link.result()
+    assert "has not declared MCP's elicitation" in text_of(returned)
+    _, asked = start(link, "ask")
+    answer(link, asked, error="The dialog is broken.")
+    assert text_of(link.result()) == "The dialog is broken."
+
+
+def test_a_call_from_a_cell_has_no_user_to_ask(live):
+    output = live.run("%mcp call ask")
+    assert "only an MCP client has a user to ask" in output.text

@@ -1,0 +1,202 @@
+"""Icons: addresses as they are, files and PIL images as data addresses."""
+
+import base64
+import io
+import os
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import PIL.Image
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_notebook import Icon
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.tools.icons import MAX_BYTES, icon_infos
+
+SVG = (
+    b'\xef\xbb\xbf<?xml version="1.0"?>\n<!-- <a/> -->\n'
+    b'<svg xmlns="http://www.w3.org/2000/svg"><path d="M0"/></svg>'
+)
+
+
+def info(icon):
+    (info,) = icon_infos([icon], "f")
+    return info
+
+
+def refusal(icon):
+    with pytest.raises(DefinitionError) as raised:
+        icon_infos([icon], "f")
+    message = str(raised.value)
+    assert "\n" not in message
+    assert message.startswith("`f`: ")
+    return message
+
+
+def encoded(kind, size=(48, 32), mode="RGB"):
+    PIL.Image.new(mode, size, 120).save(data := io.BytesIO(), kind)
+    return data.getvalue()
+
+
+def decoded(src):
+    return base64.b64decode(src.partition(",")[2])
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "webp"])
+@pytest.mark.parametrize("as_type", [str, Path])
+def test_a_file_becomes_a_data_address_with_its_type_and_size(tmp_path, kind, as_type):
+    path = tmp_path / "icon.of-any-name"
+    path.write_bytes(encoded(kind))
+    found = info(as_type(path))
+    assert found["src"].startswith(f"data:image/{kind};base64,")
+    assert decoded(found["src"]) == encoded(kind)
+    assert found == {"src": found["src"], "mimeType": f"image/{kind}", "sizes": ["48x32"]}
+
+
+def test_an_svg_file_is_of_any_size(tmp_path):
+    (tmp_path / "icon.svg").write_bytes(SVG)
+    found = info(tmp_path / "icon.svg")
+    assert decoded(found["src"]) == SVG
+    assert (found["mimeType"], found["sizes"]) == ("image/svg+xml", ["any"])
+
+
+def test_a_path_may_begin_at_the_home_folder_or_here(tmp_path, monkeypatch):
+    (tmp_path / "icon.svg").write_bytes(SVG)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert info("~/icon.svg")["mimeType"] == "image/svg+xml"
+    monkeypatch.chdir(tmp_path)
+    assert info("icon.svg") == info("./icon.svg")
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "LA", "P", "1", "F", "I;16", "CMYK"])
+def test_a_pil_image_of_any_mode_is_scaled_down_to_a_png(mode):
+    image = PIL.Image.new(mode, (1024, 512))
+    found = info(image)
+    assert (found["mimeType"], found["sizes"]) == ("image/png", ["128x64"])
+    with PIL.Image.open(io.BytesIO(decoded(found["src"]))) as small:
+        assert small.size == (128, 64)
+    assert image.size == (1024, 512)  # the author's own stays as it is
+
+
+def test_a_pil_image_that_compresses_badly_is_made_smaller_still():
+    noise = PIL.Image.frombytes("RGBA", (128, 128), os.urandom(128 * 128 * 4))
+    found = info(noise)
+    assert found["sizes"] == ["64x64"]
+    assert len(decoded(found["src"])) <= MAX_BYTES
+
+
+def test_a_small_pil_image_keeps_its_size():
+    assert info(PIL.Image.new("RGB", (16, 16)))["sizes"] == ["16x16"]
+
+
+def test_what_the_author_says_of_an_icon_is_told():
+    icon = Icon(
+        "https://example.com/a.png", mime_type="image/png", sizes=["16x16", "any"], theme="dark"
+    )
+    assert info(icon) == {
+        "src": "https://example.com/a.png",
+        "mimeType": "image/png",
+        "sizes": ["16x16", "any"],
+        "theme": "dark",
+    }
+    assert info(Icon("https://example.com/a.png", sizes="48x48"))["sizes"] == ["48x48"]
+    with pytest.raises(AttributeError):
+        icon.theme = "light"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "data:image/png;base64," + base64.b64encode(encoded("png")).decode(),
+        "data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'/%3E",
+        "data:image/svg+xml;charset=utf-8;base64," + base64.b64encode(SVG).decode(),
+        "data:image/x-icon;base64,AAABAA==",
+        "HTTPS://example.com:8080/a%20b.png?x=1#y",
+    ],
+)
+def test_an_address_is_passed_as_it_is(address):
+    found = info(address)
+    assert found["src"] == address
+    if "png;" in address:
+        assert (found["mimeType"], found["sizes"]) == ("image/png", ["48x32"])
+
+
+@pytest.mark.parametrize(
+    ("src", "said"),
+    [
+        ("http://example.com/a.png", "`http:`"),
+        ("ftp://example.com/a.png", "`ftp:`"),
+        ("javascript:alert(1)", "`javascript:`"),
+        ("file:///a.png", "give its path"),
+        ("https://", "no complete web address"),
+        ("https://[::1/a.png", "no complete web address"),
+        ("https://example.com/a b.png", "no complete web address"),
+        ("https://example.com/\ud800.png", "no complete web address"),
+        ("https://example.com/" + "a" * 5_000, "5,020 characters"),
+        ("data:text/html,<b>x</b>", "data address of no picture"),
+        ("data:", "data address of no picture"),
+        ("data:image/png;base64,!!!", "base64 cannot be read"),
+        ("data:image/png;base64,AAAA", "holds no picture"),
+        ("data:image/png;base64," + "A" * 100_000, "75,000 bytes"),
+        ("no such file.png", "is no file in"),
+        ("", "is a folder"),
+        ("\0", "is no file"),
+        ("~nobody-of-this-name/a.png", "cannot be read"),
+        ("a" * 5_000, "cannot be read"),
+        ("/dev/null", "is no file"),
+        (b"bytes", "of type bytes"),
+        (None, "of type NoneType"),
+        (MagicMock(), "of type MagicMock"),
+        (PIL.Image.new("RGB", (0, 5)), "PIL image that cannot be encoded"),
+        (Icon("https://e.org/a", theme="pink"), "theme 'pink'"),
+        (Icon("https://e.org/a", theme=["dark"]), "theme ['dark']"),
+        (Icon("https://e.org/a", sizes="big"), "sizes 'big'"),
+        (Icon("https://e.org/a", sizes=[48]), "sizes [48]"),
+        (Icon("https://e.org/a", sizes=48), "sizes 48"),
+        (Icon("https://e.org/a", mime_type="text/html"), "MIME type 'text/html'"),
+        (Icon("https://e.org/a", mime_type=5), "MIME type 5"),
+    ],
+)
+def test_what_is_no_icon_is_refused_in_one_sentence(src, said):
+    assert said in refusal(src)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "no picture"),
+        (b"hello", "no picture"),
+        (b"<html><svg/></html>", "no picture"),
+        (b"<svg", "no picture"),
+        (b"\x89PNG\r\n\x1a\nbroken", "no picture"),
+        (b"\x89PNG\r\n\x1a\n" + b"x" * 100_000, "100,008 bytes"),
+    ],
+)
+def test_a_file_that_is_no_icon_is_refused_and_says_why(tmp_path, data, said):
+    path = tmp_path / "a.png"
+    path.write_bytes(data)
+    message = refusal(path)
+    assert said in message
+    assert "a.png" in message
+
+
+@given(st.text() | st.binary().map(lambda data: "data:image/png;base64," + data.decode("latin-1")))
+def test_no_text_does_anything_but_be_an_icon_or_be_refused(text):
+    try:
+        told = info(text)["src"]
+    except DefinitionError as error:
+        told = str(error)
+    assert told == text or told.startswith("`f`: ")
+
+
+@pytest.mark.parametrize("icons", ["a.png", Path("a.png"), Icon("a.png"), 5, None])
+def test_icons_are_a_list(icons):
+    with pytest.raises(DefinitionError, match=r"`icons=\[...\]`"):
+        icon_infos(icons, "f")
+
+
+def test_a_tool_has_few_icons():
+    with pytest.raises(DefinitionError, match="5 icons are too many"):
+        icon_infos(["https://example.com/a.png"] * 5, "f")

@@ -1,0 +1,51 @@
+"""What may be said about a tool, and what is refused."""
+
+import math
+
+import pytest
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.tools.options import ToolOptions, check_options, seconds
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"run": "process"}, "`run` is 'main' or 'thread', not 'process'"),
+        ({"run": []}, "`run` is"),
+        ({"timeout": 0}, "`timeout` is a time"),
+        ({"timeout": "soon"}, "`timeout` is a time"),
+        ({"timeout": math.inf}, "`timeout` is a time"),
+        ({"timeout": 10**400}, "`timeout` is a time"),
+        ({"max_concurrency": 0}, "`max_concurrency` is a whole number"),
+        ({"max_concurrency": "2"}, "not '2'"),
+        ({"max_concurrency": 1.5}, "not 1.5"),
+        ({"max_concurrency": True}, "not True"),
+        ({"max_result_chars": 199}, "`max_result_chars` is a whole number, at least 200, not 199"),
+        ({"max_result_chars": "1000"}, "not '1000'"),
+        ({"logs": []}, "`logs` is debug, info"),
+        ({"logs": "loud"}, "not 'loud'"),
+        ({"executor": 3}, "concurrent.futures.Executor"),
+        ({"validate_output": "no"}, "`validate_output` is True or False, not 'no'"),
+        ({"flatten": 1}, "`flatten` is True or False"),
+        ({"cache": 10**400, "read_only": True}, "`cache` is a time"),
+        ({"cache": 60}, "read_only=True"),
+    ],
+    ids=str,
+)
+def test_an_option_that_means_nothing_is_refused_in_one_sentence(options, said):
+    with pytest.raises(DefinitionError) as refused:
+        check_options(ToolOptions(**options), "rain", takes_context=False)
+    assert "`rain`" in str(refused.value)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("duration", "expected"),
+    [
+        *((90, 90), ("90", 90), ("500ms", 0.5), (" 1.5 S ", 1.5)),
+        *(("5min", 300), ("5m", 300), ("2h", 7200)),
+    ],
+)
+def test_a_time_is_seconds_or_has_its_unit(duration, expected):
+    assert seconds(duration) == expected
