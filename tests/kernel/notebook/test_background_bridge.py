@@ -18,7 +18,7 @@ from mcp_notebook.settings import Settings
 STARTER = (
     "import sys\n"
     "from pathlib import Path\n"
-    "from mcp_notebook.kernel import launcher\n"
+    "from mcp_notebook.kernel.notebook import background_bridge as launcher\n"
     "from mcp_notebook.settings import Settings\n"
     "print(launcher.start(Settings(home=Path(sys.argv[1]), port=0)).pid)\n"
 )

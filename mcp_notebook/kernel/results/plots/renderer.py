@@ -59,7 +59,7 @@ class Renderers:
         """Draw in a process of its own.
 
         Args:
-            library: A function of `draw_process`.
+            library: A function of `renderer_process`.
             source: The plot.
             options: The function's.
 

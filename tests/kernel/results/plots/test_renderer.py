@@ -18,7 +18,7 @@ from mcp_notebook.kernel.safe.deadline import patience
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """Give what is run in place of `draw_process`: any Python program."""
+    """Give what is run in place of `renderer_process`: any Python program."""
 
     def use(source):
         path = tmp_path / "program.py"
@@ -136,11 +136,11 @@ def test_the_program_loads_nothing_of_this_package():
 def test_a_process_whose_kernel_was_killed_ends_by_itself():
     folder = Path(module.__file__).parent
     code = f"import sys; sys.argv[1:] = ['hang', '1']; sys.path.insert(0, {str(folder)!r})\n"
-    code += "import draw_process\n"
+    code += "import renderer_process\n"
     # Holds Python's lock all the while.
     code += "import re\n"
-    code += "draw_process._LIBRARIES['hang'] = lambda source: re.match('(a*)*b', 'a' * 60)\n"
-    code += "draw_process.main()"
+    code += "renderer_process._LIBRARIES['hang'] = lambda source: re.match('(a*)*b', 'a' * 60)\n"
+    code += "renderer_process.main()"
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
     child.communicate(b'{"source": ""}', timeout=20)
     assert child.returncode == -signal.SIGALRM
