@@ -29,7 +29,7 @@ from mcp_notebook.discovery import (
 )
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel.calls.invoker import Invoker
-from mcp_notebook.kernel.calls.kernel_activity import Activity
+from mcp_notebook.kernel.calls.kernel_activity import KernelActivity
 from mcp_notebook.kernel.calls.result_cache import ResultCache
 from mcp_notebook.kernel.link.endpoint import Address, Endpoint
 from mcp_notebook.kernel.link.resource_reader import Reading
@@ -86,7 +86,7 @@ class Extension:
         )
         self._record: Record | None = None
         self._pid = os.getpid()
-        self._activity = Activity(shell.kernel, self.invoker)
+        self._activity = KernelActivity(shell.kernel, self.invoker)
         self._endpoint = Endpoint(
             self._activity,
             self._told_tools,

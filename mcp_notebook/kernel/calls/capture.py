@@ -23,10 +23,10 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import ToolError
-from mcp_notebook.kernel.calls.progress_bars import CallBars
+from mcp_notebook.kernel.calls.progress_bars import ProgressBars
 from mcp_notebook.kernel.calls.streams import leave_stream, route_stream
 from mcp_notebook.kernel.calls.task_guards import Steps, guarded
-from mcp_notebook.kernel.results.converter import Displayed, Output, Printed
+from mcp_notebook.kernel.results.outputs import Displayed, Output, Printed
 from mcp_notebook.kernel.safe.text import clean
 from mcp_notebook.kernel.tools.context import LogMessage
 
@@ -49,7 +49,7 @@ class Capture:
         """Told the newest line that was printed, while the call runs."""
         self._line = ""
         """What was printed after the last end of a line."""
-        self.bars: CallBars | None = None
+        self.bars: ProgressBars | None = None
         """The call's progress bars."""
         self.steps = Steps()
         """The steps of the call's tasks."""

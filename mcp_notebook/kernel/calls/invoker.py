@@ -43,7 +43,7 @@ from mcp_notebook.kernel.calls.call import Call, CallState, describe
 from mcp_notebook.kernel.calls.capture import Capture, OutputRouter, current_capture
 from mcp_notebook.kernel.calls.interrupts import InterruptGate, InterruptWatch, ThreadGate
 from mcp_notebook.kernel.calls.logs import Logs
-from mcp_notebook.kernel.calls.progress_bars import Bars, CallBars
+from mcp_notebook.kernel.calls.progress_bars import ProgressBarPatcher, ProgressBars
 from mcp_notebook.kernel.calls.pyplot import Figures, close_figures, open_figures
 from mcp_notebook.kernel.calls.result_cache import ResultCache, Ticket
 from mcp_notebook.kernel.results.converter import Converter
@@ -138,7 +138,7 @@ class Invoker:
         """Results of read-only tools that are given again."""
         self._router = OutputRouter(shell, loop, self._displayed)
         self._figures = Figures()
-        self._bars = Bars(_current_bars)
+        self._bars = ProgressBarPatcher(_current_bars)
         self._logs = Logs(current_capture)
         self._watch = InterruptWatch(loop, self._interrupted)
         self._pid = os.getpid()
@@ -283,9 +283,9 @@ class Invoker:
         )
         if report is not None:
             call.capture.on_line = lambda line: report(Update(message=line))
-            call.capture.bars = CallBars(report)
+            call.capture.bars = ProgressBars(report)
         else:
-            call.capture.bars = CallBars(lambda _update: None)
+            call.capture.bars = ProgressBars(lambda _update: None)
         return call
 
     def _start_next(self, tool: str) -> None:
@@ -628,7 +628,7 @@ def _reply(call: ActiveCall, result: Result) -> None:
         logger.debug("nobody takes the result of %s", call.tool)
 
 
-def _current_bars() -> CallBars | None:
+def _current_bars() -> ProgressBars | None:
     capture = current_capture()
     return None if capture is None else capture.bars
 

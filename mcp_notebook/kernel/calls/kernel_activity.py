@@ -1,14 +1,14 @@
 """A kernel whose tools are called is in use: frontends and servers can see it on iopub.
 
 Calls do not come over the kernel's shell channel, so that Jupyter would take a kernel that only
-works for clients for an idle one; JupyterHub, mybinder and Jupyter Server cull those. `Activity`
-stands between the endpoint and the `Invoker`. It publishes whether the kernel is busy or idle once
-every `EVERY` seconds while calls come in or run, and at once when a long call ends. What it
-publishes is true for the whole kernel: it is busy while a call runs that is long, or while the
-kernel itself said so last (a cell runs); so no end of a call makes a running cell look idle, and no
-end of a cell a running call.
+works for clients for an idle one; JupyterHub, mybinder and Jupyter Server cull those.
+`KernelActivity` stands between the endpoint and the `Invoker`. It publishes whether the kernel is
+busy or idle once every `EVERY` seconds while calls come in or run, and at once when a long call
+ends. What it publishes is true for the whole kernel: it is busy while a call runs that is long, or
+while the kernel itself said so last (a cell runs); so no end of a call makes a running cell look
+idle, and no end of a cell a running call.
 
-Runs in the user's kernel: `Activity` belongs to the endpoint's thread, apart from `install`,
+Runs in the user's kernel: `KernelActivity` belongs to the endpoint's thread, apart from `install`,
 `remove` and the statuses that ipykernel publishes from its own threads. Those and ours may cross;
 each is therefore compared with what is true after it was sent.
 
@@ -39,7 +39,7 @@ whether a status counts as use, and some clients fail on a message that answers 
 that waits for a cell of its own passes over it."""
 
 
-class Activity:
+class KernelActivity:
     """The calls, as the endpoint takes them to the invoker.
 
     Args:

@@ -27,12 +27,12 @@ logger = logging.getLogger(__name__)
 _INTERVAL = 0.1
 """Seconds between two looks at a rich bar; tqdm keeps such an interval itself."""
 _OWNER = "_mcp_notebook_bars"
-"""Attribute of a bar that was made in a call: the call's `CallBars`."""
+"""Attribute of a bar that was made in a call: the call's `ProgressBars`."""
 _SHORT = "{desc} {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
 """tqdm's line without the bar that is drawn in it."""
 
 
-class CallBars:
+class ProgressBars:
     """The bars of one call.
 
     Args:
@@ -73,14 +73,14 @@ class CallBars:
         )
 
 
-class Bars:
+class ProgressBarPatcher:
     """Makes the classes of the libraries tell calls about their bars.
 
     Args:
         current: Returns the bars of the call that the caller runs in, None outside of calls.
     """
 
-    def __init__(self, current: Callable[[], CallBars | None]) -> None:
+    def __init__(self, current: Callable[[], ProgressBars | None]) -> None:
         self._current = current
         self._patched: dict[str, list[Callable[[], None]]] = {}
         self._patches = {
@@ -235,7 +235,7 @@ def _replace(owner: Any, name: str, function: Any) -> Callable[[], None]:
     return undo
 
 
-def _tqdm_moved(bar: Any, bars: CallBars) -> bool:
+def _tqdm_moved(bar: Any, bars: ProgressBars) -> bool:
     how = {"bar_format": _SHORT} if bar.total else {}
     text = bar.format_meter(**{**bar.format_dict, **how}).strip()
     bars.moved(bar, bar.n, bar.total, text, closed=bar.disable)

@@ -44,9 +44,9 @@ the call and collecting its outputs is `calls.invoker`'s and `calls.capture`'s b
 """
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from mcp_notebook.content import ContentBlock, Result, Text
 from mcp_notebook.errors import InvalidResult
@@ -65,12 +65,13 @@ from mcp_notebook.kernel.results.iterators import (
     is_awaited,
     is_lazy,
 )
+from mcp_notebook.kernel.results.outputs import Displayed, Output, Outputs, Printed
 from mcp_notebook.kernel.results.plots import matplotlib_figures as figures
 from mcp_notebook.kernel.results.plots.renderer import Renderers
 from mcp_notebook.kernel.results.result_meta import check_meta
 from mcp_notebook.kernel.results.tracebacks import CodeName, failure_text
 from mcp_notebook.kernel.results.values import MISSING, Format, Rules, Values, display_blocks
-from mcp_notebook.kernel.safe.deadline import PATIENCE, TookTooLong, patience
+from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS, DeadlineExceeded, deadline
 from mcp_notebook.kernel.safe.text import (
     clean_print,
     safe_message,
@@ -86,31 +87,10 @@ _MADE = "mcp_notebook.made"
 
 
 @dataclass(frozen=True)
-class Printed:
-    """What a call wrote to stdout or stderr."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Displayed:
-    """What a call displayed."""
-
-    data: Mapping[str, Any]
-    """MIME types and values; a picture as bytes or as base64 text."""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class _Made:
     """What a displayed value became, when it was displayed: it may change until the call ends."""
 
     blocks: Sequence[ContentBlock]
-
-
-Output: TypeAlias = Printed | Displayed
-Outputs: TypeAlias = Sequence[Output] | Callable[[], Sequence[Output]]
-"""The outputs, or how to get them: converting a value may print and display, too."""
 
 
 class Converter:
@@ -133,7 +113,7 @@ class Converter:
         keep: Keep = keep_nothing,
         converters: Converters | None = None,
         code_name: CodeName | None = None,
-        seconds: float = PATIENCE,
+        seconds: float = CONVERSION_SECONDS,
     ) -> None:
         self._rules = Rules(format, Files.of(settings), converters or Converters())
         self._seconds = seconds
@@ -154,7 +134,7 @@ class Converter:
         data, metadata = self._rules.format(value, include, exclude)
         if not data or include or exclude:
             return data, metadata
-        with patience(self._seconds):
+        with deadline(self._seconds):
             made = Values(replace(self._rules, converters=Converters()), self._budget).shown(value)
         return data, metadata if made is None else {**metadata, _MADE: _Made(made)}
 
@@ -182,7 +162,7 @@ class Converter:
         Raises:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
         """
-        with patience(self._seconds):
+        with deadline(self._seconds):
             try:
                 return self._result(value, outputs, output)
             except KeyboardInterrupt:
@@ -217,7 +197,7 @@ class Converter:
             text = failure_text(error, self._code_name)
             return replace(self._finished([Text(text)], outputs), is_error=True)
 
-        with patience(self._seconds):
+        with deadline(self._seconds):
             return replace(self._guarded(build, error, outputs), is_error=True)
 
     def _result(self, value: Any, outputs: Outputs, output: OutputSchema | None) -> Result:
@@ -328,7 +308,7 @@ class Converter:
 
 
 def _no_text(value: Any, error: BaseException) -> str:
-    if isinstance(error, TookTooLong):
+    if isinstance(error, DeadlineExceeded):
         return slow_text(value, error)
     return f"A value of type {type_name(value)} cannot be shown: {safe_message(error)}"
 

@@ -15,7 +15,7 @@ from types import FrameType, TracebackType
 from typing import TypeAlias
 
 from mcp_notebook.errors import CallError
-from mcp_notebook.kernel.safe.deadline import bounded
+from mcp_notebook.kernel.safe.deadline import run_bounded
 from mcp_notebook.kernel.safe.text import clean, cut, safe_message
 
 CodeName: TypeAlias = Callable[[str], tuple[str, str] | None]
@@ -44,7 +44,7 @@ def failure_text(error: BaseException, code_name: CodeName | None = None) -> str
         code_name: Names a cell by the name of its code; file names are shown without it.
     """
     if isinstance(error, CallError):
-        return clean(bounded(str, error)) or type(error).__name__
+        return clean(run_bounded(str, error)) or type(error).__name__
     report = _Report(code_name)
     parts = [report.exception(error)]
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -101,7 +101,7 @@ class _Report:
     def _message(self, error: BaseException) -> str:
         try:
             # Also what is special: SyntaxError's line and caret, notes, a __str__ that fails.
-            lines = bounded(_last_lines, error)
+            lines = run_bounded(_last_lines, error)
             text = clean("".join(lines)).strip().removeprefix("__main__.")
         except KeyboardInterrupt:
             raise

@@ -26,7 +26,7 @@ from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collected, is_l
 from mcp_notebook.kernel.results.plots import detect as plots
 from mcp_notebook.kernel.results.plots import matplotlib_figures as figures
 from mcp_notebook.kernel.results.tables import render as tables
-from mcp_notebook.kernel.safe.deadline import TookTooLong, bounded
+from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.text import clean, is_instance, is_sendable, safe_repr, slow_text
 from mcp_notebook.kernel.safe.to_json import bytes_text, is_jsonable, json_text, to_json_value
 
@@ -110,7 +110,7 @@ class Values:
         """Convert a value, or an item of one."""
         try:
             return self._one(value)
-        except TookTooLong as error:
+        except DeadlineExceeded as error:
             return [Text(slow_text(value, error))]
 
     def _one(self, value: Any) -> list[ContentBlock]:  # noqa: PLR0911 - the table, in its order
@@ -133,7 +133,7 @@ class Values:
         if tables.is_table(value):
             return self._table(value)
         built_in = type(value) in _COLLECTIONS
-        if self._is_mixed(value) if built_in else bounded(self._is_mixed, value):
+        if self._is_mixed(value) if built_in else run_bounded(self._is_mixed, value):
             return self._mixed(value)
         plot = self._plot(value)
         return self._represented(value) if plot is None else plot
@@ -276,9 +276,9 @@ class Values:
             return made or tables.index_blocks(value, self._budget)
         known = is_jsonable(value)
         if known:
-            data, _ = bounded(lambda known: self._format(known, _RICH), value)
+            data, _ = run_bounded(lambda known: self._format(known, _RICH), value)
             return bundle_blocks(data, self._budget) if data else [self._json_block(value)]
-        data, _ = bounded(self._format, value)
+        data, _ = run_bounded(self._format, value)
         if data:
             return bundle_blocks(data, self._budget)
         # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
@@ -313,7 +313,7 @@ class Values:
 def _is_rich(value: Any) -> bool:
     try:
         return _has_rich_form(value)
-    except (KeyboardInterrupt, TookTooLong):
+    except (KeyboardInterrupt, DeadlineExceeded):
         raise
     except BaseException:  # noqa: BLE001 - one item that lies of its class does not hide the others
         return False

@@ -1,10 +1,10 @@
 """How long the values' own code may take while one result is made: reprs, display methods.
 
-Runs in the user's kernel, on the thread of the call. `patience` is around the making of a result,
-`bounded` around each piece of the values' code in it; all of them together may take so long, and
-what takes longer is stopped with `TookTooLong`. What the tool does itself has no bound here: that
-is its own time, which its client and its user can end. Drawing plots has a bound of its own, see
-`kernel.results.plots.renderer`; only how long it took for one result is noted here.
+Runs in the user's kernel, on the thread of the call. `deadline` is around the making of a result,
+`run_bounded` around each piece of the values' code in it; all of them together may take so long,
+and what takes longer is stopped with `DeadlineExceeded`. What the tool does itself has no bound
+here: that is its own time, which its client and its user can end. Drawing plots has a bound of its
+own, see `kernel.results.plots.renderer`; only how long it took for one result is noted here.
 
 How code is stopped:
 
@@ -36,7 +36,7 @@ from uuid import UUID
 
 from mcp_notebook.kernel.safe.threads import raise_in
 
-PATIENCE = 5.0
+CONVERSION_SECONDS = 5.0
 """Seconds that the values' own code may take for one result: a repr that is waited for longer asks
 a server or computes, and the next call waits behind it."""
 _AGAIN_AFTER = 0.5
@@ -57,14 +57,14 @@ _SCALARS = frozenset({"numpy", "pandas", "pandas.api.typing"})
 _Result = TypeVar("_Result")
 
 
-class TookTooLong(BaseException):
+class DeadlineExceeded(BaseException):
     """The values' code took longer than it may.
 
     No Exception: IPython's formatters and much of the users' code catch those.
     """
 
 
-def bounded(function: Callable[[Any], _Result], value: Any) -> _Result:
+def run_bounded(function: Callable[[Any], _Result], value: Any) -> _Result:
     """Run what runs a value's own code, in the time that is left for it.
 
     Args:
@@ -72,7 +72,7 @@ def bounded(function: Callable[[Any], _Result], value: Any) -> _Result:
         value: Whose code it is.
 
     Raises:
-        TookTooLong: There is no time left, or not enough; its message says so of "an object".
+        DeadlineExceeded: There is no time left, or not enough; its message says so of "an object".
     """
     current = _current.get()
     if current is None or _is_plain(type(value)):
@@ -80,17 +80,17 @@ def bounded(function: Callable[[Any], _Result], value: Any) -> _Result:
     return current.run(function, value)
 
 
-def drawing_left(seconds: float) -> float:
-    """Return how many of so many seconds drawing has not taken yet for the result that is made."""
+def compute_drawing_time_left(seconds: float) -> float:
+    """Return how much of a number of seconds drawing has left for the result being converted."""
     current = _current.get()
-    return seconds - (current.drew if current is not None else 0.0)
+    return seconds - (current.drawing_seconds if current is not None else 0.0)
 
 
-def drew(seconds: float) -> None:
-    """Note that drawing took so long."""
+def record_drawing_time(seconds: float) -> None:
+    """Count seconds that drawing took for the result being converted."""
     current = _current.get()
     if current is not None:
-        current.drew += seconds
+        current.drawing_seconds += seconds
 
 
 def _is_plain(kind: type) -> bool:
@@ -98,21 +98,21 @@ def _is_plain(kind: type) -> bool:
     return kind in _PLAIN or (kind.__module__ in _SCALARS and not hasattr(kind, "__len__"))
 
 
-class patience:  # noqa: N801 - used as the functions of contextlib are
-    """A block within which `bounded` has a bound; a block within a block shares the outer one's.
+class deadline:  # noqa: N801 - used as the functions of contextlib are
+    """A block in which `run_bounded` is bounded; a nested block shares the outer one's bound.
 
     Args:
         seconds: What all pieces of code together may take.
     """
 
-    def __init__(self, seconds: float = PATIENCE) -> None:
+    def __init__(self, seconds: float = CONVERSION_SECONDS) -> None:
         self._seconds = seconds
-        self._made: _Patience | None = None
+        self._made: _Deadline | None = None
 
     def __enter__(self) -> Self:
         outer = _current.get()
         if outer is None or not outer.is_here():
-            self._made = _Patience(self._seconds)
+            self._made = _Deadline(self._seconds)
             self._token = _current.set(self._made)
         return self
 
@@ -122,7 +122,7 @@ class patience:  # noqa: N801 - used as the functions of contextlib are
             self._made.end()
 
 
-class _Patience:
+class _Deadline:
     """The time of one result.
 
     Its thread writes all but `_seen`, and `_began` under the lock when it closes; the watch, a
@@ -144,8 +144,7 @@ class _Patience:
         self._sent = False
         self._seen = True
         self._raised_at = 0.0
-        self.drew = 0.0
-        """Seconds."""
+        self.drawing_seconds = 0.0
 
     def is_here(self) -> bool:
         """Whether it is this thread's and still goes on; contexts are copied to other threads."""
@@ -155,7 +154,7 @@ class _Patience:
         if not self.is_here():
             return function(value)
         if self._left() <= 0:
-            raise TookTooLong(
+            raise DeadlineExceeded(
                 f"that is not shown: the objects before it took the {self._seconds:g} s that "
                 "showing a result may take"
             )
@@ -163,8 +162,8 @@ class _Patience:
             if self._began is not None:
                 return function(value)
             return self._run_open(function, value)
-        except TookTooLong:
-            raise TookTooLong(f"whose repr took longer than {self._seconds:g} s") from None
+        except DeadlineExceeded:
+            raise DeadlineExceeded(f"whose repr took longer than {self._seconds:g} s") from None
 
     def _run_open(self, function: Callable[[Any], _Result], value: Any) -> _Result:
         try:
@@ -185,8 +184,8 @@ class _Patience:
             self._ended.set()
         if not self._by_signal:
             return
-        deadline = time.monotonic() + _SIGNAL_ARRIVES
-        while not self._seen and time.monotonic() < deadline:
+        give_up = time.monotonic() + _SIGNAL_ARRIVES
+        while not self._seen and time.monotonic() < give_up:
             time.sleep(0)  # Python runs the handler between two instructions of this loop
         if signal.getsignal(signal.SIGURG) == self._handle:
             signal.signal(signal.SIGURG, self._previous)
@@ -228,7 +227,7 @@ class _Patience:
                     if self._began is not None:
                         self._used += time.monotonic() - self._began
                     self._began = None
-            except TookTooLong:  # it was on its way
+            except DeadlineExceeded:  # it was on its way
                 continue
             except KeyboardInterrupt as error:
                 stopped = error
@@ -255,7 +254,7 @@ class _Patience:
             self._seen = False
             signal.pthread_kill(self._thread, signal.SIGURG)
         else:
-            raise_in(self._thread, TookTooLong)
+            raise_in(self._thread, DeadlineExceeded)
 
     def _handle(self, signum: int, frame: types.FrameType | None) -> None:
         self._seen = True
@@ -266,7 +265,7 @@ class _Patience:
         now = time.monotonic()
         if self._began is not None and now - self._raised_at > _AGAIN_AFTER / 2:
             self._raised_at = now
-            raise TookTooLong
+            raise DeadlineExceeded
 
 
-_current: ContextVar[_Patience | None] = ContextVar("mcp_notebook_patience", default=None)
+_current: ContextVar[_Deadline | None] = ContextVar("mcp_notebook_deadline", default=None)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mcp_notebook.kernel.safe.deadline import TookTooLong, bounded
+from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 
 MAX_REPR = 2_000
 """Characters of the repr of an object that is part of a larger value."""
@@ -109,17 +109,17 @@ def fair_share(lengths: Sequence[int], total: int) -> int:
 def safe_repr(value: Any, size: int = MAX_REPR) -> str:
     """Return an object's repr, bounded in size and time; a sentence if it has none that works."""
     try:
-        return cut(str.__str__(bounded(repr, value)), size, cleaned=False)
+        return cut(str.__str__(run_bounded(repr, value)), size, cleaned=False)
     except KeyboardInterrupt:
         raise
-    except TookTooLong as error:
+    except DeadlineExceeded as error:
         return slow_text(value, error)
     except BaseException as error:  # noqa: BLE001 - the user's code may raise anything
         name = type_name(value)
         return f"<an object of type {name} whose repr failed: {safe_message(error)}>"
 
 
-def slow_text(value: Any, error: TookTooLong) -> str:
+def slow_text(value: Any, error: DeadlineExceeded) -> str:
     """Return the sentence for an object whose code took too long."""
     return f"[an object of type {type_name(value)} {error}]"
 
@@ -133,7 +133,7 @@ def safe_message(error: BaseException) -> str:
     """Return an exception's type and message on one line, whatever its ``__str__`` does."""
     name = type_name(error)
     try:
-        text = cut(" ".join(clean(bounded(str, error)).split()), MAX_REPR)
+        text = cut(" ".join(clean(run_bounded(str, error)).split()), MAX_REPR)
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - the user's code may raise anything

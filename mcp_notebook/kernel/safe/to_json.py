@@ -61,7 +61,7 @@ from uuid import UUID
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from mcp_notebook.kernel.safe.deadline import TookTooLong, bounded
+from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.text import clean, cut, is_instance, safe_repr, slow_text
 
 MAX_DEPTH = 40
@@ -172,7 +172,7 @@ class _Conversion:
             return self._scalar(value)
         except (KeyboardInterrupt, TooLarge, Endless):
             raise
-        except TookTooLong as error:
+        except DeadlineExceeded as error:
             return slow_text(value, error)
         except BaseException:  # noqa: BLE001 - the value's own methods may raise anything
             return safe_repr(value)
@@ -231,7 +231,7 @@ class _Conversion:
     def _opened(self, value: Any) -> Any:
         if type(value) in _BUILT_IN:
             return self._container(value)
-        return bounded(self._container, value)
+        return run_bounded(self._container, value)
 
     def _container(self, value: Any) -> Any:  # noqa: PLR0911 - as `_scalar`
         if isinstance(value, BaseModel):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from live import Link, live_kernel, record_of, text_of
 
 from mcp_notebook.content import Result
-from mcp_notebook.kernel.calls.progress_bars import CallBars
+from mcp_notebook.kernel.calls.progress_bars import ProgressBars
 from mcp_notebook.wire import Progress
 
 TOOLS = """
@@ -195,7 +195,7 @@ moves = st.lists(
 @given(moves)
 def test_whatever_bars_do_one_at_a_time_counts(moved):
     updates = []
-    bars, open_bars = CallBars(updates.append), [Bar() for _ in range(3)]
+    bars, open_bars = ProgressBars(updates.append), [Bar() for _ in range(3)]
     for which, done, closed in moved:
         bars.moved(open_bars[which], done, 10, f"{which}", closed=closed)
     counted = {update.message for update in updates}
@@ -206,7 +206,7 @@ def test_whatever_bars_do_one_at_a_time_counts(moved):
 
 def test_a_bar_that_is_forgotten_gives_way():
     updates = []
-    bars = CallBars(updates.append)
+    bars = ProgressBars(updates.append)
     bars.moved(Bar(), 1, 10, "forgotten", closed=False)
     kept = Bar()
     bars.moved(kept, 2, 10, "kept", closed=False)

@@ -21,7 +21,8 @@ from pydantic import BaseModel
 
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import ToolError
-from mcp_notebook.kernel.results.converter import NOTHING, Converter, Displayed, Printed
+from mcp_notebook.kernel.results.converter import NOTHING, Converter
+from mcp_notebook.kernel.results.outputs import Displayed, Printed
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import pack, unpack
 

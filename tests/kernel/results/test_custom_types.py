@@ -11,8 +11,9 @@ from IPython.core.formatters import DisplayFormatter
 
 from mcp_notebook.content import Image, Resource, Result, Text
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.results.converter import NOTHING, Converter, Displayed
+from mcp_notebook.kernel.results.converter import NOTHING, Converter
 from mcp_notebook.kernel.results.custom_types import Converters
+from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.settings import Settings
 
 PNG_LIKE = b"\x89PNG\r\n\x1a\n"

@@ -14,9 +14,9 @@ from IPython import display
 from mcp_notebook.content import Audio, Image, ResourceLink, Text
 from mcp_notebook.kernel.results import displays as bundles
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.converter import Displayed
 from mcp_notebook.kernel.results.displays import bundle_blocks
 from mcp_notebook.kernel.results.html_media import media_of
+from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.kernel.results.plots import draw as drawing
 from mcp_notebook.kernel.results.plots import svg
 from mcp_notebook.kernel.results.plots.renderer import Renderers

@@ -16,7 +16,7 @@ from IPython.core.formatters import DisplayFormatter
 
 from mcp_notebook.kernel.calls.interrupts import InterruptGate
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.safe.deadline import TookTooLong, bounded, patience
+from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, deadline, run_bounded
 from mcp_notebook.settings import Settings
 
 SECONDS = 0.05
@@ -268,10 +268,10 @@ def test_what_comes_after_is_never_hit(where):
             seconds = source.uniform(0.0003, 0.001)
             length = seconds + source.uniform(-0.0001, 0.0003)
             try:
-                with patience(seconds):
-                    ends[bounded(lambda given: spin(given[0]), [length])] += 1
+                with deadline(seconds):
+                    ends[run_bounded(lambda given: spin(given[0]), [length])] += 1
                     spin(source.uniform(0, 0.0001))  # our own code, after the piece
-            except TookTooLong as error:
+            except DeadlineExceeded as error:
                 assert str(error).startswith("whose repr took longer")  # it was in the piece
                 ends["stopped"] += 1
             spin(0.0001)  # the user's next cell: what came here would end the test

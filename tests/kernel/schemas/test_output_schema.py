@@ -33,7 +33,8 @@ from typing_extensions import TypedDict
 
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.results.converter import Converter, Printed
+from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.kernel.results.outputs import Printed
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.settings import Settings

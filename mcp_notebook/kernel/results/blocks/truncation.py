@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_notebook.content import Annotated, ContentBlock, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks.originals import Form, Keep, Original, keep_nothing
-from mcp_notebook.kernel.safe.deadline import TookTooLong, bounded
+from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.text import clean, cut, fair_share, is_sendable
 
 MAX_LINKS = 10
@@ -145,7 +145,7 @@ def memory_of(value: Any) -> int:
     """Return about how many bytes of memory a value holds, by a sample of its parts."""
     try:
         return _memory_of(value, len(_SAMPLES) - 1)
-    except TookTooLong:
+    except DeadlineExceeded:
         return _UNKNOWN
 
 
@@ -186,7 +186,7 @@ def _memory_of(value: Any, depth: int) -> int:
     if type(value) in _BUILT_IN:
         return _measured(value, depth)
     try:
-        return bounded(lambda value: _measured(value, depth), value)
+        return run_bounded(lambda value: _measured(value, depth), value)
     except Exception:  # noqa: BLE001 - the value's own code
         return _UNKNOWN
 

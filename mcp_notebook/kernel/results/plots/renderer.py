@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 
 from mcp_notebook.kernel.results.blocks.budget import NotDrawn
-from mcp_notebook.kernel.safe.deadline import drawing_left, drew
+from mcp_notebook.kernel.safe.deadline import compute_drawing_time_left, record_drawing_time
 from mcp_notebook.kernel.safe.text import clean, cut
 
 SECONDS = 20.0
@@ -78,7 +78,7 @@ class Renderers:
         if failed_at is not None and time.monotonic() - failed_at < REST_SECONDS:
             minutes = f"{REST_SECONDS / 60:g} minutes"
             raise NotDrawn(f"{name} failed at this a moment ago and is left alone for {minutes}")
-        left = drawing_left(RESULT_SECONDS)
+        left = compute_drawing_time_left(RESULT_SECONDS)
         if left <= 0:
             limit = f"{RESULT_SECONDS:g} seconds"
             raise NotDrawn(
@@ -92,7 +92,7 @@ class Renderers:
                 self._remember(key)
             raise NotDrawn(f"{name} {error}") from None
         finally:
-            drew(time.monotonic() - started)
+            record_drawing_time(time.monotonic() - started)
         self._failed.pop(key, None)
         return drawn
 

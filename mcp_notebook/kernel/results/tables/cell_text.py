@@ -8,7 +8,7 @@ import sys
 from itertools import islice
 from typing import Any
 
-from mcp_notebook.kernel.safe.deadline import TookTooLong, bounded
+from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.text import clean, is_instance, safe_repr, slow_text
 
 MAX_CELL = 200
@@ -26,10 +26,10 @@ def cell_text(value: Any) -> str:
     try:
         if isinstance(value, float):
             return _decimal(value)
-        text = clean(bounded(str, _shortened(value))).strip()
+        text = clean(run_bounded(str, _shortened(value))).strip()
     except KeyboardInterrupt:
         raise
-    except TookTooLong as error:
+    except DeadlineExceeded as error:
         text = slow_text(value, error)
     except BaseException:  # noqa: BLE001 - an object in a cell may do anything
         text = safe_repr(value)

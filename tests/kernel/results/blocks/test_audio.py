@@ -15,7 +15,8 @@ from IPython.core.formatters import DisplayFormatter
 from mcp_notebook.content import Audio, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks import audio as sounds
-from mcp_notebook.kernel.results.converter import Converter, Displayed
+from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.settings import Settings
 
 RATE = 8_000

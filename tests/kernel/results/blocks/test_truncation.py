@@ -21,7 +21,8 @@ from mcp_notebook.kernel.results.blocks.truncation import (
     memory_of,
     shortened,
 )
-from mcp_notebook.kernel.results.converter import Converter, Displayed, Printed
+from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.kernel.results.outputs import Displayed, Printed
 from mcp_notebook.kernel.schemas.output_schema import output_schema
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.settings import Settings

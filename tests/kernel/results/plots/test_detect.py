@@ -12,7 +12,7 @@ import pytest
 from live import Link, record_of
 
 from mcp_notebook.content import Image, ResourceLink, Text
-from mcp_notebook.kernel.results.converter import Displayed
+from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.kernel.results.plots import draw as drawing
 from mcp_notebook.kernel.results.plots.detect import plot_in, plot_of
 from mcp_notebook.kernel.results.plots.renderer import NotDrawn, Renderers

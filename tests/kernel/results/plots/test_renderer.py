@@ -13,7 +13,7 @@ import pytest
 from mcp_notebook.kernel.calls.interrupts import raise_in
 from mcp_notebook.kernel.results.plots import renderer as module
 from mcp_notebook.kernel.results.plots.renderer import NotDrawn, Renderers
-from mcp_notebook.kernel.safe.deadline import patience
+from mcp_notebook.kernel.safe.deadline import deadline
 
 
 @pytest.fixture
@@ -150,11 +150,11 @@ def test_all_plots_of_one_result_have_a_bound_together(program, monkeypatch):
     program("import sys, time; sys.stdin.read(); time.sleep(0.3); sys.stdout.write('picture')")
     monkeypatch.setattr(module, "RESULT_SECONDS", 0.2)
     renderers = Renderers()
-    with patience():
+    with deadline():
         with pytest.raises(NotDrawn, match=r"kaleido did not draw it within 0\.2"):
             renderers.draw("kaleido", "one")
         with pytest.raises(NotDrawn, match=r"^the plots before it took the 0\.2 seconds"):
             renderers.draw("cairosvg", "two")
     monkeypatch.setattr(module, "RESULT_SECONDS", 20)
-    with patience():
+    with deadline():
         assert renderers.draw("cairosvg", "two") == b"picture"
