@@ -32,7 +32,7 @@ from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.calls.kernel_activity import KernelActivity
 from mcp_notebook.kernel.calls.result_cache import ResultCache
 from mcp_notebook.kernel.link.endpoint import Address, Endpoint
-from mcp_notebook.kernel.link.resource_reader import Reading
+from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.notebook.decorators import EXTENSION
 from mcp_notebook.kernel.notebook.magics import McpMagics, complete_mcp, complete_mcp_tool
@@ -68,7 +68,7 @@ class Extension:
         self._id = settings.kernel_id or new_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
         self.converters = Converters()
-        self._reading = Reading(self.resources)
+        self._reading = ResourceReader(self.resources)
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
             shell,
@@ -82,7 +82,7 @@ class Extension:
                 code_name=shell.compile.format_code_name,
             ),
             settings,
-            cache=ResultCache(is_whole=self.resources.has_all_of),
+            cache=ResultCache(is_whole=self.resources.has_originals_of),
         )
         self._record: Record | None = None
         self._pid = os.getpid()

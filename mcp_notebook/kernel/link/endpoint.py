@@ -1,13 +1,8 @@
-"""The kernel's end of the link: a thread with an event loop of its own that bridges connect to.
+"""Where bridges connect: a thread in the kernel with its own event loop, and the socket it serves.
 
-Runs in the user's kernel, in one daemon thread, so that listing, cancelling and status are answered
-while a cell keeps the main thread busy. It speaks `wire` and hands calls to an `Invoker`, and what
-is asked about resources to `Reading`; it runs no user code and knows nothing of tools but their
-`ToolInfo`.
-
-Who may write: everything in `Endpoint` and `_Conversation` belongs to the endpoint's thread, apart
-from `start`, `stop`, `announce_tools` and the `reply` given to the invoker, which hand over with
-``call_soon_threadsafe``.
+Runs in one daemon thread, so that bridges are answered while a cell keeps the main thread busy.
+That thread owns everything in here, apart from `Endpoint.start`, `stop`, `announce_tools` and
+`abandon_in_child`, which other threads call and which hand over with ``call_soon_threadsafe``.
 """
 
 import asyncio
@@ -24,46 +19,21 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 from mcp_notebook._version import __version__
-from mcp_notebook.content import Result, Text
 from mcp_notebook.discovery import private_folder
-from mcp_notebook.errors import (
-    CallError,
-    CannotElicit,
-    FrameError,
-    LinkError,
-    VersionMismatch,
-)
-from mcp_notebook.kernel.calls.call import Call as KernelCall
-from mcp_notebook.kernel.link.progress_notices import Notices
-from mcp_notebook.kernel.link.resource_reader import Reading
-from mcp_notebook.kernel.tools.context import LEVELS, Client, LogMessage
-from mcp_notebook.kernel.tools.elicitation import Question, Questions, Reply, Withdrawal, undeclared
+from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
+from mcp_notebook.kernel.link.conversation import CallHandler, Conversation
+from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.wire import (
     PROTOCOL_VERSION,
-    Answer,
-    AnyMessage,
-    Ask,
-    Call,
     CallInfo,
-    Cancel,
-    Contents,
     Goodbye,
     Hello,
-    ListResources,
-    Log,
-    Progress,
-    ReadResource,
     Refused,
-    Resources,
     ToolInfo,
     Tools,
     Welcome,
-    Withdraw,
-    encode,
-    pack,
     read_message,
 )
 
@@ -79,33 +49,8 @@ CHANGE_DELAY = 0.05
 """Seconds without a further change of the tools after which bridges are told."""
 CHANGE_DELAY_MAX = 0.5
 """Seconds after which they are told although changes keep coming."""
-MAX_BACKLOG = 8 * 2**20
-"""Bytes that wait for a bridge that does not read; from then on it gets no progress and no logs."""
 MAX_SOCKET_PATH = 100
 """Bytes: the shortest limit of a Unix socket's path among systems is 104."""
-
-
-class Calls(Protocol):
-    """What the endpoint needs of `kernel.calls.invoker.Invoker`."""
-
-    @property
-    def calls(self) -> Sequence[KernelCall]:
-        """Those that wait or run."""
-
-    def submit(
-        self,
-        tool: str,
-        arguments: dict[str, Any],
-        reply: Callable[[Result], None],
-        client: Client,
-    ) -> KernelCall:
-        """Take a call and return it."""
-
-    def cancel(self, call: Any, reason: str) -> None:
-        """Stop a call."""
-
-    def describe(self, call: Any) -> str:
-        """Say what a call does now."""
 
 
 @dataclass(frozen=True)
@@ -123,26 +68,26 @@ class Endpoint:
     Args:
         calls: Runs the calls.
         tools: Returns the tools as they are now; called on the endpoint's thread.
-        reading: Lists and reads resources.
+        reader: Lists and reads resources.
         path: Of the socket's file; one of this name elsewhere, if it is too long for a socket.
         tcp: Listen on loopback TCP with a token, as where there are no Unix sockets.
     """
 
     def __init__(
         self,
-        calls: Calls,
+        calls: CallHandler,
         tools: Callable[[], Sequence[ToolInfo]],
-        reading: Reading,
+        reader: ResourceReader,
         *,
         path: Path,
         tcp: bool = sys.platform == "win32",
     ) -> None:
         self._calls = calls
         self._tools = tools
-        self._reading = reading
+        self._reader = reader
         self._path = path
         self._tcp = tcp
-        self._conversations: set[_Conversation] = set()
+        self._conversations: set[Conversation] = set()
         self._change_due: asyncio.TimerHandle | None = None
         self._change_latest = 0.0
         self._listener: socket.socket | None = None
@@ -196,7 +141,7 @@ class Endpoint:
         Their numbers point to nothing afterwards instead of being closed: the child's copies of the
         asyncio objects may close them once more, by when a number may be somebody else's.
         """
-        sockets: list[Any] = [self._listener]
+        sockets = [self._listener]
         sockets += [conversation.socket for conversation in tuple(self._conversations)]
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for item in sockets:
@@ -245,11 +190,10 @@ class Endpoint:
                     os.unlink(self._listener.getsockname())  # noqa: PTH108 - a path as bytes or str
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        conversation = _Conversation(self._calls, self._reading, writer)
+        conversation = Conversation(self._calls, self._reader, writer)
         self._conversations.add(conversation)
         try:
-            if await self._greet(reader, conversation):
-                await conversation.listen(reader)
+            await self._talk(conversation, reader)
         except FrameError as error:
             logger.warning("A bridge was disconnected: %s", error)
         except asyncio.CancelledError:
@@ -259,33 +203,34 @@ class Endpoint:
             self._conversations.discard(conversation)
             conversation.close()
 
-    async def _greet(self, reader: asyncio.StreamReader, conversation: "_Conversation") -> bool:
-        try:
-            async with asyncio.timeout(HELLO_TIMEOUT):
-                frame = await read_message(reader)
-        except TimeoutError:
-            return False
-        if frame is None:
-            return False
-        hello = frame[0]
-        if not isinstance(hello, Hello):
-            raise FrameError(f"The first message was a {hello.type!r}, not a 'hello'.")
+    async def _talk(self, conversation: Conversation, reader: asyncio.StreamReader) -> None:
+        """Greet a bridge, and take its messages until it leaves."""
+        hello = await _read_hello(reader)
+        if hello is None:
+            return
+        refusal = self._refuse(hello)
+        if refusal is not None:
+            conversation.close(refusal)
+            return
+        conversation.send(self._build_welcome())
+        await conversation.listen(reader)
+
+    def _refuse(self, hello: Hello) -> Refused | None:
+        """Return why a bridge is not served; None if it is."""
         if self._token is not None and not hmac.compare_digest(
             self._token.encode(), (hello.token or "").encode()
         ):
-            conversation.close(Refused(message="The token is not this kernel's."))
-            return False
+            return Refused(message="The token is not this kernel's.")
         if hello.protocol != PROTOCOL_VERSION:
             mismatch = VersionMismatch(kernel=PROTOCOL_VERSION, bridge=hello.protocol)
-            conversation.close(Refused(message=str(mismatch)))
-            return False
+            return Refused(message=str(mismatch))
+        return None
+
+    def _build_welcome(self) -> Welcome:
         calls = [
             CallInfo(tool=call.tool, doing=self._calls.describe(call)) for call in self._calls.calls
         ]
-        conversation.send(
-            Welcome(version=__version__, tools=list(self._tools()), calls=calls, resources=True)
-        )
-        return True
+        return Welcome(version=__version__, tools=list(self._tools()), calls=calls, resources=True)
 
     def _schedule_change(self) -> None:
         assert self._loop is not None
@@ -306,164 +251,23 @@ class Endpoint:
                 conversation.send(message)
 
 
-class _Conversation:
-    """The conversation with one bridge; lives on the endpoint's thread."""
+async def _read_hello(reader: asyncio.StreamReader) -> Hello | None:
+    """Read the first message of a bridge; None if it does not come in time, or the bridge leaves.
 
-    def __init__(self, calls: Calls, reading: Reading, writer: asyncio.StreamWriter) -> None:
-        self._calls = calls
-        self._reading = reading
-        self._writer = writer
-        self._loop = asyncio.get_running_loop()
-        self._active: dict[int, KernelCall] = {}
-        self._notices: dict[int, Notices] = {}
-        self._questions: dict[int, Questions] = {}
-        self.told_tools: list[ToolInfo] | None = None
-        """The tools as the bridge knows them; None: it was not welcomed."""
-
-    @property
-    def socket(self) -> Any:
-        """The connection's socket."""
-        return self._writer.get_extra_info("socket")
-
-    async def listen(self, reader: asyncio.StreamReader) -> None:
-        """Take messages until the bridge is gone; its calls run on, as it cancels them itself."""
-        while (frame := await read_message(reader)) is not None:
-            message = frame[0]
-            if isinstance(message, Call):
-                self._take(message)
-            elif isinstance(message, Cancel):
-                if message.id in self._active:
-                    reason = message.reason or "The client cancelled the call."
-                    self._calls.cancel(self._active[message.id], reason)
-            elif isinstance(message, Answer):
-                self._answer(message)
-            elif isinstance(message, ListResources):
-                infos = self._reading.infos(message.after, message.limit)
-                self.send(Resources(id=message.id, resources=infos))
-            elif isinstance(message, ReadResource):
-                self._reading.read(message, self._send_contents)
-            else:
-                raise FrameError(f"A bridge does not send {message.type!r}.")
-
-    def send(self, message: AnyMessage, attachments: Sequence[bytes] = ()) -> None:
-        """Send a message; does nothing when the bridge is gone."""
-        if isinstance(message, Welcome | Tools):
-            self.told_tools = message.tools
-        if self._writer.is_closing() or (isinstance(message, Progress | Log) and self._is_behind):
-            return
-        for buffer in encode(message, attachments):
-            # As bytes, Python 3.11 would copy what the socket does not take once more.
-            self._writer.write(memoryview(buffer))
-
-    @property
-    def _is_behind(self) -> bool:
-        """Whether the bridge does not read: it hangs, or its process is halted."""
-        return self._writer.transport.get_write_buffer_size() > MAX_BACKLOG
-
-    def _send_contents(self, message: Contents, attachments: Sequence[bytes]) -> None:
-        self._loop.call_soon_threadsafe(self.send, message, attachments)
-
-    def close(self, last_words: Refused | Goodbye | None = None) -> None:
-        """End the conversation; what was written still goes out."""
-        if last_words is not None:
-            self.send(last_words)
-        for notices in self._notices.values():
-            notices.close()
-        self._notices.clear()
-        for questions in self._questions.values():
-            questions.close(CannotElicit("The client that called the tool is gone."))
-        self._questions.clear()
-        self._writer.close()
-
-    def _take(self, message: Call) -> None:
-        def reply(result: Result) -> None:
-            self._loop.call_soon_threadsafe(self._return, message.id, result)
-
-        notices = None
-        if message.progress:
-            notices = Notices(message.id, self._loop, self.send)
-        questions = Questions(
-            self._asker(message.id) if message.can_elicit else None, undeclared(message.tool)
-        )
-        client = Client(
-            report=None if notices is None else notices.report,
-            send_log=self._logger(message),
-            questions=questions,
-        )
-        call = self._calls.submit(message.tool, message.arguments, reply, client)
-        self._active[message.id] = call
-        self._questions[message.id] = questions
-        if notices is not None:
-            self._notices[message.id] = notices
-            notices.start(call, self._calls.describe)
-
-    def _logger(self, message: Call) -> Callable[[LogMessage], None] | None:
-        """Return what sends log messages that are severe enough for the client, on any thread."""
-        if message.log_level is None:
-            return None
-        least = {str(level): number for level, number in LEVELS.items()}.get(message.log_level, 0)
-
-        def send_log(said: LogMessage) -> None:
-            if LEVELS[said.level] >= least:
-                log = Log(id=message.id, level=said.level, logger=said.logger, text=said.text)
-                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
-                    self._loop.call_soon_threadsafe(self._send_of_call, message.id, log)
-
-        return send_log
-
-    def _asker(self, call_id: int) -> Callable[[Question | Withdrawal], None]:
-        """Return what sends a call's questions, on any thread."""
-
-        def ask(said: Question | Withdrawal) -> None:
-            message: AnyMessage
-            if isinstance(said, Withdrawal):
-                message = Withdraw(id=call_id, question=said.number)
-            else:
-                message = Ask(
-                    id=call_id,
-                    question=said.number,
-                    key=said.key,
-                    message=said.message,
-                    form=said.schema,
-                )
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the kernel ends
-                self._loop.call_soon_threadsafe(self._send_question, call_id, said.number, message)
-
-        return ask
-
-    def _send_question(self, call_id: int, number: int, message: AnyMessage) -> None:
-        try:
-            self._send_of_call(call_id, message)
-        except FrameError as error:
-            self._answer(Answer(id=call_id, question=number, error=str(error)))
-
-    def _answer(self, message: Answer) -> None:
-        questions = self._questions.get(message.id)
-        if questions is not None:
-            reply: Reply | CallError = Reply(message.action, message.content)
-            if message.error is not None:
-                reply = CannotElicit(message.error)
-            questions.answer(message.question, reply)
-
-    def _send_of_call(self, call_id: int, message: AnyMessage) -> None:
-        if call_id in self._active:
-            self.send(message)
-
-    def _return(self, call_id: int, result: Result) -> None:
-        call = self._active.pop(call_id, None)
-        self._questions.pop(call_id, None)
-        notices = self._notices.pop(call_id, None)
-        if notices is not None:
-            notices.close()
-        try:
-            returned, attachments = pack(call_id, result)
-            if call is not None and call.lacks is not None:
-                returned = returned.model_copy(update={"lacks": call.lacks})
-            self.send(returned, attachments)
-        except Exception as error:
-            logger.exception("a result could not be sent")
-            text = f"The result could not be sent: {type(error).__name__}: {error}"
-            self.send(*pack(call_id, Result([Text(text)], is_error=True)))
+    Raises:
+        FrameError: The first message is not a hello.
+    """
+    try:
+        async with asyncio.timeout(HELLO_TIMEOUT):
+            frame = await read_message(reader)
+    except TimeoutError:
+        return None
+    if frame is None:
+        return None
+    message = frame[0]
+    if not isinstance(message, Hello):
+        raise FrameError(f"The first message was a {message.type!r}, not a 'hello'.")
+    return message
 
 
 def _socket_path(path: Path) -> Path:
@@ -477,6 +281,6 @@ def _socket_path(path: Path) -> Path:
     short.mkdir(mode=0o700, exist_ok=True)
     status = short.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise OSError(f"{short} is not a folder of the user's own")
+        raise OSError(f"{short} is not a folder that the user owns")
     private_folder(short)
     return short / path.name

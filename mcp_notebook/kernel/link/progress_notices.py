@@ -23,7 +23,7 @@ HEARTBEAT = 10.0
 """Seconds that a running call may say nothing before its client is told that it still runs."""
 
 
-class Notices:
+class ProgressNotices:
     """The notices of one call.
 
     `report` may be called from any thread; all else is on the endpoint's.

@@ -32,7 +32,7 @@ Reply = Callable[[Contents, Sequence[bytes]], None]
 """Takes a content or what went wrong, on any thread."""
 
 
-class Reading:
+class ResourceReader:
     """Lists and reads what a store keeps; any thread may ask.
 
     Args:
@@ -46,7 +46,7 @@ class Reading:
         self._readers = 0
         self._closed = False
 
-    def infos(self, after: int, limit: int) -> list[ResourceInfo]:
+    def list_resources(self, after: int, limit: int) -> list[ResourceInfo]:
         """Return what can be read now: up to so many with a higher number than `after`."""
         return [
             ResourceInfo(
@@ -58,7 +58,7 @@ class Reading:
                 mime_type=link.mime_type,
                 size=link.size,
             )
-            for number, link in self._store.listed(after, limit)
+            for number, link in self._store.list_links(after, limit)
         ]
 
     def read(self, request: ReadResource, reply: Reply) -> None:
@@ -120,7 +120,7 @@ class Reading:
             return Contents(id=request.id, error=said), ()
 
     def _made(self, uri: str, most: int) -> Resource:
-        form = self._store.form(uri)
+        form = self._store.find_form(uri)
         if form.size is not None and form.size > most:
             raise _TooLarge(f"{form.size:,}")
         data = form.content()

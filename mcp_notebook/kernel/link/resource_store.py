@@ -75,7 +75,7 @@ class ResourceStore:
         del gone
         return links
 
-    def has_all_of(self, result: Result) -> bool:
+    def has_originals_of(self, result: Result) -> bool:
         """Tell whether nothing that a result links to has expired; it counts as used just now."""
         links = [block.uri for block in result.content if isinstance(block, ResourceLink)]
         keys = {self._key(uri) for uri in links if uri.startswith(self._prefix)}
@@ -87,9 +87,11 @@ class ResourceStore:
     @property
     def links(self) -> Sequence[ResourceLink]:
         """All that can be read now, in the order in which it was made."""
-        return [link for _, link in self.listed()]
+        return [link for _, link in self.list_links()]
 
-    def listed(self, after: int = 0, limit: int | None = None) -> list[tuple[int, ResourceLink]]:
+    def list_links(
+        self, after: int = 0, limit: int | None = None
+    ) -> list[tuple[int, ResourceLink]]:
         """Return what can be read now, each with its number, which no other ever has.
 
         Args:
@@ -101,7 +103,7 @@ class ResourceStore:
         numbered = (pair for item in kept for pair in enumerate(item.links, item.first))
         return list(islice((pair for pair in numbered if pair[0] > after), limit))
 
-    def form(self, uri: str) -> Form:
+    def find_form(self, uri: str) -> Form:
         """Find what a URI stands for; it counts as used just now.
 
         Raises:

@@ -12,10 +12,10 @@ from mcp_notebook import wire
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.discovery import Record
 from mcp_notebook.kernel.calls.call import Call, CallState
-from mcp_notebook.kernel.link import endpoint as endpoint_module
+from mcp_notebook.kernel.link import conversation as conversation_module
 from mcp_notebook.kernel.link import progress_notices as notices_module
 from mcp_notebook.kernel.link.endpoint import Endpoint
-from mcp_notebook.kernel.link.resource_reader import Reading
+from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.originals import Form, Original
 from mcp_notebook.kernel.tools.context import LogMessage, Update
@@ -60,7 +60,7 @@ def listening(request, home):
     endpoint = Endpoint(
         echo,
         lambda: list(echo.tools),
-        Reading(echo.store),
+        ResourceReader(echo.store),
         path=home / "test.sock",
         tcp=request.param,
     )
@@ -190,7 +190,7 @@ def test_while_large_results_are_sent_calls_are_cancelled_and_no_frame_is_mixed(
 
 
 def test_what_a_call_says_does_not_pile_up_for_a_bridge_that_does_not_read(listening, monkeypatch):
-    monkeypatch.setattr(endpoint_module, "MAX_BACKLOG", 100_000)
+    monkeypatch.setattr(conversation_module, "MAX_BACKLOG", 100_000)
     _, record, echo = listening
 
     def log(text):

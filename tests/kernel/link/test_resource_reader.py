@@ -9,7 +9,7 @@ import pytest
 from mcp_notebook import wire
 from mcp_notebook.content import Resource
 from mcp_notebook.kernel.link import resource_reader as reading_module
-from mcp_notebook.kernel.link.resource_reader import MAX_READERS, MAX_WAITING, Reading
+from mcp_notebook.kernel.link.resource_reader import MAX_READERS, MAX_WAITING, ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.originals import Form, Original
 
@@ -19,7 +19,7 @@ class Reads:
 
     def __init__(self):
         self.store = ResourceStore("k", 10**9)
-        self.reading = Reading(self.store)
+        self.reading = ResourceReader(self.store)
         self.answers = queue.Queue()
 
     def keep(self, content):
@@ -160,5 +160,5 @@ def test_after_the_end_nothing_is_made(reads):
 
 def test_asking_what_can_be_read_makes_nothing(reads):
     uri = reads.keep(lambda: sys.exit("made"))
-    (info,) = reads.reading.infos(0, 10)
+    (info,) = reads.reading.list_resources(0, 10)
     assert (info.uri, info.name, info.mime_type, info.size) == (uri, "a.txt", "text/plain", None)

@@ -23,8 +23,8 @@ def test_each_form_has_a_link_of_its_own_that_leads_to_it():
     csv, parquet = store.keep(original(forms=2))
     assert csv.uri.startswith("notebook://k/")
     assert (csv.name, parquet.name) == ("table.csv", "table.parquet")
-    assert store.form(csv.uri).mime_type == "text/csv"
-    assert store.form(parquet.uri).extension == ".parquet"
+    assert store.find_form(csv.uri).mime_type == "text/csv"
+    assert store.find_form(parquet.uri).extension == ".parquet"
     assert store.links == [csv, parquet]
 
 
@@ -34,7 +34,7 @@ def test_any_name_makes_a_uri_that_is_found_again(name):
     (link,) = store.keep(original(name))
     assert link.uri.isascii()
     assert "\n" not in link.uri
-    assert store.form(link.uri).content() == name
+    assert store.find_form(link.uri).content() == name
 
 
 def test_what_is_too_large_has_no_link_and_drives_out_nothing():
@@ -48,11 +48,11 @@ def test_what_was_read_last_outlives_what_was_made_last():
     store = ResourceStore("k", 2)
     (first,) = store.keep(original("first"))
     (second,) = store.keep(original("second"))
-    store.form(first.uri)
+    store.find_form(first.uri)
     (third,) = store.keep(original("third"))
     assert store.links == [first, third]
     with pytest.raises(UnknownResource, match=r"has expired: .*Call the tool again"):
-        store.form(second.uri)
+        store.find_form(second.uri)
 
 
 def test_what_never_was_is_told_from_what_has_expired():
@@ -60,17 +60,17 @@ def test_what_never_was_is_told_from_what_has_expired():
     (link,) = store.keep(original())
     for uri in (f"{link.uri}x", "notebook://k/123/a.csv", "notebook://other/1/a", "file:///a", ""):
         with pytest.raises(UnknownResource, match="there is none of this URI"):
-            store.form(uri)
+            store.find_form(uri)
 
 
 def test_numbers_are_never_given_again_and_lists_go_on_after_them():
     store = ResourceStore("k", 3)
     store.keep(original("a", forms=2))
-    page = store.listed(limit=1)
+    page = store.list_links(limit=1)
     store.keep(original("b"))
     store.keep(original("c"))
     store.keep(original("d"))  # "a" expires
-    after = store.listed(page[-1][0])
+    after = store.list_links(page[-1][0])
     assert [link.name for _, link in after] == ["b.csv", "c.csv", "d.csv"]
     assert [number for number, _ in after] == [3, 4, 5]
 
@@ -81,7 +81,7 @@ def test_a_cleared_store_is_empty():
     store.clear()
     assert store.links == []
     with pytest.raises(UnknownResource, match="expired"):
-        store.form(link.uri)
+        store.find_form(link.uri)
     assert store.keep(original(cost=10))
 
 
@@ -110,7 +110,7 @@ def test_the_store_is_the_newest_that_fit(limit, steps):
         if isinstance(step, tuple):
             if model:
                 entry = model.pop(step[0] % len(model))
-                store.form(entry[0])
+                store.find_form(entry[0])
                 model.append(entry)
             continue
         links = store.keep(original(cost=step))
@@ -120,7 +120,7 @@ def test_the_store_is_the_newest_that_fit(limit, steps):
             while sum(cost for _, cost in model) > limit:
                 model.pop(0)
         assert {link.uri for link in store.links} == {uri for uri, _ in model}
-    numbers = [number for number, _ in store.listed()]
+    numbers = [number for number, _ in store.list_links()]
     assert numbers == sorted(set(numbers))
 
 
@@ -133,10 +133,10 @@ def test_threads_may_keep_and_read_at_once():
             for _ in range(200):
                 (link,) = store.keep(original(cost=1))
                 try:
-                    store.form(link.uri)
+                    store.find_form(link.uri)
                 except UnknownResource as error:
                     assert "expired" in str(error)  # noqa: PT017 - not what is tested
-                assert len(store.listed()) <= 50
+                assert len(store.list_links()) <= 50
         except BaseException as error:
             failed.append(error)
             raise
@@ -154,7 +154,7 @@ def test_a_name_of_any_length_makes_a_uri_that_a_bridge_looks_at():
     form = Form("." + "é" * 5_000, "text/plain", lambda: "")
     (link,) = store.keep(Original("\U0001f600" * 5_000, "", (form,), 1))
     assert len(link.uri) < 2_000
-    assert store.form(link.uri) is form
+    assert store.find_form(link.uri) is form
 
 
 def test_what_expires_may_use_the_store_at_its_end():
@@ -182,9 +182,9 @@ def test_a_result_is_whole_until_something_that_it_links_to_expires():
     elsewhere = ResourceLink("https://example.org/a.csv", "a.csv")
     linked = Result([*store.keep(original("first")), elsewhere])
     store.keep(original("second"))
-    assert store.has_all_of(linked)
+    assert store.has_originals_of(linked)
     store.keep(original("third"))  # `linked` was used after the second
-    assert store.has_all_of(linked)
+    assert store.has_originals_of(linked)
     store.clear()
-    assert not store.has_all_of(linked)
-    assert store.has_all_of(Result([elsewhere]))
+    assert not store.has_originals_of(linked)
+    assert store.has_originals_of(Result([elsewhere]))

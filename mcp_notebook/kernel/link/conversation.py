@@ -1,0 +1,244 @@
+"""The conversation with one bridge: its calls, what they report, the questions they ask.
+
+Runs on the endpoint's thread, which owns everything in here. What the calls of other threads hand
+in (a result, progress, a log message, a question, a resource's contents) goes to that thread first.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mcp_notebook import wire
+from mcp_notebook.content import Result, Text
+from mcp_notebook.errors import CallError, CannotElicit, FrameError
+from mcp_notebook.kernel.calls.call import Call
+from mcp_notebook.kernel.link.progress_notices import ProgressNotices
+from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.kernel.tools.context import LEVELS, Client, LogMessage
+from mcp_notebook.kernel.tools.elicitation import Question, Questions, Reply, Withdrawal, undeclared
+
+logger = logging.getLogger(__name__)
+
+MAX_BACKLOG = 8 * 2**20
+"""Bytes that may wait for a bridge that does not read; beyond, it gets no progress and no logs."""
+
+
+class CallHandler(Protocol):
+    """Runs the calls that bridges send: the `Invoker`, or what stands before it."""
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """The calls that wait or run."""
+
+    def submit(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        reply: Callable[[Result], None],
+        client: Client,
+    ) -> Call:
+        """Take a call and return it; `reply` is called once, on any thread."""
+
+    def cancel(self, call: Any, reason: str) -> None:
+        """Stop a call."""
+
+    def describe(self, call: Any) -> str:
+        """Return what a call does now, for people."""
+
+
+@dataclass(frozen=True, eq=False)
+class _OpenCall:
+    """A call that the bridge has not been given the result of."""
+
+    call: Call
+    questions: Questions
+    notices: ProgressNotices | None
+    """None: its client did not ask for progress."""
+
+
+class Conversation:
+    """The conversation with one bridge, from its hello on.
+
+    Args:
+        calls: Runs the bridge's calls.
+        reader: Lists and reads resources.
+        writer: The connection to the bridge.
+    """
+
+    def __init__(
+        self, calls: CallHandler, reader: ResourceReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._calls = calls
+        self._reader = reader
+        self._writer = writer
+        self._loop = asyncio.get_running_loop()
+        self._open: dict[int, _OpenCall] = {}
+        self.told_tools: list[wire.ToolInfo] | None = None
+        """The tools as the bridge knows them; None: it was not welcomed."""
+
+    @property
+    def socket(self) -> Any:
+        """The connection's socket."""
+        return self._writer.get_extra_info("socket")
+
+    async def listen(self, reader: asyncio.StreamReader) -> None:
+        """Take messages until the bridge leaves; its calls run on, as it cancels them itself.
+
+        Raises:
+            FrameError: The bridge sent what bridges do not send.
+        """
+        while (frame := await wire.read_message(reader)) is not None:
+            self._take(frame[0])
+
+    def send(self, message: wire.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
+        """Send a message; does nothing when the bridge is gone."""
+        if isinstance(message, wire.Welcome | wire.Tools):
+            self.told_tools = message.tools
+        if self._writer.is_closing():
+            return
+        if isinstance(message, wire.Progress | wire.Log) and self._is_behind:
+            return
+        for buffer in wire.encode(message, attachments):
+            # As bytes, Python 3.11 would copy what the socket does not take once more.
+            self._writer.write(memoryview(buffer))
+
+    def close(self, last_message: wire.Refused | wire.Goodbye | None = None) -> None:
+        """End the conversation; what was written still goes out."""
+        if last_message is not None:
+            self.send(last_message)
+        for open_call in self._open.values():
+            if open_call.notices is not None:
+                open_call.notices.close()
+            open_call.questions.close(CannotElicit("The client that called the tool is gone."))
+        self._open.clear()
+        self._writer.close()
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the bridge does not read: it hangs, or its process is halted."""
+        return self._writer.transport.get_write_buffer_size() > MAX_BACKLOG
+
+    # -- what the bridge sends ---------------------------------------------------------------------
+
+    def _take(self, message: wire.AnyMessage) -> None:
+        match message:
+            case wire.Call():
+                self._start_call(message)
+            case wire.Cancel():
+                self._cancel_call(message)
+            case wire.Answer():
+                self._pass_answer(message)
+            case wire.ListResources():
+                resources = self._reader.list_resources(message.after, message.limit)
+                self.send(wire.Resources(id=message.id, resources=resources))
+            case wire.ReadResource():
+                self._reader.read(message, self._send_contents)
+            case _:
+                raise FrameError(f"A bridge does not send {message.type!r}.")
+
+    def _start_call(self, message: wire.Call) -> None:
+        def reply(result: Result) -> None:
+            self._loop.call_soon_threadsafe(self._send_result, message.id, result)
+
+        notices = None
+        if message.progress:
+            notices = ProgressNotices(message.id, self._loop, self.send)
+        questions = Questions(
+            self._make_asker(message.id) if message.can_elicit else None, undeclared(message.tool)
+        )
+        client = Client(
+            report=None if notices is None else notices.report,
+            send_log=self._make_logger(message),
+            questions=questions,
+        )
+        call = self._calls.submit(message.tool, message.arguments, reply, client)
+        self._open[message.id] = _OpenCall(call, questions, notices)
+        if notices is not None:
+            notices.start(call, self._calls.describe)
+
+    def _cancel_call(self, message: wire.Cancel) -> None:
+        open_call = self._open.get(message.id)
+        if open_call is not None:
+            reason = message.reason or "The client cancelled the call."
+            self._calls.cancel(open_call.call, reason)
+
+    def _pass_answer(self, message: wire.Answer) -> None:
+        open_call = self._open.get(message.id)
+        if open_call is None:
+            return
+        reply: Reply | CallError = Reply(message.action, message.content)
+        if message.error is not None:
+            reply = CannotElicit(message.error)
+        open_call.questions.answer(message.question, reply)
+
+    # -- what calls hand in, on any thread ---------------------------------------------------------
+
+    def _make_logger(self, message: wire.Call) -> Callable[[LogMessage], None] | None:
+        """Return what sends a call's log messages; None if its client does not want them."""
+        if message.log_level is None:
+            return None
+        least = {str(level): number for level, number in LEVELS.items()}.get(message.log_level, 0)
+
+        def send_log(entry: LogMessage) -> None:
+            if LEVELS[entry.level] >= least:
+                log = wire.Log(
+                    id=message.id, level=entry.level, logger=entry.logger, text=entry.text
+                )
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+                    self._loop.call_soon_threadsafe(self._send_of_call, message.id, log)
+
+        return send_log
+
+    def _make_asker(self, call_id: int) -> Callable[[Question | Withdrawal], None]:
+        """Return what sends a call's questions, and takes them back."""
+
+        def ask(question: Question | Withdrawal) -> None:
+            message: wire.Ask | wire.Withdraw
+            if isinstance(question, Withdrawal):
+                message = wire.Withdraw(id=call_id, question=question.number)
+            else:
+                message = wire.Ask(
+                    id=call_id,
+                    question=question.number,
+                    key=question.key,
+                    message=question.message,
+                    form=question.schema,
+                )
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the kernel ends
+                self._loop.call_soon_threadsafe(self._send_question, message)
+
+        return ask
+
+    def _send_contents(self, message: wire.Contents, attachments: Sequence[bytes]) -> None:
+        self._loop.call_soon_threadsafe(self.send, message, attachments)
+
+    # -- what is sent of a call --------------------------------------------------------------------
+
+    def _send_question(self, message: wire.Ask | wire.Withdraw) -> None:
+        try:
+            self._send_of_call(message.id, message)
+        except FrameError as error:
+            self._pass_answer(
+                wire.Answer(id=message.id, question=message.question, error=str(error))
+            )
+
+    def _send_of_call(self, call_id: int, message: wire.AnyMessage) -> None:
+        if call_id in self._open:
+            self.send(message)
+
+    def _send_result(self, call_id: int, result: Result) -> None:
+        open_call = self._open.pop(call_id, None)
+        if open_call is not None and open_call.notices is not None:
+            open_call.notices.close()
+        try:
+            message, attachments = wire.pack(call_id, result)
+            if open_call is not None and open_call.call.lacks is not None:
+                message = message.model_copy(update={"lacks": open_call.call.lacks})
+            self.send(message, attachments)
+        except Exception as error:
+            logger.exception("a result could not be sent")
+            text = f"The result could not be sent: {type(error).__name__}: {error}"
+            self.send(*wire.pack(call_id, Result([Text(text)], is_error=True)))
