@@ -16,9 +16,9 @@ from typing import Any, Self
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from mcp_notebook import wire
 from mcp_notebook.content import Result, Text
 from mcp_notebook.discovery import Record, live_records
+from mcp_notebook.wire import content_blocks, frames, messages
 
 TIMEOUT = 60
 SOON = 5
@@ -147,7 +147,7 @@ def live_kernel(home: Path, *, notebook: str | None = None) -> Iterator[LiveKern
 class Link:
     """The bridge's end of the link, spoken by hand and synchronously."""
 
-    def __init__(self, record: Record, hello: wire.Hello | None = None) -> None:
+    def __init__(self, record: Record, hello: messages.Hello | None = None) -> None:
         self.record = record
         if record.socket is not None:
             self.socket = socket.socket(socket.AF_UNIX)
@@ -156,7 +156,7 @@ class Link:
             self.socket = socket.create_connection(("127.0.0.1", record.port))
         self.socket.settimeout(TIMEOUT)
         self.ids = itertools.count(1)
-        self.send(hello or wire.Hello(version="test", token=record.token))
+        self.send(hello or messages.Hello(version="test", token=record.token))
         self.welcome = self.receive()
 
     def __enter__(self) -> Self:
@@ -165,8 +165,8 @@ class Link:
     def __exit__(self, *exc: object) -> None:
         self.socket.close()
 
-    def send(self, message: wire.AnyMessage) -> None:
-        self.socket.sendall(b"".join(wire.encode(message)))
+    def send(self, message: messages.AnyMessage) -> None:
+        self.socket.sendall(b"".join(frames.encode(message)))
 
     def receive(self) -> Any:
         """Return the next message; a `Returned` as its result; None at the end."""
@@ -192,18 +192,18 @@ class Link:
             reader = asyncio.StreamReader()
             reader.feed_data(frame)
             reader.feed_eof()
-            return await wire.read_message(reader)
+            return await frames.read_message(reader)
 
         with ThreadPoolExecutor(1) as thread:  # the test may have a loop of its own running
             message, attachments = thread.submit(asyncio.run, decode()).result()
-        if isinstance(message, wire.Returned):
-            return wire.unpack(message, attachments)
+        if isinstance(message, messages.Returned):
+            return content_blocks.unpack_result(message, attachments)
         return message
 
     def start(self, tool: str, /, *, progress: bool = False, **arguments: Any) -> int:
         """Send a call and return its id."""
         call_id = next(self.ids)
-        self.send(wire.Call(id=call_id, tool=tool, arguments=arguments, progress=progress))
+        self.send(messages.Call(id=call_id, tool=tool, arguments=arguments, progress=progress))
         return call_id
 
     def result(self) -> Result:

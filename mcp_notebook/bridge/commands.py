@@ -22,7 +22,7 @@ from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, T
 from mcp_notebook.discovery import Record, live_records
 from mcp_notebook.errors import CallError, InvalidArguments, LinkError, NotebookError
 from mcp_notebook.settings import Settings
-from mcp_notebook.wire import Progress, ToolInfo, kernel_of
+from mcp_notebook.wire import messages, resource_uris
 
 _NOBODY = (
     "No live notebook offers a tool. Open one in Jupyter and run `%load_ext mcp_notebook` and a "
@@ -91,7 +91,11 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
         result = await links.call(entry, arguments, Listener(progress=_show_progress))
         _show(result, call)
         for block in result.content:
-            if isinstance(block, ResourceLink) and call.save is not None and kernel_of(block.uri):
+            if (
+                isinstance(block, ResourceLink)
+                and call.save is not None
+                and resource_uris.find_kernel_id(block.uri)
+            ):
                 _note(await _save_original(links, block, call.save, call.tool))
     return not result.is_error
 
@@ -209,7 +213,7 @@ def _types(
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _parameters(tool: ToolInfo) -> str:
+def _parameters(tool: messages.ToolInfo) -> str:
     """Return the parameters as in a signature: required ones bare, others with their default."""
     required = tool.input_schema.get("required", ())
     return ", ".join(
@@ -231,7 +235,7 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
     Console().print(table)
 
 
-async def _show_progress(progress: Progress) -> None:
+async def _show_progress(progress: messages.Progress) -> None:
     done = "" if progress.progress is None else f"{progress.progress:g}"
     if progress.total is not None:
         done += f" of {progress.total:g}"

@@ -44,7 +44,7 @@ from mcp_notebook.kernel.tools.attribute_tools import classes_of_tools, named_to
 from mcp_notebook.kernel.tools.declared_tool import ToolRegistry, marked
 from mcp_notebook.kernel.tools.metadata import with_result_size
 from mcp_notebook.settings import Settings
-from mcp_notebook.wire import PROTOCOL_VERSION, ToolInfo
+from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
@@ -176,7 +176,7 @@ class Extension:
             started=started,
             host=socket.gethostname(),
             version=__version__,
-            protocol=PROTOCOL_VERSION,
+            protocol=messages.PROTOCOL_VERSION,
             notebook=str(notebook) if notebook else None,
             name=notebook.stem if notebook else f"kernel-{self._pid}",
             owner="bridge" if self.settings.kernel_id else "user",
@@ -204,7 +204,7 @@ class Extension:
         self._endpoint.abandon_in_child()
         self.invoker.abandon_in_child()
 
-    def _told_tools(self) -> list[ToolInfo]:
+    def _told_tools(self) -> list[messages.ToolInfo]:
         most = self.settings.max_result_chars
         return [
             with_result_size(tool.info, tool.options.max_result_chars or most)

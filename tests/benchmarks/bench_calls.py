@@ -27,7 +27,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 from clients import TOKEN, http_bridge  # noqa: E402 - found through the path above
 from live import Link, live_kernel, record_of  # noqa: E402
 
-from mcp_notebook import wire  # noqa: E402
+from mcp_notebook.wire import frames, messages  # noqa: E402
 
 ROUNDS, CALLS = 10, 300
 VERSION = "2026-07-28"
@@ -100,7 +100,7 @@ def over_http(address: str) -> Callable[[], None]:
 
 def over_link(link: Link) -> Callable[[], None]:
     """Return what makes one call over the link to the kernel, without a bridge."""
-    message = b"".join(wire.encode(wire.Call(id=1, tool="add", arguments={"a": 1, "b": 2})))
+    message = b"".join(frames.encode(messages.Call(id=1, tool="add", arguments={"a": 1, "b": 2})))
 
     def call() -> None:
         link.socket.sendall(message)

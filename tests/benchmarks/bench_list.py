@@ -18,10 +18,10 @@ from mcp.server.runner import ServerRunner
 from mcp_types.jsonrpc import JSONRPCResponse
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from mcp_notebook import wire
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.wire import frames, messages
 
 TOOLS, ROUNDS = 1_000, 15
 MODERN, LEGACY = "2026-07-28", HANDSHAKE_PROTOCOL_VERSIONS[-1]
@@ -48,11 +48,13 @@ class Request:
     request_id, message_metadata, can_send_request, transport = 1, None, False, None
 
 
-def tools(changed: str = "") -> list[wire.ToolInfo]:
+def tools(changed: str = "") -> list[messages.ToolInfo]:
     """Return the tools, one of them with this text."""
     text = "Customers with the highest revenue, with all that a model should know. " * 3
     return [
-        wire.ToolInfo(name=f"tool_{i}", description=text + changed * (i == 7), input_schema=SCHEMA)
+        messages.ToolInfo(
+            name=f"tool_{i}", description=text + changed * (i == 7), input_schema=SCHEMA
+        )
         for i in range(TOOLS)
     ]
 
@@ -101,15 +103,15 @@ async def in_the_bridge(version: str) -> None:
 
 def on_the_link() -> None:
     """Measure what a change of one tool of many costs before clients hear of it."""
-    message = wire.Tools(tools=tools())
-    frames = [wire.encode(wire.Tools(tools=tools(text)))[0] for text in "ab"]
-    show("link: kernel writes", [timed(lambda: wire.encode(message)) for _ in range(ROUNDS)])
+    message = messages.Tools(tools=tools())
+    frames = [frames.encode(messages.Tools(tools=tools(text)))[0] for text in "ab"]
+    show("link: kernel writes", [timed(lambda: frames.encode(message)) for _ in range(ROUNDS)])
     catalog = Catalog()
     reads, joins = [], []
     for number in range(ROUNDS):
         body = frames[number % 2][4:]
-        reads.append(timed(lambda: wire._parse(body)))  # noqa: B023 - run at once
-        parsed = wire._parse(body)[0].tools
+        reads.append(timed(lambda: messages._parse(body)))  # noqa: B023 - run at once
+        parsed = messages._parse(body)[0].tools
         joins.append(timed(lambda: catalog.set_kernel("1", notebook="a", tools=parsed)))  # noqa: B023
     show("link: bridge reads", reads)
     show("catalogue takes them", joins)

@@ -50,9 +50,9 @@ from raw_clients import (  # noqa: E402
     raw_client,
 )
 
-from mcp_notebook import wire  # noqa: E402
 from mcp_notebook.kernel.results.converter import Converter  # noqa: E402
 from mcp_notebook.settings import Settings  # noqa: E402
+from mcp_notebook.wire import messages  # noqa: E402
 
 MB = 2**20
 LARGE = ("text", "prints", "frame", "data")
@@ -202,7 +202,7 @@ def over_link(kernel: Any, calls: int) -> list[float]:
     times = []
     with Link(record_of(kernel)) as link:
         for _ in range(calls):
-            link.send(wire.Call(id=0, tool="picture", arguments={}))
+            link.send(messages.Call(id=0, tool="picture", arguments={}))
             header = link.socket.recv(4, 0x100)  # MSG_WAITALL
             header = link.socket.recv(int.from_bytes(header, "big"), 0x100)
             (size,) = json.loads(header)["attachments"]

@@ -19,7 +19,7 @@ from mcp_notebook.errors import (
     UnknownTool,
 )
 from mcp_notebook.settings import Settings
-from mcp_notebook.wire import Progress
+from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
 
@@ -194,9 +194,9 @@ async def test_arguments_as_values_are_passed_as_they_are(settings, capsys):
 @pytest.mark.parametrize(
     ("progress", "shown"),
     [
-        (Progress(id=1, progress=1.001, message="waiting"), "waiting"),
-        (Progress(id=1, progress=3, total=10, message="days"), "3 of 10 days"),
-        (Progress(id=1, progress=3), "3"),
+        (messages.Progress(id=1, progress=1.001, message="waiting"), "waiting"),
+        (messages.Progress(id=1, progress=3, total=10, message="days"), "3 of 10 days"),
+        (messages.Progress(id=1, progress=3), "3"),
     ],
 )
 async def test_progress_is_shown_without_a_number_that_says_nothing(progress, shown, capsys):

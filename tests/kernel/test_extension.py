@@ -12,7 +12,7 @@ import pytest
 from live import SOON, TIMEOUT, Link, live_kernel, record_of, text_of
 
 from mcp_notebook.discovery import live_records
-from mcp_notebook.wire import Goodbye, Progress
+from mcp_notebook.wire import messages
 
 LEFT_BEHIND = """
 import json, os, sys, threading
@@ -96,7 +96,7 @@ def test_calls_that_an_unload_stops_are_answered_with_the_goodbye(kernel):
         kernel.ok("for _ in range(5): assert began.acquire(timeout=10)")
         kernel.ok("%unload_ext mcp_notebook")
         # Not with what each of them says by itself: that would lack the next step.
-        assert link.receive() == Goodbye(reason="The notebook unloaded mcp_notebook.")
+        assert link.receive() == messages.Goodbye(reason="The notebook unloaded mcp_notebook.")
 
 
 def test_a_variable_that_fails_whatever_it_is_asked_does_not_hinder_loading(home):
@@ -174,8 +174,8 @@ def test_a_restart_is_told_at_once_although_the_main_thread_is_busy(kernel, busy
             pass
         began = time.monotonic()
         kernel.client.shutdown(restart=True)  # without the interrupt that frontends send before
-        while not isinstance(message := link.receive(), Goodbye):
-            assert isinstance(message, Progress)
+        while not isinstance(message := link.receive(), messages.Goodbye):
+            assert isinstance(message, messages.Progress)
         assert message.reason == "The kernel was restarted."
         assert time.monotonic() - began < SOON
         assert link.receive() is None

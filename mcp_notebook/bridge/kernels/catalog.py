@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import AmbiguousTool, KernelGone, UnknownTool
-from mcp_notebook.wire import ToolInfo
+from mcp_notebook.wire import messages
 
 MAX_NAME = 64
 """Characters of a served name; several clients refuse longer ones."""
@@ -49,7 +49,7 @@ class CatalogEntry:
     """The id of its kernel's record."""
     notebook: str
     """Its notebook's part of names."""
-    tool: ToolInfo
+    tool: messages.ToolInfo
     """What the kernel says about it; ``tool.name`` is the kernel's own name."""
 
 
@@ -60,7 +60,7 @@ class _Kernel:
     """As given."""
     label: str
     """As used in names."""
-    tools: tuple[ToolInfo, ...]
+    tools: tuple[messages.ToolInfo, ...]
     """Of a kernel that is away: those it had."""
     away: str | None = None
     """What a call is told while the kernel is away."""
@@ -91,7 +91,9 @@ class Catalog:
         self._reserved = frozenset(names)
         self._refresh()
 
-    def set_kernel(self, kernel_id: str, *, notebook: str, tools: Sequence[ToolInfo]) -> bool:
+    def set_kernel(
+        self, kernel_id: str, *, notebook: str, tools: Sequence[messages.ToolInfo]
+    ) -> bool:
         """Take a kernel in, or take its tools as they are now.
 
         A kernel without tools keeps its place in the order and its notebook name.
@@ -193,13 +195,13 @@ def _join(kernels: Sequence[_Kernel], reserved: frozenset[str]) -> _View:
     return _View(tuple(listed), by_name, by_full_name, ambiguous)
 
 
-def _priority(tool: ToolInfo) -> float:
+def _priority(tool: messages.ToolInfo) -> float:
     priority = (tool.meta or {}).get(meta_keys.PRIORITY, 0)
     usable = isinstance(priority, int | float) and math.isfinite(priority)
     return priority if usable else 0
 
 
-def _bare_names(tools: Sequence[ToolInfo]) -> list[str]:
+def _bare_names(tools: Sequence[messages.ToolInfo]) -> list[str]:
     """Return the tools' names made valid, and unique within their kernel."""
     names: dict[str, None] = {}
     for tool in tools:

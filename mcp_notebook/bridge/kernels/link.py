@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from mcp_notebook import wire
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.kernels.running_call import NOBODY, Listener, RunningCall
 from mcp_notebook.content import Resource
@@ -29,6 +28,7 @@ from mcp_notebook.errors import (
     UnknownResource,
     VersionMismatch,
 )
+from mcp_notebook.wire import content_blocks, frames, messages
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ READ_LIMIT = 60.0
 _LOOK_EVERY = 0.02
 """Seconds between two looks at whether the process of a link that ended is gone, too."""
 
-_Reply: TypeAlias = tuple[wire.Resources | wire.Contents, list[bytes]]
+_Reply: TypeAlias = tuple[messages.Resources | messages.Contents, list[bytes]]
 
 
 class Link:
@@ -52,7 +52,7 @@ class Link:
         on_tools: Takes the kernel's tools whenever they change.
     """
 
-    def __init__(self, record: Record, on_tools: Callable[[list[wire.ToolInfo]], None]) -> None:
+    def __init__(self, record: Record, on_tools: Callable[[list[messages.ToolInfo]], None]) -> None:
         self.record = record
         self._on_tools = on_tools
         self._calls: dict[int, RunningCall] = {}
@@ -68,7 +68,7 @@ class Link:
         """Its place among all links of the bridge, from 1; no other link ever has it."""
         self.alive = False
         """Whether calls can be made."""
-        self.calls_before: tuple[wire.CallInfo, ...] = ()
+        self.calls_before: tuple[messages.CallInfo, ...] = ()
         """The calls, of any bridge, that the kernel had when this conversation began."""
         self.ended = anyio.Event()
         """Set when the conversation has ended and all its calls are answered."""
@@ -96,17 +96,17 @@ class Link:
             if not self.alive:
                 self.close()
 
-    async def _greet(self) -> wire.Welcome:
+    async def _greet(self) -> messages.Welcome:
         self._reader, self._writer = await _open(self.record)
-        self._send(wire.Hello(version=__version__, token=self.record.token))
-        match await wire.read_message(self._reader):
-            case (wire.Welcome() as welcome, _):
-                if welcome.protocol != wire.PROTOCOL_VERSION:
-                    raise VersionMismatch(kernel=welcome.protocol, bridge=wire.PROTOCOL_VERSION)
+        self._send(messages.Hello(version=__version__, token=self.record.token))
+        match await frames.read_message(self._reader):
+            case (messages.Welcome() as welcome, _):
+                if welcome.protocol != messages.PROTOCOL_VERSION:
+                    raise VersionMismatch(kernel=welcome.protocol, bridge=messages.PROTOCOL_VERSION)
                 self.calls_before = tuple(welcome.calls)
                 self._has_resources = welcome.resources
                 return welcome
-            case (wire.Refused() as refused, _):
+            case (messages.Refused() as refused, _):
                 raise LinkError(f"{self.record.name}: {refused.message}")
             case None:
                 raise LinkError(f"The kernel of {self.record.name!r} hung up.")
@@ -117,7 +117,7 @@ class Link:
         """Take messages until the conversation ends; its calls wait on until `close`."""
         assert self._reader is not None
         try:
-            while (frame := await wire.read_message(self._reader)) is not None:
+            while (frame := await frames.read_message(self._reader)) is not None:
                 self._take(*frame)
         except (FrameError, OSError) as error:
             logger.warning("The link to %s is closed: %s", self.record.name, error)
@@ -168,7 +168,7 @@ class Link:
         call = RunningCall(self._next_id(), self._send_if_open)
         self._calls[call.id] = call
         self._send(
-            wire.Call(
+            messages.Call(
                 id=call.id,
                 tool=tool,
                 arguments=arguments,
@@ -179,7 +179,7 @@ class Link:
         )
         return call
 
-    async def list_resources(self, after: int, limit: int) -> list[wire.ResourceInfo]:
+    async def list_resources(self, after: int, limit: int) -> list[messages.ResourceInfo]:
         """Return resources that can be read now; none if the kernel does not say so in time.
 
         Args:
@@ -187,14 +187,14 @@ class Link:
             limit: At most so many.
         """
         number = self._next_id()
-        question = wire.ListResources(id=number, after=after, limit=limit)
+        question = messages.ListResources(id=number, after=after, limit=limit)
         try:
             async with asyncio.timeout(LIST_LIMIT):
                 reply, _ = await self._request(number, question)
         except (KernelGone, TimeoutError) as error:
             logger.warning("The resources of %s are not listed: %r", self.record.name, error)
             return []
-        assert isinstance(reply, wire.Resources)
+        assert isinstance(reply, messages.Resources)
         return reply.resources
 
     async def read_resource(self, uri: str, most: int | None = None) -> Resource:
@@ -212,22 +212,22 @@ class Link:
         number = self._next_id()
         try:
             async with asyncio.timeout(READ_LIMIT):
-                question = wire.ReadResource(id=number, uri=uri, most=most)
+                question = messages.ReadResource(id=number, uri=uri, most=most)
                 reply, attachments = await self._request(number, question)
         except TimeoutError:
             raise ResourceFailed(
                 f"The resource {uri!r} was not made within {READ_LIMIT:g} s, the limit of a read. "
                 "Read another form of it, or ask the tool for less."
             ) from None
-        assert isinstance(reply, wire.Contents)
+        assert isinstance(reply, messages.Contents)
         if reply.error is not None:
             raise (
                 UnknownResource(uri, reply.error) if reply.unknown else ResourceFailed(reply.error)
             )
-        return wire.unpack_contents(reply, attachments)
+        return content_blocks.unpack_resource(reply, attachments)
 
     async def _request(
-        self, number: int, question: wire.ListResources | wire.ReadResource
+        self, number: int, question: messages.ListResources | messages.ReadResource
     ) -> "_Reply":
         if not self.alive or not self._has_resources:
             raise KernelGone(f"The kernel of {self.record.name!r} keeps nothing to be read.")
@@ -249,35 +249,35 @@ class Link:
         self._last_id += 1
         return self._last_id
 
-    def _send_if_open(self, message: wire.AnyMessage) -> None:
+    def _send_if_open(self, message: messages.AnyMessage) -> None:
         assert self._reader is not None
         assert self._writer is not None
         if not self._reader.at_eof() and not self._writer.is_closing():
             self._send(message)
 
-    def _send(self, message: wire.AnyMessage) -> None:
+    def _send(self, message: messages.AnyMessage) -> None:
         assert self._writer is not None
-        for buffer in wire.encode(message):
+        for buffer in frames.encode(message):
             self._writer.write(buffer)
 
-    def _take(self, message: wire.AnyMessage, attachments: list[bytes]) -> None:
+    def _take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
         match message:
-            case wire.Returned():
+            case messages.Returned():
                 call = self._calls.get(message.id)
                 if call is not None:
                     call.take(message, attachments)
                     del self._calls[message.id]
-            case wire.Progress() | wire.Log() | wire.Ask() | wire.Withdraw():
+            case messages.Progress() | messages.Log() | messages.Ask() | messages.Withdraw():
                 call = self._calls.get(message.id)
                 if call is not None:
                     call.take(message, attachments)
-            case wire.Resources() | wire.Contents():
+            case messages.Resources() | messages.Contents():
                 request = self._requests.get(message.id)
                 if request is not None and not request.done():
                     request.set_result((message, attachments))
-            case wire.Tools():
+            case messages.Tools():
                 self._on_tools(message.tools)
-            case wire.Goodbye():
+            case messages.Goodbye():
                 self._goodbye = message.reason
             case _:
                 raise FrameError(f"A kernel does not send {message.type!r}.")
@@ -301,8 +301,8 @@ class Link:
 
 async def _open(record: Record) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if record.socket is None:
-        return await asyncio.open_connection("127.0.0.1", record.port, limit=wire.STREAM_LIMIT)
+        return await asyncio.open_connection("127.0.0.1", record.port, limit=frames.STREAM_LIMIT)
     owner = Path(record.socket).stat().st_uid  # noqa: ASYNC240 - a local socket, instant
     if owner != os.getuid():
         raise PermissionError(f"{record.socket} belongs to another user")
-    return await asyncio.open_unix_connection(record.socket, limit=wire.STREAM_LIMIT)
+    return await asyncio.open_unix_connection(record.socket, limit=frames.STREAM_LIMIT)

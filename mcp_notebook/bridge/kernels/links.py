@@ -14,7 +14,6 @@ from typing import Any, Self, TypeAlias
 import anyio
 import anyio.abc
 
-from mcp_notebook import wire
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.running_call import NOBODY, Listener, RunningCall
@@ -26,6 +25,7 @@ from mcp_notebook.errors import (
     UnknownResource,
     VersionMismatch,
 )
+from mcp_notebook.wire import messages, resource_uris
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Links:
         return tuple(self._problems.values())
 
     @property
-    def calls_before(self) -> tuple[tuple[str, wire.CallInfo], ...]:
+    def calls_before(self) -> tuple[tuple[str, messages.CallInfo], ...]:
         """The calls that kernels had when they were linked, each with its kernel's id."""
         return tuple((id_, call) for id_, link in self._links.items() for call in link.calls_before)
 
@@ -197,10 +197,10 @@ class Links:
         Raises:
             CallError: It cannot be read, see `Link.read_resource`.
         """
-        link = self._links.get(wire.kernel_of(uri) or "")
+        link = self._links.get(resource_uris.find_kernel_id(uri) or "")
         if link is None:
             raise UnknownResource(
-                uri, None if wire.kernel_of(uri) is None else _GONE.format(uri=uri)
+                uri, None if resource_uris.find_kernel_id(uri) is None else _GONE.format(uri=uri)
             )
         return await link.read_resource(uri, most)
 
@@ -271,6 +271,6 @@ class Links:
         if self._catalog.remove_kernel(record.id):
             self._on_change()
 
-    def _set(self, record: Record, tools: list[wire.ToolInfo]) -> None:
+    def _set(self, record: Record, tools: list[messages.ToolInfo]) -> None:
         if self._catalog.set_kernel(record.id, notebook=record.name, tools=tools):
             self._on_change()

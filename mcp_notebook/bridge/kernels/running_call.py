@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from mcp_notebook import wire
 from mcp_notebook.content import Result
 from mcp_notebook.errors import KernelGone
+from mcp_notebook.wire import content_blocks, messages
 
 MAX_LOGS = 1000
 """Log messages of one call that wait for a slow client; the oldest are dropped."""
@@ -23,9 +23,9 @@ MAX_LOGS = 1000
 class Listener:
     """What a client wants to hear of its call besides the result."""
 
-    progress: Callable[[wire.Progress], Awaitable[None]] | None = None
+    progress: Callable[[messages.Progress], Awaitable[None]] | None = None
     """Takes the newest progress, None if it is not wanted."""
-    log: Callable[[wire.Log], Awaitable[None]] | None = None
+    log: Callable[[messages.Log], Awaitable[None]] | None = None
     """Takes log messages."""
     log_level: str | None = None
     """The least severe level that is wanted; None: none."""
@@ -45,15 +45,15 @@ class RunningCall:
         send: Sends a message to the kernel, if there still is one.
     """
 
-    def __init__(self, call_id: int, send: Callable[[wire.AnyMessage], None]) -> None:
+    def __init__(self, call_id: int, send: Callable[[messages.AnyMessage], None]) -> None:
         self.id = call_id
         self._send = send
         self._result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._progress: wire.Progress | None = None
+        self._progress: messages.Progress | None = None
         """The newest progress that has not been passed on."""
-        self._logs: deque[wire.Log] = deque(maxlen=MAX_LOGS)
+        self._logs: deque[messages.Log] = deque(maxlen=MAX_LOGS)
         self._news = asyncio.Event()
-        self.questions: dict[int, wire.Ask] = {}
+        self.questions: dict[int, messages.Ask] = {}
         """Those that are open, oldest first."""
         self.shown: dict[str, int] = {}
         """By their keys, the questions that the client has brought to its user."""
@@ -84,7 +84,7 @@ class RunningCall:
             else:
                 await self._news.wait()
 
-    def answer(self, answer: wire.Answer) -> None:
+    def answer(self, answer: messages.Answer) -> None:
         """Answer an open question."""
         if self.questions.pop(answer.question, None) is not None:
             self._progress = None  # it said that the call waits
@@ -94,7 +94,7 @@ class RunningCall:
     def cancel(self, reason: str) -> None:
         """Stop the call, if it has not ended."""
         if not self._result.done():
-            self._send(wire.Cancel(id=self.id, reason=reason))
+            self._send(messages.Cancel(id=self.id, reason=reason))
 
     @contextmanager
     def cancelled_with_block(self) -> Iterator[None]:
@@ -105,19 +105,19 @@ class RunningCall:
             self.cancel("The client cancelled the call.")
             raise
 
-    def take(self, message: wire.AnyMessage, attachments: list[bytes]) -> None:
+    def take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
         """Take a message of the kernel's."""
         match message:
-            case wire.Returned():
+            case messages.Returned():
                 self.lacks = message.lacks
-                self.end(wire.unpack(message, attachments))
-            case wire.Progress():
+                self.end(content_blocks.unpack_result(message, attachments))
+            case messages.Progress():
                 self._progress = message
-            case wire.Log():
+            case messages.Log():
                 self._logs.append(message)
-            case wire.Ask():
+            case messages.Ask():
                 self.questions[message.question] = message
-            case wire.Withdraw():
+            case messages.Withdraw():
                 self.questions.pop(message.question, None)
         self._news.set()
 

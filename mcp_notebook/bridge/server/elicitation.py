@@ -16,11 +16,11 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from mcp_notebook import wire
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
 from mcp_notebook.bridge.server.parked_calls import ANSWER_LIMIT, NOBODY_ANSWERED, ParkedCalls
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
+from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ async def _follow_and_ask(
     asked: dict[int, anyio.CancelScope] = {}
     failure: CallError | None = None
 
-    async def ask(question: wire.Ask, scope: anyio.CancelScope) -> None:
+    async def ask(question: messages.Ask, scope: anyio.CancelScope) -> None:
         with scope:
             call.answer(await _ask(ctx, question))
 
@@ -147,7 +147,7 @@ async def _follow_and_ask(
     return result
 
 
-async def _ask(ctx: ServerRequestContext[Any], question: wire.Ask) -> wire.Answer:
+async def _ask(ctx: ServerRequestContext[Any], question: messages.Ask) -> messages.Answer:
     """Send the client a request, and return its answer, or why there is none."""
     form = _form(question)
     try:
@@ -167,16 +167,16 @@ async def _ask(ctx: ServerRequestContext[Any], question: wire.Ask) -> wire.Answe
     return _answer(question, said)
 
 
-def _form(question: wire.Ask) -> types.ElicitRequestFormParams:
+def _form(question: messages.Ask) -> types.ElicitRequestFormParams:
     return types.ElicitRequestFormParams(message=question.message, requested_schema=question.form)
 
 
-def _answer(question: wire.Ask, said: types.ElicitResult) -> wire.Answer:
+def _answer(question: messages.Ask, said: types.ElicitResult) -> messages.Answer:
     content = {} if said.content is None else dict(said.content)
-    return wire.Answer(
+    return messages.Answer(
         id=question.id, question=question.question, action=said.action, content=content
     )
 
 
-def _no_answer(question: wire.Ask, reason: str) -> wire.Answer:
-    return wire.Answer(id=question.id, question=question.question, error=reason)
+def _no_answer(question: messages.Ask, reason: str) -> messages.Answer:
+    return messages.Answer(id=question.id, question=question.question, error=reason)

@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema, ErrorDetails
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import InvalidArguments
-from mcp_notebook.wire import ToolInfo
+from mcp_notebook.wire import messages
 
 LIST = "list_notebook_tools"
 DESCRIBE = "describe_notebook_tool"
@@ -106,7 +106,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 _READS = {"readOnlyHint": True, "openWorldHint": False}
 
 TOOLS = (
-    ToolInfo(
+    messages.ToolInfo(
         name=LIST,
         title="List the notebooks' tools",
         description="List the tools that the user's live Jupyter notebooks offer right now, each "
@@ -116,7 +116,7 @@ TOOLS = (
         output_schema=_schema(_Listing),
         annotations=_READS,
     ),
-    ToolInfo(
+    messages.ToolInfo(
         name=DESCRIBE,
         title="Describe a notebook's tool",
         description="Show a notebook tool's whole description and the JSON Schema of its "
@@ -125,7 +125,7 @@ TOOLS = (
         output_schema=_schema(_Description),
         annotations=_READS,
     ),
-    ToolInfo(
+    messages.ToolInfo(
         name=CALL,
         title="Call a notebook's tool",
         description="Call a tool of the user's live Jupyter notebooks by its name, also one that "
@@ -204,7 +204,7 @@ def _description(entry: CatalogEntry) -> Result:
     return Result([Text("\n\n".join(filter(None, parts)))], structured=_dumped(described))
 
 
-def _first_line(tool: ToolInfo) -> str:
+def _first_line(tool: messages.ToolInfo) -> str:
     line = next(iter(tool.description.strip().splitlines()), "").strip()
     return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
 

@@ -26,7 +26,7 @@ from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.server.mcp_types import cleaned, contents, knows
 from mcp_notebook.content import Resource
 from mcp_notebook.errors import CallError, UnknownResource
-from mcp_notebook.wire import ResourceInfo
+from mcp_notebook.wire import messages
 
 PAGE_SIZE = 100
 """Resources on a page where the settings name no size."""
@@ -116,10 +116,10 @@ class Resources:
             raise MCPError(types.INTERNAL_ERROR, cleaned(str(error)), data) from None
         return types.ReadResourceResult(contents=[read])
 
-    async def _after(self, place: int, number: int) -> Sequence[tuple[int, ResourceInfo]]:
+    async def _after(self, place: int, number: int) -> Sequence[tuple[int, messages.ResourceInfo]]:
         """Ask all kernels from this place on, at the same time, for more than a page."""
         links = sorted((link for link in self._kept.current if link.place >= place), key=_place_of)
-        answers: dict[int, Sequence[ResourceInfo]] = {}
+        answers: dict[int, Sequence[messages.ResourceInfo]] = {}
 
         async def ask(link: Link) -> None:
             after = number if link.place == place else 0
@@ -161,7 +161,7 @@ def _unknown_cursor() -> MCPError:
     )
 
 
-def _resource(info: ResourceInfo, version: str) -> types.Resource:
+def _resource(info: messages.ResourceInfo, version: str) -> types.Resource:
     titled = knows(version, "title")
     return types.Resource(
         uri=info.uri,

@@ -29,7 +29,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.methods import serialize_server_result
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, is_version_at_least
 
-from mcp_notebook import wire
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
@@ -40,6 +39,7 @@ from mcp_notebook.bridge.server.resources import Kept, Resources
 from mcp_notebook.bridge.server.tool_pages import Pages
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool
+from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
@@ -369,7 +369,7 @@ class _HonestServer(Server[Any]):
 # -- from our types to MCP's -----------------------------------------------------------------------
 
 
-def _wire_form(name: str, info: wire.ToolInfo, protocol_version: str) -> dict[str, Any]:
+def _wire_form(name: str, info: messages.ToolInfo, protocol_version: str) -> dict[str, Any]:
     """Return a tool as clients get it, under the name that it is served by.
 
     Raises:
@@ -399,11 +399,11 @@ def _wire_form(name: str, info: wire.ToolInfo, protocol_version: str) -> dict[st
     return cast("dict[str, Any]", form)
 
 
-def _progress_to(ctx: ServerRequestContext[Any]) -> Callable[[wire.Progress], Awaitable[None]]:
+def _progress_to(ctx: ServerRequestContext[Any]) -> Callable[[messages.Progress], Awaitable[None]]:
     """Return what tells the client progress, always increasing."""
     last = 0.0
 
-    async def forward(progress: wire.Progress) -> None:
+    async def forward(progress: messages.Progress) -> None:
         nonlocal last
         done = progress.progress
         if done is None or done <= last:
@@ -415,10 +415,10 @@ def _progress_to(ctx: ServerRequestContext[Any]) -> Callable[[wire.Progress], Aw
     return forward
 
 
-def _log_to(ctx: ServerRequestContext[Any]) -> Callable[[wire.Log], Awaitable[None]]:
+def _log_to(ctx: ServerRequestContext[Any]) -> Callable[[messages.Log], Awaitable[None]]:
     """Return what sends log messages to the client."""
 
-    async def forward(log: wire.Log) -> None:
+    async def forward(log: messages.Log) -> None:
         params = types.LoggingMessageNotificationParams.model_validate(
             {"level": log.level, "logger": log.logger, "data": cleaned(log.text)}
         )

@@ -22,11 +22,11 @@ from typing import Any, TypeAlias
 from pydantic_core import to_json
 
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.wire import ToolInfo
+from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
-WireForm: TypeAlias = Callable[[str, ToolInfo, str], dict[str, Any]]
+WireForm: TypeAlias = Callable[[str, messages.ToolInfo, str], dict[str, Any]]
 """Makes MCP's form of a tool: served name, tool, protocol version -> JSON object; raises
 ``ValueError`` (pydantic's errors are) for one that this version does not take."""
 
@@ -45,7 +45,7 @@ class Page:
 class _Made:
     """A tool, with what became of it."""
 
-    tool: ToolInfo
+    tool: messages.ToolInfo
     form: dict[str, Any] | None = None
     """None: the protocol's version does not take it."""
     digest: bytes = b""
@@ -71,7 +71,10 @@ class Pages:
     """
 
     def __init__(
-        self, wire_form: WireForm, first: Sequence[ToolInfo] = (), page_size: int | None = None
+        self,
+        wire_form: WireForm,
+        first: Sequence[messages.ToolInfo] = (),
+        page_size: int | None = None,
     ) -> None:
         self._wire_form = wire_form
         self._first = tuple(first)
@@ -110,7 +113,7 @@ class Pages:
             made[name] = old if same and old is not None else self._make(name, tool, version)
         return _View(entries, made, self._cut(list(made.values())))
 
-    def _make(self, name: str, tool: ToolInfo, version: str) -> _Made:
+    def _make(self, name: str, tool: messages.ToolInfo, version: str) -> _Made:
         try:
             form = self._wire_form(name, tool, version)
             # What cannot be written would cost the client the whole list.

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mcp_notebook import wire
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
 from mcp_notebook.kernel.calls.call import Call
@@ -19,6 +18,7 @@ from mcp_notebook.kernel.link.progress_notices import ProgressNotices
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.tools.context import LEVELS, Client, LogMessage
 from mcp_notebook.kernel.tools.elicitation import Question, Questions, Reply, Withdrawal, undeclared
+from mcp_notebook.wire import content_blocks, frames, messages
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Conversation:
         self._writer = writer
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _OpenCall] = {}
-        self.told_tools: list[wire.ToolInfo] | None = None
+        self.told_tools: list[messages.ToolInfo] | None = None
         """The tools as the bridge knows them; None: it was not welcomed."""
 
     @property
@@ -90,22 +90,22 @@ class Conversation:
         Raises:
             FrameError: The bridge sent what bridges do not send.
         """
-        while (frame := await wire.read_message(reader)) is not None:
+        while (frame := await frames.read_message(reader)) is not None:
             self._take(frame[0])
 
-    def send(self, message: wire.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
+    def send(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
         """Send a message; does nothing when the bridge is gone."""
-        if isinstance(message, wire.Welcome | wire.Tools):
+        if isinstance(message, messages.Welcome | messages.Tools):
             self.told_tools = message.tools
         if self._writer.is_closing():
             return
-        if isinstance(message, wire.Progress | wire.Log) and self._is_behind:
+        if isinstance(message, messages.Progress | messages.Log) and self._is_behind:
             return
-        for buffer in wire.encode(message, attachments):
+        for buffer in frames.encode(message, attachments):
             # As bytes, Python 3.11 would copy what the socket does not take once more.
             self._writer.write(memoryview(buffer))
 
-    def close(self, last_message: wire.Refused | wire.Goodbye | None = None) -> None:
+    def close(self, last_message: messages.Refused | messages.Goodbye | None = None) -> None:
         """End the conversation; what was written still goes out."""
         if last_message is not None:
             self.send(last_message)
@@ -123,23 +123,23 @@ class Conversation:
 
     # -- what the bridge sends ---------------------------------------------------------------------
 
-    def _take(self, message: wire.AnyMessage) -> None:
+    def _take(self, message: messages.AnyMessage) -> None:
         match message:
-            case wire.Call():
+            case messages.Call():
                 self._start_call(message)
-            case wire.Cancel():
+            case messages.Cancel():
                 self._cancel_call(message)
-            case wire.Answer():
+            case messages.Answer():
                 self._pass_answer(message)
-            case wire.ListResources():
+            case messages.ListResources():
                 resources = self._reader.list_resources(message.after, message.limit)
-                self.send(wire.Resources(id=message.id, resources=resources))
-            case wire.ReadResource():
+                self.send(messages.Resources(id=message.id, resources=resources))
+            case messages.ReadResource():
                 self._reader.read(message, self._send_contents)
             case _:
                 raise FrameError(f"A bridge does not send {message.type!r}.")
 
-    def _start_call(self, message: wire.Call) -> None:
+    def _start_call(self, message: messages.Call) -> None:
         def reply(result: Result) -> None:
             self._loop.call_soon_threadsafe(self._send_result, message.id, result)
 
@@ -159,13 +159,13 @@ class Conversation:
         if notices is not None:
             notices.start(call, self._calls.describe)
 
-    def _cancel_call(self, message: wire.Cancel) -> None:
+    def _cancel_call(self, message: messages.Cancel) -> None:
         open_call = self._open.get(message.id)
         if open_call is not None:
             reason = message.reason or "The client cancelled the call."
             self._calls.cancel(open_call.call, reason)
 
-    def _pass_answer(self, message: wire.Answer) -> None:
+    def _pass_answer(self, message: messages.Answer) -> None:
         open_call = self._open.get(message.id)
         if open_call is None:
             return
@@ -176,7 +176,7 @@ class Conversation:
 
     # -- what calls hand in, on any thread ---------------------------------------------------------
 
-    def _make_logger(self, message: wire.Call) -> Callable[[LogMessage], None] | None:
+    def _make_logger(self, message: messages.Call) -> Callable[[LogMessage], None] | None:
         """Return what sends a call's log messages; None if its client does not want them."""
         if message.log_level is None:
             return None
@@ -184,7 +184,7 @@ class Conversation:
 
         def send_log(entry: LogMessage) -> None:
             if LEVELS[entry.level] >= least:
-                log = wire.Log(
+                log = messages.Log(
                     id=message.id, level=entry.level, logger=entry.logger, text=entry.text
                 )
                 with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
@@ -196,11 +196,11 @@ class Conversation:
         """Return what sends a call's questions, and takes them back."""
 
         def ask(question: Question | Withdrawal) -> None:
-            message: wire.Ask | wire.Withdraw
+            message: messages.Ask | messages.Withdraw
             if isinstance(question, Withdrawal):
-                message = wire.Withdraw(id=call_id, question=question.number)
+                message = messages.Withdraw(id=call_id, question=question.number)
             else:
-                message = wire.Ask(
+                message = messages.Ask(
                     id=call_id,
                     question=question.number,
                     key=question.key,
@@ -212,20 +212,20 @@ class Conversation:
 
         return ask
 
-    def _send_contents(self, message: wire.Contents, attachments: Sequence[bytes]) -> None:
+    def _send_contents(self, message: messages.Contents, attachments: Sequence[bytes]) -> None:
         self._loop.call_soon_threadsafe(self.send, message, attachments)
 
     # -- what is sent of a call --------------------------------------------------------------------
 
-    def _send_question(self, message: wire.Ask | wire.Withdraw) -> None:
+    def _send_question(self, message: messages.Ask | messages.Withdraw) -> None:
         try:
             self._send_of_call(message.id, message)
         except FrameError as error:
             self._pass_answer(
-                wire.Answer(id=message.id, question=message.question, error=str(error))
+                messages.Answer(id=message.id, question=message.question, error=str(error))
             )
 
-    def _send_of_call(self, call_id: int, message: wire.AnyMessage) -> None:
+    def _send_of_call(self, call_id: int, message: messages.AnyMessage) -> None:
         if call_id in self._open:
             self.send(message)
 
@@ -234,11 +234,11 @@ class Conversation:
         if open_call is not None and open_call.notices is not None:
             open_call.notices.close()
         try:
-            message, attachments = wire.pack(call_id, result)
+            message, attachments = content_blocks.pack_result(call_id, result)
             if open_call is not None and open_call.call.lacks is not None:
                 message = message.model_copy(update={"lacks": open_call.call.lacks})
             self.send(message, attachments)
         except Exception as error:
             logger.exception("a result could not be sent")
             text = f"The result could not be sent: {type(error).__name__}: {error}"
-            self.send(*wire.pack(call_id, Result([Text(text)], is_error=True)))
+            self.send(*content_blocks.pack_result(call_id, Result([Text(text)], is_error=True)))

@@ -25,17 +25,7 @@ from mcp_notebook.discovery import private_folder
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.kernel.link.conversation import CallHandler, Conversation
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
-from mcp_notebook.wire import (
-    PROTOCOL_VERSION,
-    CallInfo,
-    Goodbye,
-    Hello,
-    Refused,
-    ToolInfo,
-    Tools,
-    Welcome,
-    read_message,
-)
+from mcp_notebook.wire import frames, messages
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +66,7 @@ class Endpoint:
     def __init__(
         self,
         calls: CallHandler,
-        tools: Callable[[], Sequence[ToolInfo]],
+        tools: Callable[[], Sequence[messages.ToolInfo]],
         reader: ResourceReader,
         *,
         path: Path,
@@ -184,7 +174,7 @@ class Endpoint:
         finally:
             server.close()
             for conversation in tuple(self._conversations):
-                conversation.close(Goodbye(reason=self._goodbye))
+                conversation.close(messages.Goodbye(reason=self._goodbye))
             if not self._tcp:
                 with contextlib.suppress(OSError):
                     os.unlink(self._listener.getsockname())  # noqa: PTH108 - a path as bytes or str
@@ -215,22 +205,25 @@ class Endpoint:
         conversation.send(self._build_welcome())
         await conversation.listen(reader)
 
-    def _refuse(self, hello: Hello) -> Refused | None:
+    def _refuse(self, hello: messages.Hello) -> messages.Refused | None:
         """Return why a bridge is not served; None if it is."""
         if self._token is not None and not hmac.compare_digest(
             self._token.encode(), (hello.token or "").encode()
         ):
-            return Refused(message="The token is not this kernel's.")
-        if hello.protocol != PROTOCOL_VERSION:
-            mismatch = VersionMismatch(kernel=PROTOCOL_VERSION, bridge=hello.protocol)
-            return Refused(message=str(mismatch))
+            return messages.Refused(message="The token is not this kernel's.")
+        if hello.protocol != messages.PROTOCOL_VERSION:
+            mismatch = VersionMismatch(kernel=messages.PROTOCOL_VERSION, bridge=hello.protocol)
+            return messages.Refused(message=str(mismatch))
         return None
 
-    def _build_welcome(self) -> Welcome:
+    def _build_welcome(self) -> messages.Welcome:
         calls = [
-            CallInfo(tool=call.tool, doing=self._calls.describe(call)) for call in self._calls.calls
+            messages.CallInfo(tool=call.tool, doing=self._calls.describe(call))
+            for call in self._calls.calls
         ]
-        return Welcome(version=__version__, tools=list(self._tools()), calls=calls, resources=True)
+        return messages.Welcome(
+            version=__version__, tools=list(self._tools()), calls=calls, resources=True
+        )
 
     def _schedule_change(self) -> None:
         assert self._loop is not None
@@ -244,14 +237,14 @@ class Endpoint:
 
     def _send_tools(self) -> None:
         self._change_due = None
-        message = Tools(tools=list(self._tools()))
+        message = messages.Tools(tools=list(self._tools()))
         for conversation in tuple(self._conversations):
             # Not to one that was welcomed with them, or has been told before they changed back.
             if conversation.told_tools not in (None, message.tools):
                 conversation.send(message)
 
 
-async def _read_hello(reader: asyncio.StreamReader) -> Hello | None:
+async def _read_hello(reader: asyncio.StreamReader) -> messages.Hello | None:
     """Read the first message of a bridge; None if it does not come in time, or the bridge leaves.
 
     Raises:
@@ -259,13 +252,13 @@ async def _read_hello(reader: asyncio.StreamReader) -> Hello | None:
     """
     try:
         async with asyncio.timeout(HELLO_TIMEOUT):
-            frame = await read_message(reader)
+            frame = await frames.read_message(reader)
     except TimeoutError:
         return None
     if frame is None:
         return None
     message = frame[0]
-    if not isinstance(message, Hello):
+    if not isinstance(message, messages.Hello):
         raise FrameError(f"The first message was a {message.type!r}, not a 'hello'.")
     return message
 

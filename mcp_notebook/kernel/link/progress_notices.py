@@ -1,7 +1,7 @@
 """What a client is told while its call waits or runs: seldom enough, and often enough.
 
-Runs in the user's kernel, on the endpoint's thread, whose loop keeps the time. What is said is
-`wire.Progress`; what a call does is its invoker's to say, and sending is `kernel.link.endpoint`'s.
+Runs in the user's kernel, on the endpoint's thread, whose loop keeps the time. What is said
+is a `messages.Progress`; what a call does is its invoker's to say, and the endpoint sends it.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from mcp_notebook.kernel.calls.call import Call as KernelCall
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.tools.context import Update
-from mcp_notebook.wire import AnyMessage, Progress
+from mcp_notebook.wire import messages
 
 PROGRESS_INTERVAL = 0.1
 """Seconds between two notices of a call's progress; the newest is sent, what it replaced is not."""
@@ -35,7 +35,10 @@ class ProgressNotices:
     """
 
     def __init__(
-        self, call_id: int, loop: asyncio.AbstractEventLoop, send: Callable[[AnyMessage], None]
+        self,
+        call_id: int,
+        loop: asyncio.AbstractEventLoop,
+        send: Callable[[messages.AnyMessage], None],
     ) -> None:
         self._id = call_id
         self._loop = loop
@@ -92,4 +95,4 @@ class ProgressNotices:
     def _tell(self, done: float | None, total: float | None, message: str | None) -> None:
         if not self._closed:
             self._sent_at = self._loop.time()
-            self._send(Progress(id=self._id, progress=done, total=total, message=message))
+            self._send(messages.Progress(id=self._id, progress=done, total=total, message=message))

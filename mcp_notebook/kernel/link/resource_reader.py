@@ -17,7 +17,7 @@ from mcp_notebook.content import Resource
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.safe.text import safe_message
-from mcp_notebook.wire import Contents, ReadResource, ResourceInfo, pack_contents
+from mcp_notebook.wire import content_blocks, messages
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ MAX_WAITING = 64
 MAX_CONTENT = 100 * 2**20
 """Bytes of one content: a bridge holds several copies of it on its way to the client."""
 
-Reply = Callable[[Contents, Sequence[bytes]], None]
+Reply = Callable[[messages.Contents, Sequence[bytes]], None]
 """Takes a content or what went wrong, on any thread."""
 
 
@@ -42,14 +42,14 @@ class ResourceReader:
     def __init__(self, store: ResourceStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._waiting: deque[tuple[ReadResource, Reply]] = deque()
+        self._waiting: deque[tuple[messages.ReadResource, Reply]] = deque()
         self._readers = 0
         self._closed = False
 
-    def list_resources(self, after: int, limit: int) -> list[ResourceInfo]:
+    def list_resources(self, after: int, limit: int) -> list[messages.ResourceInfo]:
         """Return what can be read now: up to so many with a higher number than `after`."""
         return [
-            ResourceInfo(
+            messages.ResourceInfo(
                 number=number,
                 uri=link.uri,
                 name=link.name,
@@ -61,7 +61,7 @@ class ResourceReader:
             for number, link in self._store.list_links(after, limit)
         ]
 
-    def read(self, request: ReadResource, reply: Reply) -> None:
+    def read(self, request: messages.ReadResource, reply: Reply) -> None:
         """Have a content made; replied to exactly once, unless `close` comes first."""
         with self._lock:
             full = len(self._waiting) >= MAX_WAITING
@@ -74,7 +74,7 @@ class ResourceReader:
                     ).start()
         if full:
             busy = f"The notebook is busy with {MAX_WAITING} other reads. Try again later."
-            reply(Contents(id=request.id, error=busy), ())
+            reply(messages.Contents(id=request.id, error=busy), ())
 
     def close(self) -> None:
         """Begin to make no more contents; what is being made is nobody's any more."""
@@ -92,13 +92,15 @@ class ResourceReader:
             with suppress(RuntimeError):  # the endpoint's loop is closed: nobody listens
                 reply(*self._contents(request))
 
-    def _contents(self, request: ReadResource) -> tuple[Contents, Sequence[bytes]]:
+    def _contents(
+        self, request: messages.ReadResource
+    ) -> tuple[messages.Contents, Sequence[bytes]]:
         uri = request.uri
         most = MAX_CONTENT if request.most is None else min(request.most, MAX_CONTENT)
         try:
-            return pack_contents(request.id, self._made(uri, most))
+            return content_blocks.pack_resource(request.id, self._made(uri, most))
         except UnknownResource as error:
-            return Contents(id=request.id, error=str(error), unknown=True), ()
+            return messages.Contents(id=request.id, error=str(error), unknown=True), ()
         except _TooLarge as error:
             other = (
                 "Read a smaller form of it, ask the tool for less, or save it with `mcp-notebook "
@@ -110,14 +112,14 @@ class ResourceReader:
                 f"The resource {uri!r} is too large to be read: {error} bytes, at most {most:,} "
                 f"are sent. {other}"
             )
-            return Contents(id=request.id, error=said), ()
+            return messages.Contents(id=request.id, error=said), ()
         except BaseException as error:  # noqa: BLE001 - the user's objects may raise anything
             said = (
                 f"The resource {uri!r} cannot be read: making its content failed with "
                 f"{safe_message(error)}. Another form of it, if one is listed, or another call of "
                 "the tool may do."
             )
-            return Contents(id=request.id, error=said), ()
+            return messages.Contents(id=request.id, error=said), ()
 
     def _made(self, uri: str, most: int) -> Resource:
         form = self._store.find_form(uri)

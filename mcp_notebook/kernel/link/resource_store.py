@@ -18,7 +18,7 @@ from urllib.parse import quote
 from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.results.blocks.originals import Form, Original
-from mcp_notebook.wire import resource_prefix
+from mcp_notebook.wire import resource_uris
 
 MAX_ORIGINALS = 1_000
 """Originals that are kept at a time, however small."""
@@ -46,7 +46,7 @@ class ResourceStore:
     """
 
     def __init__(self, kernel_id: str, max_bytes: int) -> None:
-        self._prefix = resource_prefix(kernel_id)
+        self._prefix = resource_uris.make_prefix(kernel_id)
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()

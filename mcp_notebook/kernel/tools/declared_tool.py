@@ -24,7 +24,7 @@ from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import icon_again
 from mcp_notebook.kernel.tools.metadata import described, with_result_size
 from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options
-from mcp_notebook.wire import ToolInfo
+from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
     from mcp_notebook.kernel.schemas.author_schema import RawSchema
@@ -58,7 +58,7 @@ class Followed(Protocol):
 class DeclaredTool:
     """One function that clients can call."""
 
-    info: ToolInfo
+    info: messages.ToolInfo
     """What clients are told; its `name` identifies the tool in this kernel."""
     function: Callable[..., Any]
     schema: "FunctionSchema | RawSchema"
@@ -116,7 +116,7 @@ def make_tool(
     check_options(options, name, takes_context=bool(schema.injected))
     output, notes = output_schema(function, options, name)
     said = described(options, name, schema)
-    info = ToolInfo(
+    info = messages.ToolInfo(
         name=name,
         title=said.title,
         description=said.description,

@@ -1,6 +1,6 @@
 """What a tool says about itself besides its schemas: checked, and in the form that clients get.
 
-Runs in the user's kernel, at definition. `described` makes the fields of `wire.ToolInfo` from
+Runs in the user's kernel, at definition. `described` makes the fields of `messages.ToolInfo` from
 `ToolOptions`; what the words of the options are is `kernel.tools.options`' business, pictures are
 `kernel.tools.icons`', how a tool is made and where all this goes is `kernel.tools.declared_tool`'.
 """
@@ -20,7 +20,7 @@ from mcp_notebook.kernel.safe.text import clean, safe_message
 from mcp_notebook.kernel.schemas.validation_messages import bounded, shown
 from mcp_notebook.kernel.tools.icons import icon_infos
 from mcp_notebook.kernel.tools.options import ToolOptions
-from mcp_notebook.wire import ToolInfo
+from mcp_notebook.wire import messages
 
 MAX_EXAMPLES = 4_000
 """Characters of JSON of all examples of a tool: each client reads them in each list of tools."""
@@ -47,7 +47,7 @@ class Arguments(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Metadata:
-    """Fields of `wire.ToolInfo` of the same names."""
+    """Fields of `messages.ToolInfo` of the same names."""
 
     title: str | None
     description: str
@@ -91,7 +91,7 @@ def described(options: ToolOptions, name: str, schema: Arguments) -> Metadata:
     )
 
 
-def with_result_size(info: ToolInfo, chars: int) -> ToolInfo:
+def with_result_size(info: messages.ToolInfo, chars: int) -> messages.ToolInfo:
     """Tell clients of a tool whose results may be longer than what they take by default.
 
     Args:

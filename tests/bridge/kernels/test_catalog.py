@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.errors import AmbiguousTool, KernelGone, UnknownTool
-from mcp_notebook.wire import ToolInfo
+from mcp_notebook.wire import messages
 
 VALID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def tools(*names, description=""):
-    return [ToolInfo(name=name, description=description, input_schema={}) for name in names]
+    return [
+        messages.ToolInfo(name=name, description=description, input_schema={}) for name in names
+    ]
 
 
 def served(catalog):
@@ -31,7 +33,7 @@ def test_tools_come_in_the_order_of_kernels_then_of_definition():
 def test_tools_of_a_higher_priority_come_first_over_all_kernels():
     def prioritised(**priorities):
         return [
-            ToolInfo(name=name, input_schema={}, meta={meta_keys.PRIORITY: priority})
+            messages.ToolInfo(name=name, input_schema={}, meta={meta_keys.PRIORITY: priority})
             for name, priority in priorities.items()
         ]
 

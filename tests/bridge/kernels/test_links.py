@@ -9,13 +9,13 @@ import anyio
 import pytest
 from live import TIMEOUT, record_of, text_of
 
-from mcp_notebook import wire
 from mcp_notebook.bridge.kernels import link as link_module
 from mcp_notebook.bridge.kernels import links as links_module
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery import Record, new_id, process_started
 from mcp_notebook.errors import KernelGone, LinkError, ResourceFailed, UnknownResource
+from mcp_notebook.wire import frames, messages
 
 pytestmark = [
     pytest.mark.anyio,
@@ -28,7 +28,7 @@ class Peer:
     """What listens where a kernel should, and says what a test tells it to say."""
 
     record: Record
-    heard: list[wire.AnyMessage] = field(default_factory=list)
+    heard: list[messages.AnyMessage] = field(default_factory=list)
     connections: int = 0
     may_answer: anyio.Event = field(default_factory=anyio.Event)
     """A `Hello` is answered when this is set."""
@@ -41,26 +41,26 @@ class Peer:
 
     def say(self, message):
         """Send a message, or bytes that are none, to the bridge that came last."""
-        self.writer.writelines([message] if isinstance(message, bytes) else wire.encode(message))
+        self.writer.writelines([message] if isinstance(message, bytes) else frames.encode(message))
 
     async def serve(self, answer, reader, writer):
         self.connections += 1
         self.writer = writer
-        while (frame := await wire.read_message(reader)) is not None:
+        while (frame := await frames.read_message(reader)) is not None:
             self.heard.append(frame[0])
-            if isinstance(frame[0], wire.Hello):
+            if isinstance(frame[0], messages.Hello):
                 await self.may_answer.wait()
                 self.say(answer)
-            elif isinstance(frame[0], wire.Call):
+            elif isinstance(frame[0], messages.Call):
                 self.called.set()
-            elif isinstance(frame[0], wire.ReadResource):
+            elif isinstance(frame[0], messages.ReadResource):
                 self.was_read.set()
         self.left.set()
 
 
-def welcome(*names, protocol=wire.PROTOCOL_VERSION):
-    tools = [wire.ToolInfo(name=name, input_schema={"type": "object"}) for name in names]
-    return wire.Welcome(protocol=protocol, version="test", tools=tools)
+def welcome(*names, protocol=messages.PROTOCOL_VERSION):
+    tools = [messages.ToolInfo(name=name, input_schema={"type": "object"}) for name in names]
+    return messages.Welcome(protocol=protocol, version="test", tools=tools)
 
 
 @asynccontextmanager
@@ -191,7 +191,7 @@ async def test_a_call_is_told_how_its_notebook_left(home):
         await seen.until("top")
         async with calling(links, seen.catalog.find("top")) as errors:
             await notebook.called.wait()
-            notebook.say(wire.Goodbye(reason="The kernel was restarted."))
+            notebook.say(messages.Goodbye(reason="The kernel was restarted."))
             notebook.writer.close()
     (error,) = errors
     assert error.startswith("The call was lost: The kernel was restarted. The tools of 'sales' are")
@@ -203,7 +203,7 @@ async def test_a_call_is_told_how_its_notebook_left(home):
         b"HTTP/1.1 400 Bad Request\r\n\r\n",
         b"\x00\x00\x00\x02[]",
         b'\x00\x00\x00\x05{"a":',
-        wire.Call(id=1, tool="top", arguments={}),
+        messages.Call(id=1, tool="top", arguments={}),
     ],
     ids=["http", "no object", "no JSON", "not a kernel's message"],
 )
@@ -230,9 +230,9 @@ async def test_an_answer_to_no_call_is_ignored(home):
         following(seen, [notebook.record]) as links,
     ):
         await seen.until("top")
-        notebook.say(wire.Returned(id=99, content=[]))
-        notebook.say(wire.Progress(id=99, progress=1))
-        notebook.say(wire.Tools(tools=welcome("new").tools))
+        notebook.say(messages.Returned(id=99, content=[]))
+        notebook.say(messages.Progress(id=99, progress=1))
+        notebook.say(messages.Tools(tools=welcome("new").tools))
         await seen.until("new")
         assert links.linked == 1
 
@@ -257,7 +257,7 @@ async def test_a_kernel_that_is_silent_is_told_and_asked_again_until_it_answers(
 async def test_a_kernel_of_another_protocol_version_is_told_once_and_left_alone(home, monkeypatch):
     monkeypatch.setattr(links_module, "RETRY_AFTER", 0)
     seen = Seen()
-    other = welcome("top", protocol=wire.PROTOCOL_VERSION + 1)
+    other = welcome("top", protocol=messages.PROTOCOL_VERSION + 1)
     async with (
         peer(home, other) as newer,
         peer(home, welcome("other")) as notebook,
@@ -273,8 +273,8 @@ async def test_a_kernel_of_another_protocol_version_is_told_once_and_left_alone(
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (wire.Refused(message="The token is wrong."), "sales: The token is wrong."),
-        (wire.Goodbye(reason="no"), "is no kernel of ours"),
+        (messages.Refused(message="The token is wrong."), "sales: The token is wrong."),
+        (messages.Goodbye(reason="no"), "is no kernel of ours"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "is no kernel of ours"),
     ],
 )
@@ -417,7 +417,7 @@ async def test_a_kernel_that_is_too_old_for_resources_is_not_asked_for_them(home
         assert await links.current[0].list_resources(0, 10) == []
         with pytest.raises(KernelGone, match="keeps nothing"):
             await links.read_resource(f"notebook://{old.record.id}/1/a.csv")
-        assert [type(message) for message in old.heard] == [wire.Hello]
+        assert [type(message) for message in old.heard] == [messages.Hello]
 
 
 async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(home, monkeypatch):
@@ -429,8 +429,8 @@ async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(hom
         with pytest.raises(ResourceFailed, match=r"within 0\.05 s, the limit of a read"):
             await links.read_resource(f"notebook://{mute.record.id}/1/a.csv")
         # What comes late is nobody's.
-        mute.say(wire.Contents(id=2, error="late"))
-        mute.say(wire.Tools(tools=[]))
+        mute.say(messages.Contents(id=2, error="late"))
+        mute.say(messages.Tools(tools=[]))
 
 
 async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):

@@ -6,11 +6,11 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from mcp_notebook import wire
 from mcp_notebook.bridge.kernels.running_call import NOBODY, RunningCall
 from mcp_notebook.bridge.server.elicitation import Asking, can_elicit
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import UnknownState
+from mcp_notebook.wire import content_blocks, messages
 
 pytestmark = pytest.mark.anyio
 PARAMS = types.CallToolRequestParams(name="top")
@@ -59,7 +59,7 @@ def test_a_client_that_has_declared_nothing_cannot_be_asked():
 
 def asking_call(sent):
     call = RunningCall(1, sent.append)
-    call.take(wire.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), [])
+    call.take(messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), [])
     return call
 
 
@@ -77,10 +77,10 @@ async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
 
     def send(message):
         sent.append(message)
-        call.take(*wire.pack(1, Result([Text("done")])))
+        call.take(*content_blocks.pack_result(1, Result([Text("done")])))
 
     call = RunningCall(1, send)
-    call.take(wire.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), [])
+    call.take(messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), [])
     ctx = request("2025-11-25", {}, says)
     result = await Asking().follow(ctx, PARAMS, call, NOBODY)
     assert result == Result((Text("done"),))
@@ -103,7 +103,7 @@ async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
     assert asking.resumed(params) is call
     with pytest.raises(UnknownState):
         asking.resumed(params)
-    call.take(*wire.pack(1, Result([Text("done")])))
+    call.take(*content_blocks.pack_result(1, Result([Text("done")])))
     assert await asking.follow(request(), params, call, NOBODY) == Result((Text("done"),))
 
 
@@ -118,10 +118,10 @@ async def test_a_client_that_declares_it_no_more_is_not_asked_again():
 
     def send(message):
         sent.append(message)
-        call.take(*wire.pack(1, Result([Text("did without")])))
+        call.take(*content_blocks.pack_result(1, Result([Text("did without")])))
 
     call = RunningCall(1, send)
-    call.take(wire.Ask(id=1, question=1, key="q", message="Sure?", form={}), [])
+    call.take(messages.Ask(id=1, question=1, key="q", message="Sure?", form={}), [])
     result = await Asking().follow(request(), PARAMS, call, NOBODY)
     assert result == Result((Text("did without"),))
     assert "has not declared MCP's elicitation in this request" in sent[0].error
@@ -131,4 +131,4 @@ async def test_a_bridge_that_ends_cancels_what_is_parked():
     sent, asking = [], Asking()
     await asking.follow(request(elicitation={}), PARAMS, asking_call(sent), NOBODY)
     asking.close()
-    assert sent == [wire.Cancel(id=1, reason="The bridge ended.")]
+    assert sent == [messages.Cancel(id=1, reason="The bridge ended.")]

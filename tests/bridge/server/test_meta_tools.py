@@ -24,7 +24,7 @@ from mcp_notebook.bridge.server.meta_tools import (
 )
 from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
 from mcp_notebook.errors import AmbiguousTool, InvalidArguments, UnknownTool
-from mcp_notebook.wire import ToolInfo
+from mcp_notebook.wire import messages
 
 SCHEMA = {
     "type": "object",
@@ -35,7 +35,7 @@ OUTPUTS = {tool.name: tool.output_schema for tool in TOOLS}
 
 
 def info(name, description="", schema=None):
-    return ToolInfo(name=name, description=description, input_schema=schema or SCHEMA)
+    return messages.ToolInfo(name=name, description=description, input_schema=schema or SCHEMA)
 
 
 def catalog_of(**notebooks):

@@ -5,15 +5,15 @@ import asyncio
 import anyio
 import pytest
 
-from mcp_notebook import wire
 from mcp_notebook.bridge.kernels.running_call import NOBODY, Listener, RunningCall
 from mcp_notebook.bridge.server import parked_calls as parking
 from mcp_notebook.bridge.server.parked_calls import ParkedCalls
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownState
+from mcp_notebook.wire import content_blocks, messages
 
 pytestmark = pytest.mark.anyio
-ASK = wire.Ask(id=1, question=1, key="q", message="Sure?", form={})
+ASK = messages.Ask(id=1, question=1, key="q", message="Sure?", form={})
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ async def test_a_call_whose_client_does_not_come_back_is_cancelled(monkeypatch):
     state = parked.park(RunningCall(1, send), "top", {})
     with anyio.fail_after(5):
         await told.wait()
-    assert sent == [wire.Cancel(id=1, reason=parking.NOBODY_ANSWERED)]
+    assert sent == [messages.Cancel(id=1, reason=parking.NOBODY_ANSWERED)]
     assert parking.NOBODY_ANSWERED == "Nobody answered the tool's question within 10 minutes."
     with pytest.raises(UnknownState):
         parked.take(state, "top", {})
@@ -87,32 +87,32 @@ async def test_who_follows_a_call_hears_of_its_questions_and_keeps_what_came_mea
         heard.append(message)
 
     listener = Listener(progress=hear, log=hear, log_level="info")
-    log = wire.Log(id=1, level="info", text="asks")
+    log = messages.Log(id=1, level="info", text="asks")
     call.take(log, [])
     call.take(ASK, [])
     assert await call.follow(listener) is None
     assert heard == [log]
     assert list(call.questions.values()) == [ASK]
-    call.take(wire.Progress(id=1, message="waiting for the user's answer for 5 s"), [])
-    reply = wire.Answer(id=1, question=1, action="accept")
+    call.take(messages.Progress(id=1, message="waiting for the user's answer for 5 s"), [])
+    reply = messages.Answer(id=1, question=1, action="accept")
     call.answer(reply)
     call.answer(reply)  # it is no longer open
     assert sent == [reply]
-    late = wire.Progress(id=1, progress=1)
+    late = messages.Progress(id=1, progress=1)
     follower = asyncio.ensure_future(call.follow(listener))
     await anyio.wait_all_tasks_blocked()
     call.take(late, [])
-    call.take(wire.Log(id=1, level="info", text="goes on"), [])
+    call.take(messages.Log(id=1, level="info", text="goes on"), [])
     await anyio.wait_all_tasks_blocked()
     assert late in heard
     assert len(heard) == 3
-    call.take(*wire.pack(1, Result([Text("done")])))
+    call.take(*content_blocks.pack_result(1, Result([Text("done")])))
     assert await follower == Result((Text("done"),))
 
 
 async def test_a_question_that_is_taken_back_is_no_longer_open(call):
     call.take(ASK, [])
-    call.take(wire.Withdraw(id=1, question=1), [])
+    call.take(messages.Withdraw(id=1, question=1), [])
     assert await call.follow(NOBODY, asked={1}) is None
     assert call.questions == {}
 

@@ -18,11 +18,11 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from mcp_notebook import wire
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server import server as server_module
 from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
+from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
 
@@ -85,7 +85,7 @@ async def asked(kernel, era):
 
 
 def info(name, schema=None, **changed):
-    return wire.ToolInfo(name=name, input_schema=schema or {"type": "object"}, **changed)
+    return messages.ToolInfo(name=name, input_schema=schema or {"type": "object"}, **changed)
 
 
 @asynccontextmanager

@@ -8,12 +8,12 @@ from live import TIMEOUT
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from mcp_notebook import wire
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server import meta_tools
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.server.tool_pages import Pages
+from mcp_notebook.wire import messages
 
 VERSION = "2026-07-28"
 
@@ -24,7 +24,7 @@ def era(request):
 
 
 def info(name, **changed):
-    return wire.ToolInfo(**{"name": name, "input_schema": {"type": "object"}} | changed)
+    return messages.ToolInfo(**{"name": name, "input_schema": {"type": "object"}} | changed)
 
 
 def catalog_of(*names):

@@ -8,7 +8,7 @@ import pytest
 from live import Link, record_of, text_of
 
 from mcp_notebook.content import Image, Text
-from mcp_notebook.wire import Cancel, Progress
+from mcp_notebook.wire import messages
 
 TOOLS = '''%%mcp_tool
 import asyncio, contextvars, decimal, os, sys, threading, time, warnings
@@ -238,7 +238,7 @@ def test_a_call_waits_for_the_cell_that_runs_and_says_so(kernel, link):
     with kernel.busy():
         link.start("add", progress=True, a=1)
         told = link.receive()
-        assert isinstance(told, Progress)
+        assert isinstance(told, messages.Progress)
         assert "a cell has been running" in told.message
     assert text_of(link.result()) == "2"
 
@@ -251,17 +251,17 @@ def test_a_call_sees_the_context_of_the_cells(kernel, link):
 def test_a_waiting_call_is_cancelled_at_once(kernel, link):
     with kernel.busy():
         call = link.start("sleep", seconds=30)
-        link.send(Cancel(id=call, reason="No longer wanted."))
+        link.send(messages.Cancel(id=call, reason="No longer wanted."))
         assert "No longer wanted" in text_of(link.result())
 
 
 def test_a_running_sync_tool_is_cancelled(kernel, link):
     kernel.ok("seen.clear()")
     call = link.start("sleep", progress=True, seconds=60)
-    while not isinstance(told := link.receive(), Progress):
+    while not isinstance(told := link.receive(), messages.Progress):
         pass
     assert "running" in told.message
-    link.send(Cancel(id=call, reason="No longer wanted."))
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
     result = link.result()
     assert result.is_error
     assert "No longer wanted" in text_of(result)
@@ -271,14 +271,14 @@ def test_a_running_sync_tool_is_cancelled(kernel, link):
 def test_a_running_coroutine_is_cancelled(kernel, link):
     call = link.start("async_sleep", seconds=60)
     assert text_of(link.call("add", a=1)) == "2"  # the loop is free meanwhile
-    link.send(Cancel(id=call, reason="No longer wanted."))
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
     assert "No longer wanted" in text_of(link.result())
     assert kernel.ok("print('well')").stdout == "well\n"
 
 
 def test_the_users_interrupt_stops_a_running_tool_and_hurts_nothing(kernel, link):
     link.start("sleep", progress=True, seconds=60)
-    while not isinstance(link.receive(), Progress):
+    while not isinstance(link.receive(), messages.Progress):
         pass
     os.kill(kernel.pid, signal.SIGINT)
     result = link.result()
@@ -295,7 +295,7 @@ def test_the_call_of_a_bridge_that_was_killed_runs_to_its_end(kernel, link):
     )
     with Link(record_of(kernel)) as other:
         other.start("until_told", progress=True)
-        while not isinstance(other.receive(), Progress):
+        while not isinstance(other.receive(), messages.Progress):
             pass
     with Link(record_of(kernel)) as new:
         assert [call.tool for call in new.welcome.calls] == ["until_told"]
@@ -309,9 +309,9 @@ def test_a_tool_that_replaces_stdout_or_the_sigint_handler_hurts_only_itself(ker
     assert kernel.ok("print('well')").stdout == "well\n"
     assert text_of(link.call("handler")) == "left"
     call = link.start("sleep", progress=True, seconds=60)
-    while not isinstance(link.receive(), Progress):
+    while not isinstance(link.receive(), messages.Progress):
         pass
-    link.send(Cancel(id=call))
+    link.send(messages.Cancel(id=call))
     assert link.result().is_error
     assert kernel.ok("print('well')").stdout == "well\n"
 
@@ -321,7 +321,7 @@ def test_a_call_ends_with_the_code_that_it_began_with_and_the_next_uses_the_new(
     kernel.ok("go = threading.Event()")
     kernel.ok(define.format("'old'"))
     link.start("version", progress=True)
-    while not isinstance(link.receive(), Progress):
+    while not isinstance(link.receive(), messages.Progress):
         pass
     kernel.ok(define.format("'new'"))
     kernel.ok("go.set()")
@@ -332,9 +332,9 @@ def test_a_call_ends_with_the_code_that_it_began_with_and_the_next_uses_the_new(
 
 def test_a_cancel_is_no_signal_that_would_end_the_kernel(kernel, link):
     call = link.start("handler", progress=True, seconds=1.5)
-    while not isinstance(link.receive(), Progress):
+    while not isinstance(link.receive(), messages.Progress):
         pass
-    link.send(Cancel(id=call))
+    link.send(messages.Cancel(id=call))
     assert text_of(link.result()) == "left"
     assert kernel.ok("print('well')").stdout == "well\n"
 
@@ -375,7 +375,7 @@ def test_many_cancels_at_random_moments_hit_neither_a_cell_nor_another_call(kern
     )
     for round_number in range(300):
         call = link.start("spin", n=(round_number * 37) % 3000)
-        link.send(Cancel(id=call, reason="No longer wanted."))
+        link.send(messages.Cancel(id=call, reason="No longer wanted."))
         after = link.start("add", a=round_number, b=0)
         first, second = link.result(), link.result()
         assert {first.is_error, second.is_error} <= {True, False}
@@ -449,7 +449,7 @@ def test_a_figure_that_a_cell_leaves_open_is_not_taken_by_a_call(kernel, link):
     kernel.ok("%config InlineBackend.close_figures = False")
     call = link.start("async_sleep", seconds=60)
     kernel.ok("figure = plt.figure()")
-    link.send(Cancel(id=call))
+    link.send(messages.Cancel(id=call))
     assert not [block for block in link.result().content if isinstance(block, Image)]
     assert kernel.ok("print(plt.get_fignums())").stdout == "[1]\n"
     kernel.ok("plt.close()\n%config InlineBackend.close_figures = True")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from live import TIMEOUT, Link, record_of, text_of
 
 from mcp_notebook.content import Result, Text
-from mcp_notebook.wire import Cancel, Progress
+from mcp_notebook.wire import messages
 
 TOOLS = '''
 import asyncio, logging, pathlib, sys, threading, time, warnings
@@ -232,7 +232,7 @@ def test_a_running_call_is_stopped_by_its_client_and_by_the_user(
     call = link.start(tool, **arguments)
     until_running(link, tool)
     if who == "client":
-        link.send(Cancel(id=call, reason="No longer wanted."))
+        link.send(messages.Cancel(id=call, reason="No longer wanted."))
         result = link.result()
     else:
         result = interrupted(kernel, link)
@@ -254,7 +254,7 @@ def test_the_users_interrupt_of_a_cell_does_not_stop_calls_beside_it(kernel, lin
     assert kernel.finish(request).error.startswith("KeyboardInterrupt")
     with Link(record_of(kernel)) as other:
         assert [item.tool for item in other.welcome.calls] == ["threaded"]
-    link.send(Cancel(id=call))
+    link.send(messages.Cancel(id=call))
     assert link.result().is_error
 
 
@@ -263,7 +263,7 @@ def test_code_that_does_not_come_back_to_python_is_answered_and_shown_as_still_s
 ):
     call = link.start("deaf", seconds=3)
     until_running(link, "deaf")
-    link.send(Cancel(id=call, reason="No longer wanted."))
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
     assert "No longer wanted" in text_of(link.result())
     assert "call of deaf: still stopping" in kernel.ok("%mcp status").stdout
 
@@ -271,10 +271,10 @@ def test_code_that_does_not_come_back_to_python_is_answered_and_shown_as_still_s
 def test_who_waits_behind_code_that_does_not_react_is_told_so(link):
     call = link.start("stubborn", go_on=4)
     until_running(link, "stubborn")
-    link.send(Cancel(id=call, reason="No longer wanted."))
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
     assert "No longer wanted" in text_of(link.result())
     link.start("asleep", progress=True, seconds=0)
-    while not isinstance(told := link.receive(), Progress):
+    while not isinstance(told := link.receive(), messages.Progress):
         pass
     assert told.message.startswith("waiting: a stopped call of 'stubborn' has not reacted")
     assert text_of(link.result()) == "woke up"
@@ -321,9 +321,9 @@ def test_a_process_that_works_is_abandoned_and_one_that_waits_is_never_begun(lin
         link.start("wait", progress=True)
     while "waiting for a free worker" not in getattr(told := link.receive(), "message", ""):
         pass
-    link.send(Cancel(id=told.id, reason="Not begun."))
+    link.send(messages.Cancel(id=told.id, reason="Not begun."))
     assert "Not begun" in text_of(link.result())
-    link.send(Cancel(id=works, reason="Begun."))
+    link.send(messages.Cancel(id=works, reason="Begun."))
     assert "Begun" in text_of(link.result())
     release.touch()
     assert [text_of(link.result()) for _ in range(3)] == ["woke up"] * 3
@@ -402,8 +402,8 @@ def test_cancels_at_random_moments_hit_nothing_else(kernel, link, lane):
     for number in range(1200):
         call = link.start(lane, seconds=chance.choice([0, 0, 0.0005]))
         if chance.random() < 0.3:
-            link.send(Cancel(id=chance.randint(1, call), reason="No longer wanted."))
-        link.send(Cancel(id=call, reason="No longer wanted."))
+            link.send(messages.Cancel(id=chance.randint(1, call), reason="No longer wanted."))
+        link.send(messages.Cancel(id=call, reason="No longer wanted."))
         after = link.start("square", x=number) if number % 100 == 0 else None
         ended = [link.result() for _ in range(1 if after is None else 2)]
         texts = [text_of(result) for result in ended]

@@ -8,7 +8,7 @@ from live import Link, record_of, text_of
 from mcp_notebook.content import Result
 from mcp_notebook.kernel.calls.logs import level_of
 from mcp_notebook.kernel.tools.context import LEVELS
-from mcp_notebook.wire import Call, Log
+from mcp_notebook.wire import messages
 
 TOOLS = '''
 import logging
@@ -47,10 +47,10 @@ def kernel(shared_kernel):
 
 def logs_of(kernel, tool, level):
     with Link(record_of(kernel)) as link:
-        link.send(Call(id=1, tool=tool, arguments={}, log_level=level))
+        link.send(messages.Call(id=1, tool=tool, arguments={}, log_level=level))
         logs = []
         while not isinstance(message := link.receive(), Result):
-            logs += [message] if isinstance(message, Log) else []
+            logs += [message] if isinstance(message, messages.Log) else []
     return logs, text_of(message)
 
 

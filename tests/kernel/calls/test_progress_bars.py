@@ -7,7 +7,7 @@ from live import Link, live_kernel, record_of, text_of
 
 from mcp_notebook.content import Result
 from mcp_notebook.kernel.calls.progress_bars import ProgressBars
-from mcp_notebook.wire import Progress
+from mcp_notebook.wire import messages
 
 TOOLS = """
 import time
@@ -88,7 +88,7 @@ def run(kernel, tool, **arguments):
     with Link(record_of(kernel)) as link:
         link.start(tool, progress=True, **arguments)
         while not isinstance(message := link.receive(), Result):
-            progress += [message] if isinstance(message, Progress) else []
+            progress += [message] if isinstance(message, messages.Progress) else []
     return progress, text_of(message)
 
 

@@ -8,7 +8,6 @@ import time
 import pytest
 from live import SOON, Link, text_of
 
-from mcp_notebook import wire
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.discovery import Record
 from mcp_notebook.kernel.calls.call import Call, CallState
@@ -19,8 +18,9 @@ from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.originals import Form, Original
 from mcp_notebook.kernel.tools.context import LogMessage, Update
+from mcp_notebook.wire import messages
 
-TOOL = wire.ToolInfo(name="echo", input_schema={"type": "object"})
+TOOL = messages.ToolInfo(name="echo", input_schema={"type": "object"})
 
 
 class Echo:
@@ -71,7 +71,7 @@ def listening(request, home):
         started=0,
         host="here",
         version="0",
-        protocol=wire.PROTOCOL_VERSION,
+        protocol=messages.PROTOCOL_VERSION,
         name="test",
         socket=address.socket,
         port=address.port,
@@ -103,16 +103,16 @@ def test_all_bridges_are_told_of_a_change(listening):
     with Link(record) as one, Link(record) as two:
         echo.tools = []
         endpoint.announce_tools()
-        assert one.receive() == two.receive() == wire.Tools(tools=[])
+        assert one.receive() == two.receive() == messages.Tools(tools=[])
 
 
 def test_a_bridge_that_knows_the_tools_already_is_not_told_again(listening):
     endpoint, record, echo = listening
     with Link(record) as early:
-        echo.tools = [TOOL, wire.ToolInfo(name="new", input_schema={"type": "object"})]
+        echo.tools = [TOOL, messages.ToolInfo(name="new", input_schema={"type": "object"})]
         endpoint.announce_tools()
         with Link(record) as late:
-            assert early.receive() == wire.Tools(tools=echo.tools)
+            assert early.receive() == messages.Tools(tools=echo.tools)
             assert late.welcome.tools == echo.tools
             endpoint.stop("The test is over.")
             assert late.receive().type == "goodbye"
@@ -120,9 +120,9 @@ def test_a_bridge_that_knows_the_tools_already_is_not_told_again(listening):
 
 def test_a_bridge_of_another_version_is_told_which_side_to_upgrade(listening):
     _, record, _ = listening
-    hello = wire.Hello(version="9", protocol=wire.PROTOCOL_VERSION + 1, token=record.token)
+    hello = messages.Hello(version="9", protocol=messages.PROTOCOL_VERSION + 1, token=record.token)
     with Link(record, hello) as link:
-        assert isinstance(link.welcome, wire.Refused)
+        assert isinstance(link.welcome, messages.Refused)
         assert "kernel's side" in link.welcome.message
         assert link.receive() is None
 
@@ -132,8 +132,8 @@ def test_over_tcp_the_token_decides(listening):
     if record.token is None:
         pytest.skip("a Unix socket's file is its protection")
     for wrong in (None, "wrong", "wröng"):
-        with Link(record, wire.Hello(version="0", token=wrong)) as link:
-            assert isinstance(link.welcome, wire.Refused)
+        with Link(record, messages.Hello(version="0", token=wrong)) as link:
+            assert isinstance(link.welcome, messages.Refused)
             assert link.receive() is None
 
 
@@ -156,7 +156,7 @@ def test_a_stranger_is_disconnected_and_the_others_go_on(listening, sent):
 def test_a_message_that_bridges_do_not_send_ends_the_conversation(listening):
     _, record, _ = listening
     with Link(record) as link:
-        link.send(wire.Goodbye(reason="no"))
+        link.send(messages.Goodbye(reason="no"))
         assert link.receive() is None
 
 
@@ -181,7 +181,7 @@ def test_while_large_results_are_sent_calls_are_cancelled_and_no_frame_is_mixed(
         for _ in range(5):  # far more than the socket takes before anything is read
             link.start("picture")
             link.start("echo")
-        link.send(wire.Cancel(id=never))
+        link.send(messages.Cancel(id=never))
         assert echo.cancelled.wait(SOON)
         results = [link.result() for _ in range(10)]
     sizes = [len(block.data) for result in results[::2] for block in result.content]
@@ -197,13 +197,13 @@ def test_what_a_call_says_does_not_pile_up_for_a_bridge_that_does_not_read(liste
         echo.send_log(LogMessage("info", text))
 
     with Link(record) as link:
-        link.send(wire.Call(id=99, tool="never", arguments={}, log_level="info"))
+        link.send(messages.Call(id=99, tool="never", arguments={}, log_level="info"))
         link.call("echo")
         for _ in range(2_000):
             log("x" * 20_000)
         link.start("echo")
         logs = 0
-        while isinstance(link.receive(), wire.Log):
+        while isinstance(link.receive(), messages.Log):
             logs += 1
         assert 0 < logs < 2_000  # then came the result
         log("It reads again.")
@@ -224,7 +224,7 @@ def test_bridges_are_told_why_the_kernel_leaves(listening):
     endpoint, record, _ = listening
     with Link(record) as link:
         endpoint.stop("The notebook unloaded mcp_notebook.")
-        assert link.receive() == wire.Goodbye(reason="The notebook unloaded mcp_notebook.")
+        assert link.receive() == messages.Goodbye(reason="The notebook unloaded mcp_notebook.")
         assert link.receive() is None
 
 
@@ -281,14 +281,14 @@ def test_resources_are_listed_in_parts_and_read(listening):
     two = _kept(echo.store, lambda: b"\x00\xff")
     with Link(record) as link:
         assert link.welcome.resources
-        link.send(wire.ListResources(id=1, limit=1))
+        link.send(messages.ListResources(id=1, limit=1))
         (listed,) = link.receive().resources
         assert (listed.uri, listed.name, listed.title) == (one.uri, "a.csv", "All of it")
         assert (listed.mime_type, listed.size) == ("text/csv", 3)
-        link.send(wire.ListResources(id=2, after=listed.number, limit=10))
+        link.send(messages.ListResources(id=2, after=listed.number, limit=10))
         assert [info.uri for info in link.receive().resources] == [two.uri]
         for uri, size in ((one.uri, 6), (two.uri, 2)):
-            link.send(wire.ReadResource(id=3, uri=uri))
+            link.send(messages.ReadResource(id=3, uri=uri))
             contents = link.receive()
             assert (contents.id, contents.uri, contents.error) == (3, uri, None)
             assert contents.is_text == (size == 6)
@@ -301,8 +301,8 @@ def test_a_content_that_takes_long_holds_up_nothing_else(listening):
     slow = _kept(echo.store, lambda: str(go_on.wait(30)))
     quick = _kept(echo.store, lambda: "quick")
     with Link(record) as link:
-        link.send(wire.ReadResource(id=1, uri=slow.uri))
-        link.send(wire.ReadResource(id=2, uri=quick.uri))
+        link.send(messages.ReadResource(id=1, uri=slow.uri))
+        link.send(messages.ReadResource(id=2, uri=quick.uri))
         assert link.receive().id == 2
         assert text_of(link.call("echo", a=1)) == "echo {'a': 1}"
         go_on.set()
@@ -313,9 +313,9 @@ def test_an_unknown_resource_is_told_from_one_that_cannot_be_made(listening):
     _, record, echo = listening
     broken = _kept(echo.store, lambda: 1 / 0)
     with Link(record) as link:
-        link.send(wire.ReadResource(id=1, uri=f"{broken.uri}x"))
+        link.send(messages.ReadResource(id=1, uri=f"{broken.uri}x"))
         assert link.receive().unknown
-        link.send(wire.ReadResource(id=2, uri=broken.uri))
+        link.send(messages.ReadResource(id=2, uri=broken.uri))
         answer = link.receive()
         assert not answer.unknown
         assert "ZeroDivisionError" in answer.error

@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from mcp_notebook import wire
 from mcp_notebook.content import Resource
 from mcp_notebook.kernel.link import resource_reader as reading_module
 from mcp_notebook.kernel.link.resource_reader import MAX_READERS, MAX_WAITING, ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.wire import content_blocks, messages
 
 
 class Reads:
@@ -28,7 +28,7 @@ class Reads:
 
     def start(self, uri, number=1, most=None):
         self.reading.read(
-            wire.ReadResource(id=number, uri=uri, most=most), lambda *a: self.answers.put(a)
+            messages.ReadResource(id=number, uri=uri, most=most), lambda *a: self.answers.put(a)
         )
 
     def answer(self):
@@ -47,18 +47,18 @@ def reads():
 @pytest.mark.parametrize("data", ["text", "", "ä\x00\u2028", b"\x00\xff", b""])
 def test_a_content_arrives_as_it_is(reads, data):
     message, attachments = reads.of(lambda: data)
-    read = wire.unpack_contents(message, attachments)
+    read = content_blocks.unpack_resource(message, attachments)
     assert read == Resource(read.uri, data, "text/plain")
 
 
 def test_other_kinds_of_bytes_are_bytes(reads):
     message, attachments = reads.of(lambda: memoryview(bytearray(b"ab")))
-    assert wire.unpack_contents(message, attachments).data == b"ab"
+    assert content_blocks.unpack_resource(message, attachments).data == b"ab"
 
 
 def test_lone_surrogates_are_replaced(reads):
     message, attachments = reads.of(lambda: "a\ud800b")
-    assert wire.unpack_contents(message, attachments).data == "a\ufffdb"
+    assert content_blocks.unpack_resource(message, attachments).data == "a\ufffdb"
 
 
 class BadError(Exception):

@@ -24,7 +24,7 @@ from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.results.converter import NOTHING, Converter
 from mcp_notebook.kernel.results.outputs import Displayed, Printed
 from mcp_notebook.settings import Settings
-from mcp_notebook.wire import pack, unpack
+from mcp_notebook.wire import content_blocks
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -625,10 +625,10 @@ def test_any_value_gives_a_result_that_can_be_sent(value, prints, shown, limit):
     for text in texts(result):
         assert text.strip()
         assert "\0" not in text
-    message, attachments = pack(1, result)
+    message, attachments = content_blocks.pack_result(1, result)
     message.model_dump_json().encode()
     json.dumps(result.structured, allow_nan=False)
-    assert list(unpack(message, attachments).content) == list(result.content)
+    assert list(content_blocks.unpack_result(message, attachments).content) == list(result.content)
 
 
 class NoClass:

@@ -22,7 +22,7 @@ from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results import files
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.settings import Settings
-from mcp_notebook.wire import pack, unpack
+from mcp_notebook.wire import content_blocks
 
 FORMATTER = DisplayFormatter()
 SMALL = Settings(max_result_chars=1_000, max_picture_bytes=2_048)
@@ -491,9 +491,11 @@ def test_any_file_gives_a_result_that_can_be_sent(beginning, content, suffix, ti
         store = ResourceStore("k", 10**9)
         converter = Converter(FORMATTER.format, SMALL, keep=store.keep)
         result = converter.result(path, ())
-        message, attachments = pack(1, result)
+        message, attachments = content_blocks.pack_result(1, result)
         message.model_dump_json().encode()
-        assert list(unpack(message, attachments).content) == list(result.content)
+        assert list(content_blocks.unpack_result(message, attachments).content) == list(
+            result.content
+        )
         assert sum(len(block.text) for block in result.content if isinstance(block, Text)) <= 1_000
         for link in store.links:
             assert isinstance(store.find_form(link.uri).content(), str | bytes)

@@ -8,7 +8,7 @@ import threading
 import pytest
 from live import TIMEOUT, Link, record_of, text_of
 
-from mcp_notebook import CannotElicit, Context, wire
+from mcp_notebook import CannotElicit, Context
 from mcp_notebook.errors import Cancelled, InvalidAnswer
 from mcp_notebook.kernel.tools.elicitation import (
     MAX_OPEN,
@@ -20,6 +20,7 @@ from mcp_notebook.kernel.tools.elicitation import (
     Withdrawal,
     undeclared,
 )
+from mcp_notebook.wire import messages
 
 
 class User:
@@ -264,12 +265,12 @@ def link(live):
 def start(link, tool, **options):
     """Call a tool, and return the call's id and its question."""
     call_id = next(link.ids)
-    link.send(wire.Call(id=call_id, tool=tool, arguments={}, can_elicit=True, **options))
+    link.send(messages.Call(id=call_id, tool=tool, arguments={}, can_elicit=True, **options))
     return call_id, link.receive()
 
 
 def answer(link, asked, **options):
-    link.send(wire.Answer(id=asked.id, question=asked.question, **options))
+    link.send(messages.Answer(id=asked.id, question=asked.question, **options))
 
 
 def has_ended(live):
@@ -296,7 +297,7 @@ def test_a_call_waits_for_its_answer_wherever_it_runs(live, link, tool):
 @pytest.mark.parametrize("tool", WAYS)
 def test_a_call_that_waits_for_an_answer_is_cancelled_at_once(live, link, tool):
     call_id, _ = start(link, tool)
-    link.send(wire.Cancel(id=call_id))
+    link.send(messages.Cancel(id=call_id))
     result = link.result()
     assert result.is_error
     assert "cancelled" in text_of(result)

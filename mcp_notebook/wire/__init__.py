@@ -1,0 +1,59 @@
+"""The protocol between a kernel and a bridge: its messages, and how they travel.
+
+This docstring is the protocol's specification; `messages.PROTOCOL_VERSION` is its version.
+
+*Transport.* A byte stream: a Unix socket, or loopback TCP on systems without Unix sockets. The
+kernel listens and bridges connect. Several may be connected at once, each in a conversation of its
+own.
+
+*Frame.* A 4-byte big-endian length, then that many bytes of UTF-8 JSON (one object, the header),
+then the attachments. The header's ``attachments`` member lists their lengths in bytes and is
+omitted when there are none; they follow in that order without separators. Pictures, sounds and
+files travel as attachments, and a content block refers to its own by index (``"data": 0``).
+
+*Conversation.* The bridge sends `Hello`. The kernel answers with `Welcome`, which holds its tools,
+or with `Refused`, which holds a sentence for the user, and then closes. After that, in any order:
+
+===========================  ===================================================================
+bridge -> kernel             `Call` (with an id that the bridge chooses, unique in the
+                             conversation), `Cancel`, `Answer` to a question of a call,
+                             `ListResources`, `ReadResource` (ids from the same numbers as calls)
+kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
+                             `Log` of a call, `Ask` and `Withdraw` (a question of a call),
+                             `Returned` (exactly one per call, always its last message),
+                             `Resources` (exactly one per `ListResources`), `Contents`
+                             (exactly one per `ReadResource`), `Goodbye` (the kernel ends the
+                             conversation deliberately and says why)
+===========================  ===================================================================
+
+*Questions.* A call whose ``can_elicit`` is true may `Ask`, even several questions at once. It waits
+for an `Answer` to each of them without a time limit, unless it retracts the question with
+`Withdraw`. An answer to a question that is no longer open is ignored.
+
+*Resources.* A kernel may keep more than the results of its calls; the URIs of what it keeps begin
+with `resource_uris.make_prefix` of its record's id. They are listed immediately, even while a cell
+runs, in the order of their numbers; a number is never reused within a conversation. The content of
+a resource is the only attachment of its message, and text is sent as UTF-8. A bridge asks a kernel
+for resources only if the kernel's `Welcome` has ``resources`` set: an older kernel would treat the
+request as an error and hang up. Kernels never send anything about resources unasked, so they need
+not know whether the bridge understands it.
+
+*Ends.* A stream that ends without `Goodbye` means that the kernel's process is dead. A `Cancel` is
+still answered with `Returned`. Calls outlive their connection: a bridge that shuts down cancels its
+own calls.
+
+*Compatibility.* A receiver ignores members that it does not know, in messages and in content
+blocks. Adding a member therefore needs no new version; changing the meaning of one does.
+
+*Values.* Whatever JSON cannot represent is sent as the nearest thing that it can: NaN and infinity
+as null, a lone surrogate as U+FFFD, bytes outside attachments as base64 text, a circular reference
+as "...". No value can break a link; a message that is too large is refused by `frames.encode`
+before a single byte is written.
+
+Modules: `messages` (the messages), `frames` (messages <-> bytes), `content_blocks` (results and
+resources <-> messages), `resource_uris`. Importers write the module's name (``messages.Call``,
+``frames.encode``), because words such as "call" or "resources" mean something else in most rooms.
+All of it is pure and runs on both sides; only `frames.read_message` awaits. The room knows nothing
+of MCP, IPython or who is at the other end: connecting is the business of `kernel.link` and
+`bridge.kernels`.
+"""

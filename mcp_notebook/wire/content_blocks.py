@@ -1,0 +1,114 @@
+"""Results and resources <-> messages with attachments.
+
+Runs on both sides, pure. Bytes become attachments and are never copied.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.errors import FrameError
+from mcp_notebook.wire import messages
+from mcp_notebook.wire.frames import describe_first_error, replace_surrogates
+
+_BLOCKS: dict[str, type[ContentBlock]] = {
+    "text": Text,
+    "image": Image,
+    "audio": Audio,
+    "resource": Resource,
+    "resource_link": ResourceLink,
+}
+_READERS: dict[str, TypeAdapter[ContentBlock]] = {
+    name: TypeAdapter(block) for name, block in _BLOCKS.items()
+}
+
+
+def pack_result(call_id: int, result: Result) -> tuple[messages.Returned, list[bytes]]:
+    """Turn a result into its message and attachments; the bytes are not copied.
+
+    Raises:
+        TypeError: Something in the result's content is not a content block.
+    """
+    attachments: list[bytes] = []
+    content = [_pack_block(block, attachments) for block in result.content]
+    message = messages.Returned(
+        id=call_id,
+        content=content,
+        structured=result.structured,
+        is_error=result.is_error,
+        meta=dict(result.meta),
+    )
+    return message, attachments
+
+
+def _pack_block(block: ContentBlock, attachments: list[bytes]) -> dict[str, Any]:
+    name = next((name for name, kind in _BLOCKS.items() if isinstance(block, kind)), None)
+    if name is None:
+        raise TypeError(
+            f"A result contains a {type(block).__name__!r}, which is not a content block."
+        )
+    packed: dict[str, Any] = {"type": name}
+    for item in fields(_BLOCKS[name]):
+        value = getattr(block, item.name)
+        if isinstance(value, bytes | bytearray | memoryview):
+            packed[item.name] = len(attachments)
+            # bytes() gives bytes back uncopied; the others may change or count in larger units.
+            attachments.append(bytes(value))
+        elif value is not None and value != ():
+            packed[item.name] = value
+    return packed
+
+
+def unpack_result(message: messages.Returned, attachments: Sequence[bytes]) -> Result:
+    """Turn a message and its attachments back into the result.
+
+    Raises:
+        FrameError: The message does not describe content blocks.
+    """
+    blocks = tuple(_unpack_block(packed, attachments) for packed in message.content)
+    return Result(blocks, message.structured, message.is_error, message.meta)
+
+
+def _unpack_block(packed: dict[str, Any], attachments: Sequence[bytes]) -> ContentBlock:
+    reader = _READERS.get(str(packed.get("type")))
+    if reader is None:
+        raise FrameError(f"A result contains a block of unknown type {packed.get('type')!r}.")
+    data = packed.get("data")
+    if isinstance(data, int):
+        if not 0 <= data < len(attachments):
+            raise FrameError(f"A content block refers to attachment {data} of {len(attachments)}.")
+        packed = packed | {"data": attachments[data]}
+    elif packed["type"] == "image":  # its class takes anything, for authors
+        raise FrameError("A result contains an image block without an attachment.")
+    try:
+        return reader.validate_python(packed)
+    except ValidationError as error:
+        reason = describe_first_error(error)
+        raise FrameError(f"A result's {packed['type']} block cannot be read: {reason}.") from error
+
+
+def pack_resource(request_id: int, resource: Resource) -> tuple[messages.Contents, list[bytes]]:
+    """Turn a resource into its message and attachment; bytes are not copied."""
+    data = resource.data
+    message = messages.Contents(
+        id=request_id,
+        uri=resource.uri,
+        mime_type=resource.mime_type,
+        is_text=isinstance(data, str),
+    )
+    return message, [replace_surrogates(data).encode() if isinstance(data, str) else bytes(data)]
+
+
+def unpack_resource(message: messages.Contents, attachments: Sequence[bytes]) -> Resource:
+    """Turn a message and its attachment back into the resource.
+
+    Raises:
+        FrameError: It does not have exactly one attachment.
+    """
+    if len(attachments) != 1:
+        raise FrameError(f"A resource's content came in {len(attachments)} attachments.")
+    data = attachments[0].decode("utf-8", "replace") if message.is_text else attachments[0]
+    return Resource(message.uri, data, message.mime_type)

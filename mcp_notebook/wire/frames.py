@@ -1,0 +1,172 @@
+"""Messages <-> the bytes of a stream.
+
+Runs on both sides, on the event loop that owns the stream. A frame that cannot be read ends the
+stream; a message that cannot be written is refused before any of it is.
+"""
+
+import asyncio
+import io
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
+
+from mcp_notebook.errors import FrameError
+from mcp_notebook.wire import messages
+
+MAX_HEADER = 64 * 2**20
+"""Bytes. A header carries arguments and texts; both are bounded far below this elsewhere."""
+MAX_ATTACHMENTS = 2 * 2**30
+"""Bytes of all attachments of one frame together."""
+_LENGTH = 4
+_CHUNK = 256 * 2**10
+STREAM_LIMIT = 2**20
+"""Bytes that a `StreamReader` should hold (``limit``): with asyncio's 64 KiB a picture is slow."""
+_ANY_MESSAGE: TypeAdapter[messages.AnyMessage] = TypeAdapter(
+    Annotated[messages.AnyMessage, Field(discriminator="type")]
+)
+
+
+def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> list[bytes]:
+    """Return the frame as a list of buffers, to be written one after the other.
+
+    Write them without awaiting in between, so that frames of several tasks do not mix; not with
+    ``writelines``, which joins (copies) them on Python 3.11.
+
+    Raises:
+        FrameError: The message is too large for a frame, or cannot be said in JSON.
+    """
+    header = dict(message)  # shallow: to_json walks the rest itself
+    if attachments:
+        header["attachments"] = [len(attachment) for attachment in attachments]
+        _check_attachments(header["attachments"])
+    try:
+        body = _to_json(header)
+    except ValueError:
+        body = _to_json_cleaned(header)
+    if len(body) > MAX_HEADER:
+        raise FrameError(
+            f"A {message.type!r} message has {len(body)} bytes without its attachments; "
+            f"at most {MAX_HEADER} are allowed."
+        )
+    return [len(body).to_bytes(_LENGTH, "big") + body, *attachments]
+
+
+def _to_json(value: Any) -> bytes:
+    return to_json(value, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
+
+
+def _to_json_cleaned(header: dict[str, Any]) -> bytes:
+    try:
+        return _to_json(_clean(header))
+    except (ValueError, RecursionError) as error:
+        raise FrameError(
+            f"A {header['type']!r} message cannot be sent as JSON: {error}."
+        ) from error
+
+
+def replace_surrogates(text: str) -> str:
+    """Return the text with each lone surrogate as U+FFFD, and each pair as its character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _clean(value: Any) -> Any:
+    """Return a value whose texts have no lone surrogates."""
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, BaseModel):
+        return _clean(dict(value))
+    if isinstance(value, dict):
+        return {_clean(str(key)): _clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_clean(item) for item in value]
+    return value
+
+
+async def read_message(
+    reader: asyncio.StreamReader,
+) -> tuple[messages.AnyMessage, list[bytes]] | None:
+    """Read one frame; None at the end of the stream, also when it ends within a frame.
+
+    Raises:
+        FrameError: The bytes are no frame of this protocol; the stream cannot be used further.
+    """
+    try:
+        length = int.from_bytes(await reader.readexactly(_LENGTH), "big")
+        if not 0 < length <= MAX_HEADER:
+            raise FrameError(
+                f"A frame's header has {length} bytes; at most {MAX_HEADER} are allowed."
+            )
+        message, lengths = _parse(await reader.readexactly(length))
+        return message, [await _read_attachment(reader, size) for size in lengths]
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+
+
+def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
+    header = _from_json(body)
+    if not isinstance(header, dict):
+        raise FrameError("A frame's header is not a JSON object.")
+    lengths = header.pop("attachments", [])
+    _check_attachments(lengths)
+    try:
+        return _ANY_MESSAGE.validate_python(header), lengths
+    except ValidationError as error:
+        raise FrameError(
+            f"A frame's header is no message: {describe_first_error(error)}."
+        ) from error
+
+
+def _from_json(body: bytes) -> Any:
+    try:
+        return from_json(body)
+    except ValueError as error:
+        reason = error
+    # to_json writes what from_json refuses: nesting beyond 200, integers of over 4300 digits. An
+    # author's odd value must not end the link, so such a header gets a second, more patient reader.
+    try:
+        return json.loads(body, parse_int=_parse_int)
+    except (ValueError, RecursionError):
+        raise FrameError(f"A frame's header is not JSON: {reason}.") from None
+
+
+def _parse_int(digits: str) -> int | None:
+    try:
+        return int(digits)
+    except ValueError:
+        return None
+
+
+def _check_attachments(lengths: object) -> None:
+    valid = isinstance(lengths, list) and all(
+        isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in lengths
+    )
+    if not valid:
+        raise FrameError("A frame's list of attachments contains something other than lengths.")
+    assert isinstance(lengths, list)
+    if sum(lengths) > MAX_ATTACHMENTS:
+        raise FrameError(
+            f"A frame has {sum(lengths)} bytes of attachments; at most {MAX_ATTACHMENTS} are "
+            "allowed."
+        )
+
+
+def describe_first_error(error: ValidationError) -> str:
+    """Say where and how a message or block first fails to validate."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+async def _read_attachment(reader: asyncio.StreamReader, size: int) -> bytes:
+    # readexactly would hold the data twice: once in the reader's buffer, once in what it returns;
+    # so would a list of chunks. What BytesIO has grown to is given out without a copy.
+    read = io.BytesIO()
+    missing = size
+    while missing:
+        chunk = await reader.read(min(missing, _CHUNK))
+        if not chunk:
+            raise asyncio.IncompleteReadError(b"", missing)
+        missing -= read.write(chunk)
+    return read.getvalue()

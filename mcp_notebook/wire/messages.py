@@ -1,0 +1,269 @@
+"""The messages of the link. What they mean, and in which order they come, is in `wire`'s docstring.
+
+Runs on both sides; pure.
+"""
+
+import math
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+PROTOCOL_VERSION = 1
+"""Raised when a message changes its meaning; both ends must have the same."""
+
+
+class Message(BaseModel):
+    """Base of all messages."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ToolInfo(Message):
+    """What a kernel says about one tool: all that a client may be told."""
+
+    name: str
+    title: str | None = None
+    description: str = ""
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None = None
+    annotations: dict[str, Any] | None = None
+    """MCP tool annotations, under MCP's own names (``readOnlyHint``...)."""
+    icons: list[dict[str, Any]] | None = None
+    meta: dict[str, Any] | None = None
+
+
+class Hello(Message):
+    """First message of a bridge."""
+
+    type: Literal["hello"] = "hello"
+    protocol: int = PROTOCOL_VERSION
+    version: str
+    """Version of the bridge's mcp-notebook, for messages to people."""
+    token: str | None = None
+    """The record's token; needed on TCP only."""
+
+
+class Call(Message):
+    """Run a tool."""
+
+    type: Literal["call"] = "call"
+    id: int
+    tool: str
+    arguments: dict[str, Any]
+    progress: bool = False
+    """The client asked for progress."""
+    log_level: str | None = None
+    """The client asked for log messages of this level (one of MCP's) and above."""
+    can_elicit: bool = False
+    """The client's user can be asked."""
+
+
+class Cancel(Message):
+    """Stop a call; unknown and ended ids are ignored."""
+
+    type: Literal["cancel"] = "cancel"
+    id: int
+    reason: str = ""
+
+
+class Answer(Message):
+    """What became of a question; what is no longer open is ignored."""
+
+    type: Literal["answer"] = "answer"
+    id: int
+    """Of the call."""
+    question: int
+    action: Literal["accept", "decline", "cancel"] = "cancel"
+    content: dict[str, Any] = Field(default_factory=dict)
+    """What the user entered, as the client says it."""
+    error: str | None = None
+    """Why the question could not be asked: a sentence for the model; the rest is nothing then."""
+
+
+class ListResources(Message):
+    """Ask which resources can be read; what is gone or new meanwhile moves no other."""
+
+    type: Literal["list_resources"] = "list_resources"
+    id: int
+    after: int = 0
+    """Only those with a higher number."""
+    limit: int
+    """At most so many."""
+
+
+class ReadResource(Message):
+    """Ask for a resource's content."""
+
+    type: Literal["read_resource"] = "read_resource"
+    id: int
+    uri: str
+    most: int | None = None
+    """Bytes that a client takes; None: as many as the kernel sends."""
+
+
+class CallInfo(Message):
+    """A call that a kernel has, of any bridge."""
+
+    tool: str
+    doing: str
+    """What it does or waits for, in a few words."""
+
+
+class Welcome(Message):
+    """The kernel takes the conversation up."""
+
+    type: Literal["welcome"] = "welcome"
+    protocol: int = PROTOCOL_VERSION
+    version: str
+    tools: list[ToolInfo]
+    """In the order of their definition."""
+    calls: list[CallInfo] = Field(default_factory=list)
+    """Those that run or wait, oldest first."""
+    resources: bool = False
+    """The kernel answers `ListResources` and `ReadResource`."""
+
+
+class Refused(Message):
+    """The kernel does not talk to this bridge."""
+
+    type: Literal["refused"] = "refused"
+    protocol: int = PROTOCOL_VERSION
+    message: str
+
+
+class Tools(Message):
+    """The tools as they are now, in the order of their definition."""
+
+    type: Literal["tools"] = "tools"
+    tools: list[ToolInfo]
+
+
+class Progress(Message):
+    """How far a call is."""
+
+    type: Literal["progress"] = "progress"
+    id: int
+    progress: float | None = None
+    """How much is done; None: nobody can tell, but there is something to say."""
+    total: float | None = None
+    message: str | None = None
+
+    @field_validator("progress", "total")
+    @classmethod
+    def _is_a_number(cls, value: float | None) -> float | None:
+        # JSON has no NaN.
+        return value if value is not None and math.isfinite(value) else None
+
+
+class Log(Message):
+    """A log message of a call."""
+
+    type: Literal["log"] = "log"
+    id: int
+    level: str
+    """One of MCP's."""
+    logger: str | None = None
+    text: str
+
+
+class Ask(Message):
+    """A question of a call to its client's user."""
+
+    type: Literal["ask"] = "ask"
+    id: int
+    """Of the call."""
+    question: int
+    """Its number among the call's questions."""
+    key: str
+    """A name for it, unique among the call's open questions."""
+    message: str
+    form: dict[str, Any]
+    """What can be entered: MCP's restricted JSON Schema of an object."""
+
+
+class Withdraw(Message):
+    """The call waits no more for the answer to a question."""
+
+    type: Literal["withdraw"] = "withdraw"
+    id: int
+    """Of the call."""
+    question: int
+
+
+class Returned(Message):
+    """The answer to a call. `pack` and `unpack` translate it from and to a `content.Result`."""
+
+    type: Literal["returned"] = "returned"
+    id: int
+    content: list[dict[str, Any]]
+    structured: Any = None
+    is_error: bool = False
+    meta: dict[str, Any] = Field(default_factory=dict)
+    lacks: str | None = None
+    """The call failed because its client has not declared this capability (MCP's name for it)."""
+
+
+class ResourceInfo(Message):
+    """What a kernel says about one resource."""
+
+    number: int
+    """Its place in the list: from 1, those made later have higher ones."""
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    """Bytes, where known."""
+
+
+class Resources(Message):
+    """The resources that were asked for, in the order of their numbers."""
+
+    type: Literal["resources"] = "resources"
+    id: int
+    resources: list[ResourceInfo]
+
+
+class Contents(Message):
+    """A resource's content, or why there is none; `pack_contents` and `unpack_contents`."""
+
+    type: Literal["contents"] = "contents"
+    id: int
+    uri: str = ""
+    mime_type: str = ""
+    is_text: bool = False
+    """The attachment is UTF-8."""
+    error: str | None = None
+    """A sentence for the client; there is no content then."""
+    unknown: bool = False
+    """The error is that there is no such resource, or none any more."""
+
+
+class Goodbye(Message):
+    """The kernel ends the conversation on purpose."""
+
+    type: Literal["goodbye"] = "goodbye"
+    reason: str
+    """A sentence for the user: "The kernel was restarted."."""
+
+
+AnyMessage: TypeAlias = (
+    Hello
+    | Call
+    | Cancel
+    | Answer
+    | ListResources
+    | ReadResource
+    | Welcome
+    | Refused
+    | Tools
+    | Progress
+    | Log
+    | Ask
+    | Withdraw
+    | Returned
+    | Resources
+    | Contents
+    | Goodbye
+)

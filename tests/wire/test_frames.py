@@ -1,0 +1,144 @@
+import asyncio
+import contextlib
+import itertools
+import math
+import socket
+import threading
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wire_values import (
+    frame_header,
+    join_frame,
+    read_all,
+    read_one,
+    send,
+    streams,
+)
+
+from mcp_notebook.content import Image, Result
+from mcp_notebook.errors import FrameError
+from mcp_notebook.wire import content_blocks, frames, messages
+
+
+@given(st.lists(streams, min_size=1, max_size=3), st.data())
+@settings(max_examples=50)
+def test_where_the_stream_is_cut_into_chunks_does_not_matter(several, data):
+    stream = b"".join(several)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    edges = [0, *cuts, len(stream)]
+    chunks = [stream[a:b] for a, b in itertools.pairwise(edges)]
+    assert read_all(chunks) == read_all([stream])
+    assert len(read_all(chunks)) == len(several)
+
+
+@given(streams, st.data())
+@settings(max_examples=50)
+def test_a_stream_that_ends_within_a_frame_ends_without_that_frame(frame, data):
+    end = data.draw(st.integers(0, len(frame) - 1))
+    assert read_all([frame, frame[:end]]) == read_all([frame])
+
+
+@given(st.binary(min_size=4, max_size=200))
+def test_garbage_is_a_frame_error_or_the_end_of_the_stream(garbage):
+    with contextlib.suppress(FrameError):
+        assert read_all([garbage]) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b'"hello"',
+        b"{}",
+        b"\xff\xff",
+        b'{"type": "unheard of"}',
+        b'{"type": "call", "id": "x", "tool": "f", "arguments": {}}',
+        b'{"type": "cancel", "id": 1, "attachments": [-1]}',
+        b'{"type": "cancel", "id": 1, "attachments": [true]}',
+        b'{"type": "cancel", "id": 1, "attachments": "12"}',
+        b'{"type": "cancel", "id": 1, "attachments": {"a": 1}}',
+        b'{"type": "cancel", "id": 1, "attachments": null}',
+        b'{"type": "cancel", "id": 1, "attachments": [2000000000, 2000000000]}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_header_that_is_no_message_is_a_frame_error(body):
+    with pytest.raises(FrameError):
+        read_all([frame_header(body)])
+
+
+@pytest.mark.parametrize("length", [0, frames.MAX_HEADER + 1, 2**32 - 1])
+def test_a_header_of_an_impossible_length_is_refused_before_it_is_read(length):
+    with pytest.raises(FrameError, match=str(length)):
+        read_all([length.to_bytes(4, "big")])
+
+
+def test_a_lone_surrogate_is_replaced_and_a_pair_becomes_its_character():
+    assert send(messages.Goodbye(reason="a\ud800b \ud83d\ude00")).reason == "a\ufffdb \U0001f600"
+    read = send(messages.Call(id=1, tool="f", arguments={"k\udfff": ["\ud800"]}))
+    assert read.arguments == {"k\ufffd": ["\ufffd"]}
+
+
+def test_what_json_cannot_say_does_not_end_the_link():
+    deep = [[]]
+    for _ in range(230):
+        deep = [deep]
+    odd = {"nan": math.nan, "bytes": b"\xff", "deep": deep, "long": 10**5000, "set": {1}}
+    read = send(messages.Returned(id=1, content=[], structured=odd))
+    assert read.structured == {
+        "nan": None, "bytes": "_w==", "deep": deep, "long": None, "set": [1],
+    }  # fmt: skip
+
+
+def test_a_circular_value_is_cut_where_it_comes_round():
+    circular = [1]
+    circular.append(circular)
+    assert send(messages.Returned(id=1, content=[], structured=circular)).structured == [1, "..."]
+
+
+def test_what_cannot_be_sent_at_all_is_refused_before_a_byte_is_written(monkeypatch):
+    circular = ["\ud800"]
+    circular.append(circular)
+    with pytest.raises(FrameError, match="returned"):
+        frames.encode(messages.Returned(id=1, content=[], structured=circular))
+    monkeypatch.setattr(frames, "MAX_HEADER", 100)
+    with pytest.raises(FrameError, match="at most 100"):
+        frames.encode(messages.Goodbye(reason="x" * 100))
+    monkeypatch.setattr(frames, "MAX_ATTACHMENTS", 3)
+    with pytest.raises(FrameError, match="at most 3"):
+        frames.encode(*content_blocks.pack_result(1, Result([Image(b"four")])))
+
+
+def test_an_attachment_larger_than_the_readers_buffer_arrives_whole():
+    picture = bytes(range(256)) * 20_000
+    message, attachments = content_blocks.pack_result(1, Result([Image(picture)]))
+    stream = join_frame(message, attachments)
+    chunks = [stream[start : start + 300_000] for start in range(0, len(stream), 300_000)]
+    assert content_blocks.unpack_result(*read_one(chunks)).content == (Image(picture),)
+
+
+def test_reading_an_attachment_takes_its_size_once():
+    size = 30_000_000
+    frame = join_frame(*content_blocks.pack_result(1, Result([Image(bytes(size))])))
+    ours, theirs = socket.socketpair()
+
+    async def read():
+        reader, writer = await asyncio.open_connection(sock=ours, limit=frames.STREAM_LIMIT)
+        _, attachments = await frames.read_message(reader)
+        writer.close()
+        return [len(attachment) for attachment in attachments]  # not them: asyncio shows results
+
+    sender = threading.Thread(target=theirs.sendall, args=[frame])
+    sender.start()
+    tracemalloc.start()
+    sizes = asyncio.run(read())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    sender.join()
+    theirs.close()
+    assert sizes == [size]
+    assert peak < 1.5 * size
