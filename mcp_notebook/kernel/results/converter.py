@@ -67,7 +67,7 @@ from mcp_notebook.kernel.results.iterators import (
 )
 from mcp_notebook.kernel.results.outputs import Displayed, Output, Outputs, Printed
 from mcp_notebook.kernel.results.plots import matplotlib_figures as figures
-from mcp_notebook.kernel.results.plots.renderer import Renderers
+from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 from mcp_notebook.kernel.results.result_meta import check_meta
 from mcp_notebook.kernel.results.tracebacks import CodeName, failure_text
 from mcp_notebook.kernel.results.values import MISSING, Format, Rules, Values, display_blocks
@@ -117,7 +117,7 @@ class Converter:
     ) -> None:
         self._rules = Rules(format, Files.of(settings), converters or Converters())
         self._seconds = seconds
-        self._budget = replace(Budget.of(settings, keep), renderers=Renderers())
+        self._budget = replace(Budget.of(settings, keep), renderer=ProcessRenderer())
         self._max_structured_chars = settings.max_structured_chars
         self._code_name = code_name
 
@@ -129,8 +129,8 @@ class Converter:
         Figures are not drawn larger than the memory takes. Tables, arrays and content blocks become
         the same content as if they were returned; converters are for what is returned.
         """
-        if figures.is_drawn(value):
-            return figures.display_of(value, self._rules.format, self._budget.picture_side)
+        if figures.can_draw(value):
+            return figures.draw_figure(value, self._rules.format, self._budget.picture_side)
         data, metadata = self._rules.format(value, include, exclude)
         if not data or include or exclude:
             return data, metadata
@@ -141,7 +141,7 @@ class Converter:
     @staticmethod
     def shows(value: Any, figure: Any) -> bool:
         """Whether a value's own blocks show a matplotlib figure."""
-        return figures.shows(value, figure)
+        return figures.has_figure(value, figure)
 
     def within(self, chars: int | None) -> "Converter":
         """Return a converter for results of at most so many characters of text; None: as it is."""

@@ -49,14 +49,14 @@ from mcp_notebook.kernel.results.blocks.author_blocks import (
 from mcp_notebook.kernel.results.blocks.budget import Budget, NotDrawn
 from mcp_notebook.kernel.results.blocks.originals import Form, Original
 from mcp_notebook.kernel.results.blocks.truncation import Draft, draft
-from mcp_notebook.kernel.results.html_media import Medium, media_of
+from mcp_notebook.kernel.results.html_media import Medium, find_media
 from mcp_notebook.kernel.results.plots import detect as plots
 from mcp_notebook.kernel.results.plots import svg
-from mcp_notebook.kernel.results.plots.spec import compact
+from mcp_notebook.kernel.results.plots.spec import compact_json
 from mcp_notebook.kernel.safe.text import clean, cut, is_sendable
 
 if TYPE_CHECKING:
-    from mcp_notebook.kernel.results.html import HtmlText
+    from mcp_notebook.kernel.results.html import HtmlContent
 
 PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 MAX_SPECIFICATION = 5_000
@@ -84,7 +84,7 @@ def bundle_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]
     for mime_type in () if data.get("text/latex") else PICTURES:
         if data.get(mime_type):
             return encoded_picture(data[mime_type], budget)
-    plot = plots.plot_in(data)
+    plot = plots.find_plot_in_display(data)
     if plot is not None:
         return plot_blocks(plot, budget)
     text = _text_of(data, budget.chars)
@@ -116,11 +116,11 @@ def plot_blocks(plot: plots.Plot, budget: Budget) -> list[ContentBlock]:
     shown: list[ContentBlock] = []
     if plot.draw is not None:
         try:
-            shown = encoded_picture(plot.draw(budget.picture_side, budget.renderers), budget)
+            shown = encoded_picture(plot.draw(budget.picture_side, budget.renderer), budget)
         except NotDrawn as error:
             note = str(error)
     if not shown:
-        text = plot.text(min(MAX_SPECIFICATION, max(budget.chars - len(note), 0)))
+        text = plot.summarize(min(MAX_SPECIFICATION, max(budget.chars - len(note), 0)))
         shown = [Text(f"[{plot.kind}, not drawn here: {note}. What it is made of:]\n{clean(text)}")]
     return [*shown, *budget.keep(plot.original)]
 
@@ -148,13 +148,13 @@ def _plain_of(data: Mapping[str, Any]) -> Text | None:
 
 def _svg_blocks(source: str, budget: Budget) -> list[ContentBlock]:
     try:
-        drawn = svg.draw(source, budget.picture_side, budget.renderers)
+        drawn = svg.draw_svg(source, budget.picture_side, budget.renderer)
         shown = encoded_picture(drawn, budget)
     except NotDrawn as error:
         size = min(MAX_SPECIFICATION, budget.chars)
         if len(source) <= size:
             return [Text(source)]
-        texts = svg.texts_of(source) or "(none)"
+        texts = svg.extract_texts(source) or "(none)"
         note = (
             f"[an SVG picture of {len(source):,} characters, not drawn here: {error}. Its texts:]"
         )
@@ -170,7 +170,7 @@ def _svg_blocks(source: str, budget: Budget) -> list[ContentBlock]:
 def _poor_text_of(data: Mapping[str, Any]) -> str | None:
     for mime_type, value in data.items():
         if mime_type.endswith("+json") and not mime_type.startswith(_WIDGET):
-            text = compact(value, MAX_SPECIFICATION)
+            text = compact_json(value, MAX_SPECIFICATION)
             return f"[{mime_type}, which is for a notebook to show:]\n{text}"
     if data.get("application/javascript"):
         return "[JavaScript, which only a notebook runs]"
@@ -178,29 +178,29 @@ def _poor_text_of(data: Mapping[str, Any]) -> str | None:
 
 
 def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
-    from mcp_notebook.kernel.results.html import html_text  # noqa: PLC0415 - loads BeautifulSoup
+    from mcp_notebook.kernel.results.html import convert_html  # noqa: PLC0415 - loads BeautifulSoup
 
-    made = html_text(html, budget.chars)
+    made = convert_html(html, budget.chars)
     blocks: list[ContentBlock] = []
-    if is_sendable(made.text) or made.read < made.markup:
+    if is_sendable(made.text) or made.converted_chars < made.markup_chars:
         blocks.append(_html_draft(html, made))
-    for address in made.media[:MAX_MEDIA]:
+    for address in made.data_uris[:MAX_MEDIA]:
         kind, _, data = address.removeprefix("data:").partition(",")
         if not kind.endswith(";base64"):
             continue
         mime_type = kind.partition(";")[0]
         if mime_type.startswith("audio/"):
-            blocks += sounds.sound(Audio(bytes_of(data), mime_type), budget)
+            blocks += sounds.render_audio(Audio(bytes_of(data), mime_type), budget)
         elif mime_type in PICTURES:
             blocks += encoded_picture(data, budget)
-    return [*blocks, *(block for medium in media_of(html) for block in _medium(medium, budget))]
+    return [*blocks, *(block for medium in find_media(html) for block in _medium(medium, budget))]
 
 
 def _medium(medium: Medium, budget: Budget) -> list[ContentBlock]:
     if medium.page:
-        from mcp_notebook.kernel.results.html import html_text  # noqa: PLC0415 - loads BeautifulSoup
+        from mcp_notebook.kernel.results.html import convert_html  # noqa: PLC0415 - loads BeautifulSoup
 
-        text = clean(html_text(medium.page, budget.chars).text)
+        text = clean(convert_html(medium.page, budget.chars).text)
         content = clean(medium.page)
         page = Form(".html", "text/html", lambda: content, len(content.encode()))
         original = Original("page", "A page within a page", (page,), sys.getsizeof(content))
@@ -213,16 +213,19 @@ def _medium(medium: Medium, budget: Budget) -> list[ContentBlock]:
     return [Text(f"[{clean(medium.note)}]"), *links]
 
 
-def _html_draft(html: str, made: "HtmlText") -> Text:
+def _html_draft(html: str, made: "HtmlContent") -> Text:
     text = clean(made.text)
-    if made.read < made.markup:
-        gone = f"{made.markup - made.read:,} of {made.markup:,} characters of HTML"
-        text = f"{text}\n[... {gone} left out ...]".lstrip()
+    if made.converted_chars < made.markup_chars:
+        gone = made.markup_chars - made.converted_chars
+        note = f"[... {gone:,} of {made.markup_chars:,} characters of HTML left out ...]"
+        text = f"{text}\n{note}".lstrip()
     original = Original(
         name="page",
         title=f"The whole HTML: {len(html):,} characters",
         forms=(Form(".html", "text/html", lambda: clean(html)),),
         cost=sys.getsizeof(html),
     )
-    dropped = len(html) - made.markup > MUCH_DROPPED
-    return Draft(text, original=original, partial=made.read < made.markup or dropped)
+    dropped = len(html) - made.markup_chars > MUCH_DROPPED
+    return Draft(
+        text, original=original, partial=made.converted_chars < made.markup_chars or dropped
+    )

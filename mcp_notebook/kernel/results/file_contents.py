@@ -4,6 +4,7 @@ Runs in the user's kernel, on the thread of the call. No more of a file is read 
 sent. Which files may be opened at all is `kernel.results.files`' business.
 """
 
+import codecs
 import mimetypes
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,14 +15,13 @@ from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
 from mcp_notebook.kernel.results.blocks import audio as sounds
 from mcp_notebook.kernel.results.blocks import author_blocks as make
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.embedded import left_out, size_text
+from mcp_notebook.kernel.results.blocks.embedded import format_size, link_original
 from mcp_notebook.kernel.results.blocks.originals import Original
 from mcp_notebook.kernel.results.blocks.truncation import LINK, Draft
 from mcp_notebook.kernel.results.displays import bundle_blocks
-from mcp_notebook.kernel.results.file_texts import read_text, text_encoding
-from mcp_notebook.kernel.results.notebook_files import notebook_blocks
-from mcp_notebook.kernel.safe.magic_numbers import mime_type_of
-from mcp_notebook.kernel.safe.text import clean
+from mcp_notebook.kernel.results.notebook_files import render_notebook
+from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type, detect_image_type
+from mcp_notebook.kernel.safe.text import clean, cut
 
 MAX_READ = 100 * 2**20
 """Bytes of a file that a client can read by a link."""
@@ -51,6 +51,16 @@ _TYPES = {  # what not every system knows, or knows as something else
     ".yaml": "application/yaml",
     ".yml": "application/yaml",
 }
+_BYTES_PER_CHAR = 4
+"""At most, in the encodings that are recognised."""
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins like UTF-16's
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_ODD = frozenset(range(0x20)) - frozenset(b"\t\n\r\f\x1b") | {0x7F}
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ MakeOriginal: TypeAlias = Callable[[str | None], Original]
 """Makes a file's original, given the encoding of a text."""
 
 
-def file_blocks(
+def render_file(
     file: BinaryIO, found: File, budget: Budget, original: MakeOriginal
 ) -> list[ContentBlock]:
     """Make blocks of a file's content.
@@ -95,15 +105,15 @@ def file_blocks(
     by_name = found.mime_type or ""
     file.seek(max(found.size - _BEGINNING, 0))
     encoding = text_encoding(beginning, file.read(_BEGINNING))
-    is_picture = mime_type_of(beginning) or (by_name.startswith("image/") and encoding is None)
+    is_picture = detect_image_type(beginning) or (by_name.startswith("image/") and encoding is None)
     if is_picture and found.size <= MAX_PICTURE:
         made = make.encoded_picture(_all(file, found.size), budget)
         shown = any(isinstance(block, Image) for block in made)
-        if shown or (encoding is None and mime_type_of(beginning)):
+        if shown or (encoding is None and detect_image_type(beginning)):
             return made
-    sound = sounds.mime_type_of(beginning)
+    sound = detect_audio_type(beginning)
     if sound is not None and found.size <= budget.picture_bytes:
-        return sounds.sound(Audio(_all(file, found.size), sound), budget)
+        return sounds.render_audio(Audio(_all(file, found.size), sound), budget)
     if encoding is None or by_name == "application/pdf" or beginning.startswith(b"%PDF-"):
         return _binary(file, found, budget, original(None))
     return _text(file, found, encoding, budget, original)
@@ -141,7 +151,7 @@ def _converted(
         return None
     source = _all(file, found.size).decode(encoding, "replace")
     if kind is None:
-        return notebook_blocks(source, budget)
+        return render_notebook(source, budget)
     return bundle_blocks({kind: source}, budget)
 
 
@@ -154,10 +164,87 @@ def _binary(file: BinaryIO, found: File, budget: Budget, original: Original) -> 
 
 def _left_out(found: File, original: Original, budget: Budget) -> list[ContentBlock]:
     if found.size > MAX_READ:
-        return [Text(f"[{original.title} is too large to be sent, at most {size_text(MAX_READ)}.]")]
-    return left_out(original.title, original, budget)
+        return [
+            Text(f"[{original.title} is too large to be sent, at most {format_size(MAX_READ)}.]")
+        ]
+    return link_original(original.title, original, budget)
 
 
 def _all(file: BinaryIO, size: int) -> bytes:
     file.seek(0)
     return file.read(size)  # not what has been added meanwhile
+
+
+# -- text: in which encoding, and no more than is shown --------------------------------------------
+
+
+def text_encoding(beginning: bytes, end: bytes) -> str | None:
+    """Tell the encoding of a text by its first bytes; None if it is none.
+
+    Args:
+        beginning: The first bytes of a file.
+        end: The last: what begins with a header of text may hold numbers.
+    """
+    for mark, encoding in _MARKS:
+        if beginning.startswith(mark):
+            return encoding
+    if 0 in beginning or 0 in end:
+        return None
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(beginning, final=beginning == end)
+    except UnicodeDecodeError:
+        return _old_encoding(beginning)
+    return "utf-8"
+
+
+def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str, bool]:
+    """Read a text, of a long one only its beginning and end.
+
+    Args:
+        file: An open file.
+        size: Its bytes.
+        encoding: As `text_encoding` tells.
+        most: Characters to return.
+
+    Returns:
+        The text, and whether it is all of it.
+    """
+    file.seek(0)
+    if size <= most * _BYTES_PER_CHAR:
+        text = file.read(size).decode(encoding, "replace")
+        return cut(text, most), len(text) <= most
+    marker = f"\n[... the middle of {size:,} bytes is left out ...]\n"
+    half = max((most - len(marker)) // 2, 0)
+    length = half * _BYTES_PER_CHAR
+    # Cut anywhere, a text's ends may hold parts of characters: those are left out, too.
+    head = file.read(length).decode(encoding, "ignore")[:half]
+    start = (size - length) // _BYTES_PER_CHAR * _BYTES_PER_CHAR
+    file.seek(start)
+    tail = file.read(size - start).decode(_without_mark(encoding, file), "ignore")
+    tail = tail[len(tail) - min(half, len(tail)) :]
+    if len(marker) > most:
+        return head, False
+    # Whole lines read better: most such files are tables and logs.
+    head = head[: head.rfind("\n") + 1 or len(head)].removesuffix("\n")
+    tail = tail[tail.find("\n") + 1 :]
+    return f"{head}{marker}{tail}", False
+
+
+def _without_mark(encoding: str, file: BinaryIO) -> str:
+    """Return the encoding of a part that does not begin with the mark of the byte order."""
+    if encoding not in ("utf-16", "utf-32"):
+        return encoding.removesuffix("-sig")
+    here = file.tell()
+    file.seek(0)
+    little = file.read(2) == codecs.BOM_UTF16_LE
+    file.seek(here)
+    return f"{encoding}-{'le' if little else 'be'}"
+
+
+def _old_encoding(beginning: bytes) -> str | None:
+    """Tell a text that is no Unicode, as spreadsheets write them, from binary data."""
+    odd = sum(byte in _ODD for byte in beginning)
+    letters = sum(byte < 0x80 for byte in beginning)  # noqa: PLR2004 - the end of ASCII
+    if odd or letters < len(beginning) / 2:
+        return None
+    return "cp1252"

@@ -18,9 +18,9 @@ from typing import Any, BinaryIO, Self
 from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.embedded import BINARY, size_text
+from mcp_notebook.kernel.results.blocks.embedded import BINARY, format_size
 from mcp_notebook.kernel.results.blocks.originals import Form, Original
-from mcp_notebook.kernel.results.file_contents import File, file_blocks
+from mcp_notebook.kernel.results.file_contents import File, render_file
 from mcp_notebook.kernel.safe.text import clean, safe_message
 from mcp_notebook.settings import Settings
 
@@ -81,7 +81,7 @@ class Files:
             folder = None
         return cls(folder, settings.allowed_roots)
 
-    def blocks(self, path: Any, budget: Budget) -> list[ContentBlock]:
+    def render(self, path: Any, budget: Budget) -> list[ContentBlock]:
         """Make blocks of a file's content, or a sentence.
 
         Args:
@@ -94,7 +94,7 @@ class Files:
                 if real.is_dir():
                     return [Text(_folder_text(said, real))]
                 with self._opened(said, real) as (file, found):
-                    return file_blocks(file, found, budget, partial(self._original, found))
+                    return render_file(file, found, budget, partial(self._original, found))
         except Unreadable as error:
             return [Text(f"[{error}]")]
 
@@ -166,7 +166,7 @@ class Files:
 
         mime_type = found.mime_type or ("text/plain" if encoding else BINARY)
         name = clean(found.path.stem) or "file"
-        title = f"The file {found.said} ({mime_type}, {size_text(found.size)})"
+        title = f"The file {found.said} ({mime_type}, {format_size(found.size)})"
         form = Form(clean(found.path.suffix), mime_type, content, found.size)
         return Original(name, title, (form,), cost=0)
 

@@ -63,20 +63,20 @@ _MAX_UNCLOSED = 1_000
 
 
 @dataclass(frozen=True)
-class HtmlText:
+class HtmlContent:
     """What is said by a document."""
 
     text: str
     """Markdown."""
-    media: tuple[str, ...]
+    data_uris: tuple[str, ...]
     """The ``data:`` addresses of pictures and sounds, in order."""
-    markup: int
+    markup_chars: int
     """Characters of markup without scripts, styles, drawings and media."""
-    read: int
+    converted_chars: int
     """Characters of it that `text` says; less than `markup`: the rest was left out."""
 
 
-def html_text(html: str, max_chars: int) -> HtmlText:
+def convert_html(html: str, max_chars: int) -> HtmlContent:
     """Take the text out of HTML, and the media that it carries in itself.
 
     Args:
@@ -90,7 +90,7 @@ def html_text(html: str, max_chars: int) -> HtmlText:
         text = _markdown(_without_lonely(read))
     except Exception:  # noqa: BLE001 - the parser refuses some markup, in more than one way
         text = unescape(_TAG.sub(" ", read))
-    return HtmlText(_tidy(text), tuple(media), whole, len(read))
+    return HtmlContent(_tidy(text), tuple(media), whole, len(read))
 
 
 # -- before it is parsed: each character is looked at a few times, whatever they are --------------

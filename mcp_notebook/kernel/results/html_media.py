@@ -36,7 +36,7 @@ class Medium:
     """Of the bytes."""
 
 
-def media_of(html: str) -> list[Medium]:
+def find_media(html: str) -> list[Medium]:
     """Return the videos, sounds at an address, and pages within a page, in order."""
     parser = _MediaParser()
     parser.feed(html)

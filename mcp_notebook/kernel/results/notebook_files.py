@@ -18,7 +18,7 @@ MAX_PARTS = 500
 """Sources and outputs of a notebook that are shown."""
 
 
-def notebook_blocks(source: str, budget: Budget) -> list[ContentBlock] | None:
+def render_notebook(source: str, budget: Budget) -> list[ContentBlock] | None:
     """Make blocks of a notebook's file.
 
     Args:

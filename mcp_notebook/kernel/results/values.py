@@ -126,7 +126,7 @@ class Values:
         if type(value) in _PLAIN:
             return [draft(value) if isinstance(value, str) else self._json_block(value)]
         if is_path(value):
-            return self._rules.files.blocks(value, self._budget)
+            return self._rules.files.render(value, self._budget)
         special = self._picture(value)
         if special is not None:
             return special
@@ -139,11 +139,11 @@ class Values:
         return self._represented(value) if plot is None else plot
 
     def _plot(self, value: Any) -> list[ContentBlock] | None:
-        if not plots.may_be_plot(value):
+        if not plots.is_plot_object(value):
             return None
         if (data := registered(self._format, value)) is not None:
             return bundle_blocks(data, self._budget)
-        plot = plots.plot_of(value)
+        plot = plots.find_plot_in_object(value)
         if isinstance(plot, str):
             return [Text(plot)]
         return None if plot is None else plot_blocks(plot, self._budget)
@@ -168,7 +168,7 @@ class Values:
         if isinstance(block, Text) and not isinstance(block.text, str):
             return self.one(block.text)
         if isinstance(block, (Image, Audio)) and is_path(block.data):
-            return self._rules.files.blocks(block.data, self._budget)
+            return self._rules.files.render(block.data, self._budget)
         if isinstance(block, Image) and not isinstance(block.data, (bytes, bytearray, memoryview)):
             made = self._figures(block.data)
             if made is not None:
@@ -177,22 +177,24 @@ class Values:
 
     def _picture(self, value: Any) -> list[ContentBlock] | None:
         if is_instance(value, "PIL.Image.Image"):
-            return make.picture(lambda: pictures.from_pil(value, self._budget), self._budget)
+            return make.picture(
+                lambda: pictures.encode_pil_image(value, self._budget), self._budget
+            )
         if isinstance(value, (bytes, bytearray)):
             data = bytes(value)
-            if not pictures.is_picture(data):
+            if not pictures.is_image(data):
                 return [Text(bytes_text(data) or "[no bytes]")]
             return make.encoded_picture(data, self._budget)
         return self._figures(value)
 
     def _figures(self, value: Any) -> list[ContentBlock] | None:
-        found = [value] if figures.is_drawn(value) else figures.figures_of(value)
+        found = [value] if figures.can_draw(value) else figures.find_figures(value)
         if found is None:
             return None
         return [block for one in found for block in self._figure(one)]
 
     def _figure(self, figure: Any) -> list[ContentBlock]:
-        shown = figures.display_of(figure, self._format, self._budget.picture_side)
+        shown = figures.draw_figure(figure, self._format, self._budget.picture_side)
         return display_blocks(*shown, self._budget)
 
     def _table(self, value: Any) -> list[ContentBlock]:
@@ -202,7 +204,7 @@ class Values:
             data, _ = self._format(value, _RICH)
         if data:
             return bundle_blocks(data, self._budget)
-        return self._repeating(value, tables.table_blocks(value, self._budget))
+        return self._repeating(value, tables.render_table(value, self._budget))
 
     def _is_mixed(self, value: Any) -> bool:
         return self._has_rich_items(value, MAX_COLLECTED, self._depth)
@@ -269,11 +271,11 @@ class Values:
         if type(value) in {bool, int, float, list, tuple, dict, set}:
             return self._dicts(value) or [self._json_block(value)]
         if is_instance(value, "numpy.ndarray"):
-            return tables.array_blocks(value, self._budget)
+            return tables.render_array(value, self._budget)
         if is_instance(value, "pandas.Index"):
             data, _ = self._format(value, _RICH)
             made = bundle_blocks(data, self._budget) if data else None
-            return made or tables.index_blocks(value, self._budget)
+            return made or tables.render_index(value, self._budget)
         known = is_jsonable(value)
         if known:
             data, _ = run_bounded(lambda known: self._format(known, _RICH), value)
@@ -285,7 +287,7 @@ class Values:
         return [] if _displays_itself(value) else [Text(safe_repr(value))]
 
     def _dicts(self, value: Any) -> list[ContentBlock] | None:
-        return None if self._is_data(value) else tables.dicts_blocks(value, self._budget)
+        return None if self._is_data(value) else tables.render_dicts(value, self._budget)
 
     def _repeating(self, value: Any, made: list[ContentBlock]) -> list[ContentBlock]:
         """Have a table's text give way where structured content says the same."""
@@ -324,9 +326,9 @@ def _has_rich_form(value: Any) -> bool:
         isinstance(value, (Result, *make.BLOCK_TYPES))
         or tables.is_table(value)
         or is_instance(value, "PIL.Image.Image")
-        or (isinstance(value, bytes) and pictures.is_picture(value))
-        or figures.is_drawn(value)
-        or figures.figures_of(value) is not None
+        or (isinstance(value, bytes) and pictures.is_image(value))
+        or figures.can_draw(value)
+        or figures.find_figures(value) is not None
         or any(callable(getattr(type(value), name, None)) for name in _RICH_METHODS)
     )
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.safe.magic_numbers import mime_type_of
+from mcp_notebook.kernel.safe.magic_numbers import detect_image_type
 from mcp_notebook.kernel.safe.text import is_instance, safe_message
 from mcp_notebook.kernel.schemas.validation_messages import bounded, shown
 
@@ -269,7 +269,7 @@ _TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif", _SVG})
 
 def _picture(data: bytes) -> tuple[str, str | None] | None:
     """Return a picture's MIME type and its size where that is known; None if it is none."""
-    mime_type = mime_type_of(data)
+    mime_type = detect_image_type(data)
     if mime_type is None:
         return (_SVG, "any") if _is_svg(data) else None
     try:

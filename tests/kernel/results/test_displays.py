@@ -15,11 +15,11 @@ from mcp_notebook.content import Audio, Image, ResourceLink, Text
 from mcp_notebook.kernel.results import displays as bundles
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.displays import bundle_blocks
-from mcp_notebook.kernel.results.html_media import media_of
+from mcp_notebook.kernel.results.html_media import find_media
 from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.kernel.results.plots import draw as drawing
 from mcp_notebook.kernel.results.plots import svg
-from mcp_notebook.kernel.results.plots.renderer import Renderers
+from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 from mcp_notebook.settings import Settings
 
 PNG = base64.b64decode(
@@ -30,7 +30,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="50"><text y="2
 
 @pytest.fixture
 def budget(store):
-    return replace(Budget.of(Settings(), store.keep), renderers=Renderers())
+    return replace(Budget.of(Settings(), store.keep), renderer=ProcessRenderer())
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def test_a_page_within_the_page_may_hold_what_cannot_be_sent(budget, store):
     ["<video", "<source src=x>", '<video><source src="data:;base64,!!"></video>', "<iframe>", ""],
 )
 def test_broken_media_do_no_harm(html):
-    assert all(medium.data == b"" for medium in media_of(html))
+    assert all(medium.data == b"" for medium in find_media(html))
 
 
 class Picture:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_notebook.kernel.results.html import MAX_MARKUP, html_text
+from mcp_notebook.kernel.results.html import MAX_MARKUP, convert_html
 
 ROOM = 25_000
 ODD = (
@@ -19,7 +19,7 @@ ODD = (
 
 
 def markdown(html):
-    return html_text(html, ROOM).text
+    return convert_html(html, ROOM).text
 
 
 @pytest.mark.parametrize(
@@ -80,21 +80,21 @@ def test_a_text_that_stands_for_hidden_parts_is_all_that_is_said():
 
 def test_media_in_it_are_handed_out_and_take_no_room():
     data = "data:image/png;base64," + "A" * 3_000_000
-    made = html_text(f"<p>a<img alt='b' src='{data}'></p><p>c</p>", ROOM)
-    assert made.media == (data,)
+    made = convert_html(f"<p>a<img alt='b' src='{data}'></p><p>c</p>", ROOM)
+    assert made.data_uris == (data,)
     assert made.text == "a\n\nc"
-    assert made.read == made.markup < 100
+    assert made.converted_chars == made.markup_chars < 100
 
 
 def test_scripts_of_megabytes_take_no_room():
-    made = html_text("<script>" + "if (a < b) x();" * 300_000 + "</script><p>a</p>", ROOM)
-    assert (made.text, made.read) == ("a", made.markup)
+    made = convert_html("<script>" + "if (a < b) x();" * 300_000 + "</script><p>a</p>", ROOM)
+    assert (made.text, made.converted_chars) == ("a", made.markup_chars)
 
 
 def test_of_what_is_left_the_beginning_is_read_and_the_rest_counted():
-    made = html_text("<p>word <b>bold</b></p>" * 200_000, ROOM)
+    made = convert_html("<p>word <b>bold</b></p>" * 200_000, ROOM)
     assert made.text.startswith("word **bold**\n\nword")
-    assert made.read < MAX_MARKUP < made.markup == 4_600_000
+    assert made.converted_chars < MAX_MARKUP < made.markup_chars == 4_600_000
 
 
 def test_ten_thousand_tags_within_each_other_are_text():
@@ -103,7 +103,7 @@ def test_ten_thousand_tags_within_each_other_are_text():
 
 @pytest.mark.parametrize("odd", ODD)
 def test_megabytes_of_odd_markup_are_read_in_bounded_room(odd):
-    made = html_text(odd * (2_000_000 // len(odd)), ROOM)
+    made = convert_html(odd * (2_000_000 // len(odd)), ROOM)
     assert len(made.text) <= 2 * MAX_MARKUP
 
 

@@ -16,8 +16,9 @@ from typing import Any
 
 from mcp_notebook.content import Audio, ContentBlock, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.embedded import left_out, size_text
+from mcp_notebook.kernel.results.blocks.embedded import format_size, link_original
 from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type
 from mcp_notebook.kernel.safe.text import is_instance, safe_message
 
 MAX_COPY = 256 * 2**20
@@ -35,23 +36,9 @@ _EXTENSIONS = {
     "audio/flac": ".flac",
     "audio/mp4": ".m4a",
 }
-_MP3 = (b"ID3", b"\xff\xfb", b"\xff\xfa", b"\xff\xf3", b"\xff\xf2")
 
 
-def mime_type_of(data: bytes) -> str | None:
-    """Return the type of an encoded sound by its first bytes, None if it is none that we know."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
-        return "audio/wav"
-    if data.startswith(_MP3):
-        return "audio/mpeg"
-    if data.startswith(b"OggS"):
-        return "audio/ogg"
-    if data.startswith(b"fLaC"):
-        return "audio/flac"
-    return "audio/mp4" if data[4:8] == b"ftyp" and data[8:11] in (b"M4A", b"M4B") else None
-
-
-def sound(block: Audio, budget: Budget) -> list[ContentBlock]:
+def render_audio(block: Audio, budget: Budget) -> list[ContentBlock]:
     """Make blocks of a sound: itself, or a sentence and a link where it is too large.
 
     Args:
@@ -70,7 +57,7 @@ def sound(block: Audio, budget: Budget) -> list[ContentBlock]:
         return [Text(f"[{error}]")]
 
 
-def wav(samples: Any, rate: float) -> tuple[bytes, str]:
+def encode_wav(samples: Any, rate: float) -> tuple[bytes, str]:
     """Encode samples.
 
     Args:
@@ -95,7 +82,7 @@ def wav(samples: Any, rate: float) -> tuple[bytes, str]:
 
 def _encoded(block: Audio, budget: Budget) -> list[ContentBlock]:
     data = block.data
-    known = mime_type_of(data)
+    known = detect_audio_type(data)
     # Of a type that we do not know, we believe its author; but no WAV is one by its default.
     if known is None and (not data or block.mime_type in ("", Audio.mime_type)):
         beginning = data[:8].hex(" ") or "nothing"
@@ -106,7 +93,7 @@ def _encoded(block: Audio, budget: Budget) -> list[ContentBlock]:
     mime_type = known or block.mime_type
     if len(data) <= budget.picture_bytes:
         return [replace(block, mime_type=mime_type)]
-    what = f"The sound ({mime_type}, {size_text(len(data))})"
+    what = f"The sound ({mime_type}, {format_size(len(data))})"
     return _link(what, mime_type, lambda: data, (len(data), len(data)), budget)
 
 
@@ -116,14 +103,14 @@ def _sampled(block: Audio, data: Any, budget: Budget) -> list[ContentBlock]:
     columns = _columns(samples)
     size = columns.size * _SAMPLE + _HEADER
     if size <= budget.picture_bytes:
-        made, note = wav(samples, rate)
+        made, note = encode_wav(samples, rate)
         sent = replace(block, data=made, mime_type="audio/wav", rate=None)
         return [sent, Text(note)] if note else [sent]
     seconds = columns.shape[0] / rate
-    what = f"The sound (audio/wav, {seconds:,.1f} s at {rate:g} Hz, {size_text(size)})"
+    what = f"The sound (audio/wav, {seconds:,.1f} s at {rate:g} Hz, {format_size(size)})"
     # A view would hold all of its array, and the tool may write on it in its next call.
     kept = samples.copy() if samples.nbytes <= MAX_COPY else samples
-    made_later = lambda: wav(kept, rate)[0]  # noqa: E731 - a name for what comes later
+    made_later = lambda: encode_wav(kept, rate)[0]  # noqa: E731 - a name for what comes later
     return _link(what, "audio/wav", made_later, (size, samples.nbytes), budget)
 
 
@@ -132,7 +119,7 @@ def _link(
 ) -> list[ContentBlock]:
     size, cost = sizes
     form = Form(_EXTENSIONS.get(mime_type, ""), mime_type, content, size)
-    return left_out(what, Original("sound", what, (form,), cost), budget)
+    return link_original(what, Original("sound", what, (form,), cost), budget)
 
 
 def _rate(given: Any) -> float:

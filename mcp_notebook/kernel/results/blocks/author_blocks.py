@@ -15,11 +15,10 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
-from mcp_notebook.kernel.results.blocks import arrays
 from mcp_notebook.kernel.results.blocks import audio as sounds
 from mcp_notebook.kernel.results.blocks import images as pictures
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.embedded import document, uri_of
+from mcp_notebook.kernel.results.blocks.embedded import normalize_uri, render_resource
 from mcp_notebook.kernel.results.blocks.image_block import Shown, Unshowable
 from mcp_notebook.kernel.results.blocks.originals import Form, Original
 from mcp_notebook.kernel.results.blocks.truncation import Draft, data_original, draft
@@ -39,7 +38,7 @@ _TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_t
 
 def encoded_picture(data: Any, budget: Budget) -> list[ContentBlock]:
     """Make a block of an encoded picture: bytes, or base64 as Jupyter's messages have it."""
-    return picture(lambda: pictures.from_bytes(bytes_of(data), budget), budget)
+    return picture(lambda: pictures.fit_image(bytes_of(data), budget), budget)
 
 
 def picture(make: Callable[[], Shown], budget: Budget) -> list[ContentBlock]:
@@ -67,7 +66,7 @@ def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
         case Image():
             return _checked_image(block, budget)
         case Audio():
-            return sounds.sound(block, budget)
+            return sounds.render_audio(block, budget)
         case Resource() | ResourceLink():
             return _addressed(block, budget)
 
@@ -146,9 +145,9 @@ def _addressed(block: Resource | ResourceLink, budget: Budget) -> list[ContentBl
         name = type(block).__name__
         return [Text(f"[{name}(uri) begins with {block.uri[:40]!r} and has {size}.]")]
     if isinstance(block, ResourceLink):
-        return [replace(block, uri=uri_of(block.uri))]
+        return [replace(block, uri=normalize_uri(block.uri))]
     if isinstance(block.data, (str, bytes)):
-        return document(block, budget)
+        return render_resource(block, budget)
     return [Text(f"[Resource(data) takes a text or bytes, not a {type(block.data).__name__}]")]
 
 
@@ -160,11 +159,11 @@ def _marked(block: Image, budget: Budget) -> Shown:
     """Make the picture that an author marked as one."""
     data = block.data
     if isinstance(data, bytes):
-        return pictures.from_bytes(data, budget)
+        return pictures.fit_image(data, budget)
     if is_instance(data, "PIL.Image.Image"):
-        return pictures.from_pil(data, budget, block.mime_type)
-    if arrays.is_array(data):
-        return pictures.from_pil(arrays.image_of(data), budget, block.mime_type)
+        return pictures.encode_pil_image(data, budget, block.mime_type)
+    if pictures.is_array(data):
+        return pictures.encode_pil_image(pictures.convert_array(data), budget, block.mime_type)
     name = type(data).__name__
     text = f"Image(data) takes a picture's encoded bytes, a PIL image or an array, not a {name}"
     if isinstance(data, (str, os.PathLike)):

@@ -54,7 +54,7 @@ class Budget:
     table_format: TableFormat
     """How tables are written."""
     keep: Keep = keep_nothing
-    renderers: PlotRenderer = field(default_factory=NoRenderer, compare=False, repr=False)
+    renderer: PlotRenderer = field(default_factory=NoRenderer, compare=False, repr=False)
     """Draw plots; they remember what has failed, so the budgets of a kernel share them."""
 
     @classmethod

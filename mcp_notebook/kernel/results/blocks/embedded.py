@@ -24,18 +24,18 @@ _IN_URIS = "%/:?#[]@!$&'()*+,;="
 _KILO = 1_000
 
 
-def document(block: Resource, budget: Budget) -> list[ContentBlock]:
+def render_resource(block: Resource, budget: Budget) -> list[ContentBlock]:
     """Make blocks of a document: itself, or a sentence and a link where it is too large.
 
     Args:
         block: The document, of right types.
         budget: A text may have all of its characters, bytes may be as many as a picture's.
     """
-    block = replace(block, uri=uri_of(block.uri), mime_type=_type_of(block))
+    block = replace(block, uri=normalize_uri(block.uri), mime_type=_type_of(block))
     data = block.data
     if len(data) <= (budget.chars if isinstance(data, str) else budget.picture_bytes):
         return [block]
-    size = f"{len(data):,} characters" if isinstance(data, str) else size_text(len(data))
+    size = f"{len(data):,} characters" if isinstance(data, str) else format_size(len(data))
     what = f"The resource {block.uri} ({block.mime_type}, {size})"
     file = PurePosixPath(unquote(urlsplit(block.uri).path))
     form = Form(
@@ -45,13 +45,13 @@ def document(block: Resource, budget: Budget) -> list[ContentBlock]:
         None if isinstance(data, str) else len(data),
     )
     original = Original(clean(file.stem) or "resource", what, (form,), sys.getsizeof(data))
-    made = left_out(what, original, budget)
+    made = link_original(what, original, budget)
     if len(made) == 1 and isinstance(data, str):  # its beginning and end are better than nothing
         return [replace(block, data=cut(data, budget.chars))]
     return made
 
 
-def left_out(what: str, original: Original, budget: Budget) -> list[ContentBlock]:
+def link_original(what: str, original: Original, budget: Budget) -> list[ContentBlock]:
     """Make a sentence of what is too large for a result, and links to it.
 
     Args:
@@ -68,7 +68,7 @@ def left_out(what: str, original: Original, budget: Budget) -> list[ContentBlock
     return [Text(f"[{what} is too large to be part of the result: {then}.]"), *links]
 
 
-def uri_of(given: str) -> str:
+def normalize_uri(given: str) -> str:
     """Return an author's URI as clients take it; what is none becomes one of the notebook's."""
     uri = quote(given.strip(), safe=_IN_URIS + "~")
     try:
@@ -78,7 +78,7 @@ def uri_of(given: str) -> str:
     return uri
 
 
-def size_text(size: int) -> str:
+def format_size(size: int) -> str:
     """Return a number of bytes as people say it."""
     if size < _KILO:
         return f"{size} bytes"

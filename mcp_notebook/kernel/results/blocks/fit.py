@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
 from mcp_notebook.kernel.results.blocks import images as pictures
-from mcp_notebook.kernel.results.blocks.audio import sound
+from mcp_notebook.kernel.results.blocks.audio import render_audio
 from mcp_notebook.kernel.results.blocks.author_blocks import annotated, picture
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.embedded import document
+from mcp_notebook.kernel.results.blocks.embedded import render_resource
 from mcp_notebook.kernel.results.blocks.image_block import finished, within_count, without_twins
 from mcp_notebook.kernel.results.blocks.truncation import shortened
 from mcp_notebook.kernel.safe.text import fair_share
@@ -75,12 +75,12 @@ def within_bytes(blocks: Sequence[ContentBlock], budget: Budget) -> list[Content
 def _smaller(block: ContentBlock, room: Budget, share: int) -> list[ContentBlock]:
     match block:
         case Image():
-            return picture(lambda: pictures.smaller(block, room), room)
+            return picture(lambda: pictures.shrink_image(block, room), room)
         case Audio():
-            return sound(block, replace(room, picture_bytes=share))
+            return render_audio(block, replace(room, picture_bytes=share))
         case Resource():
             least = replace(room, picture_bytes=share, chars=share // _LONGEST)
-            return document(block, least)
+            return render_resource(block, least)
         case _:
             return [block]
 

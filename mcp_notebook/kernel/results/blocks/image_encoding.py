@@ -28,7 +28,7 @@ without mixing colours: in colours they would take four to 32 times the memory."
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedImage:
     """An encoded picture that fits."""
 
     data: bytes = field(repr=False)
@@ -37,13 +37,13 @@ class Encoded:
     """Sentences about what was done to it."""
 
 
-def encoded_image(
+def encode_image(
     image: Any,
     budget: Budget,
     mime_type: str = "image/png",
     *,
-    of: tuple[int, int] | None = None,
-) -> Encoded:
+    original_size: tuple[int, int] | None = None,
+) -> EncodedImage:
     """Encode an image within the budget, smaller if need be.
 
     A PNG where it fits, since it keeps lines and letters; else a JPEG, or a WebP where something is
@@ -53,7 +53,7 @@ def encoded_image(
         image: A PIL image.
         budget: The sides and bytes that it may have.
         mime_type: What it would be best: ``image/jpeg`` and ``image/webp`` save the try of a PNG.
-        of: How many pixels the picture had of which the image is a smaller copy.
+        original_size: Of the picture, where the image is a smaller copy of it.
 
     Raises:
         Unshowable: No pixels, or no room.
@@ -66,9 +66,11 @@ def encoded_image(
     for _ in range(MAX_TRIES):
         size = (max(1, round(width * factor)), max(1, round(height * factor)))
         fewest = 0
-        for data, form in _encodings(plain_image(_resized(grey, size)), mime_type):
+        for data, form in _encodings(convert_for_png(_resized(grey, size)), mime_type):
             if len(data) <= budget.picture_bytes:
-                return Encoded(data, form, (*notes, *_changed(of or image.size, size)))
+                return EncodedImage(
+                    data, form, (*notes, *_changed(original_size or image.size, size))
+                )
             fewest = min(fewest or len(data), len(data))
         factor *= max(0.1, 0.9 * math.sqrt(budget.picture_bytes / fewest))
     raise Unshowable(
@@ -76,7 +78,7 @@ def encoded_image(
     )
 
 
-def plain_image(image: Any) -> Any:
+def convert_for_png(image: Any) -> Any:
     """Return an image in a mode that PNG has."""
     if image.mode in _PNG_MODES:
         return image

@@ -9,6 +9,8 @@ business, arrays `kernel.results.blocks.arrays`'.
 
 import importlib
 import io
+import math
+import sys
 from typing import Any
 
 from mcp_notebook.content import Image
@@ -20,9 +22,13 @@ from mcp_notebook.kernel.results.blocks.image_block import (
     Unshowable,
     encoded_original,
 )
-from mcp_notebook.kernel.results.blocks.image_encoding import Encoded, encoded_image, plain_image
+from mcp_notebook.kernel.results.blocks.image_encoding import (
+    EncodedImage,
+    convert_for_png,
+    encode_image,
+)
 from mcp_notebook.kernel.results.blocks.originals import Form, Original
-from mcp_notebook.kernel.safe.magic_numbers import mime_type_of
+from mcp_notebook.kernel.safe.magic_numbers import detect_image_type
 from mcp_notebook.kernel.safe.text import safe_message
 
 MAX_PIXELS = 64_000_000
@@ -46,21 +52,32 @@ _FILES = {
 }
 """PIL's classes of files: ``PIL.Image.open`` warns of large ones before their size is known."""
 
+_ALLOWED = (
+    "Image(array) takes height x width (grey) or height x width x 3 or 4 (RGB, RGBA), "
+    "of uint8, of floats from 0 to 1, or of bool"
+)
+_ROWS = 256
+"""Rows of floats that are converted at a time: a copy of the whole would take as much again."""
+_ABOUT = 1e-6
+"""How far computed floats may be beyond 0 and 1."""
+_CHANNELS = (3, 4)
+_GREY, _COLOUR = 2, 3
 
-def is_picture(data: bytes) -> bool:
+
+def is_image(data: bytes) -> bool:
     """Tell whether bytes that nobody marked as a picture are surely one."""
     if data.startswith(b"BM"):
         return len(data) == int.from_bytes(data[2:6], "little")
-    return mime_type_of(data) is not None or data.startswith((b"II*\0", b"MM\0*"))
+    return detect_image_type(data) is not None or data.startswith((b"II*\0", b"MM\0*"))
 
 
-def from_bytes(data: bytes, budget: Budget) -> Shown:
+def fit_image(data: bytes, budget: Budget) -> Shown:
     """Take an encoded picture, made smaller if it is too large.
 
     Raises:
         Unshowable: The bytes are no picture, or too large a one.
     """
-    mime_type = mime_type_of(data)
+    mime_type = detect_image_type(data)
     try:
         import PIL  # noqa: PLC0415 - only for pictures, and only if it is there
         import PIL.Image  # noqa: PLC0415
@@ -77,13 +94,13 @@ def from_bytes(data: bytes, budget: Budget) -> Shown:
         raise Unshowable(f"A picture cannot be read: {safe_message(error)}.") from error
 
 
-def from_pil(image: Any, budget: Budget, mime_type: str = "image/png") -> Shown:
+def encode_pil_image(image: Any, budget: Budget, mime_type: str = "image/png") -> Shown:
     """Encode a PIL image.
 
     Args:
         image: It.
         budget: What it may take.
-        mime_type: The format that its author wants, as `encoded_image` has it.
+        mime_type: The format that its author wants, as `encode_image` has it.
 
     Raises:
         Unshowable: The picture has no pixels, or cannot be encoded.
@@ -96,11 +113,11 @@ def from_pil(image: Any, budget: Budget, mime_type: str = "image/png") -> Shown:
         raise Unshowable(f"A PIL image cannot be encoded: {safe_message(error)}.") from error
 
 
-def smaller(picture: Image, budget: Budget) -> Shown:
+def shrink_image(picture: Image, budget: Budget) -> Shown:
     """Make a picture smaller that would fit, but does not together with others.
 
     Args:
-        picture: Encoded.
+        picture: EncodedImage.
         budget: What it may take, less than it does.
 
     Raises:
@@ -114,10 +131,10 @@ def smaller(picture: Image, budget: Budget) -> Shown:
     except ImportError:
         return _unmeasured(data, before.mime_type, budget)
     try:
-        with _opened(data, mime_type_of(data)) as image:
+        with _opened(data, detect_image_type(data)) as image:
             size = image.size
             # Not a PNG: of these pixels it has more bytes, or it would not be here.
-            made = encoded_image(image, budget, "image/jpeg")
+            made = encode_image(image, budget, "image/jpeg")
             said = tuple(note for note in before.notes if _COMPRESSED not in note)
             notes = (*said, *_which_frame(image), *made.notes)
     except Unshowable as error:
@@ -177,7 +194,7 @@ def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -
     frame = _which_frame(image)
     image.draft("RGB", (2 * budget.picture_side,) * 2)  # a large JPEG is decoded smaller at once
     best = "image/jpeg" if mime_type == "image/jpeg" else "image/png"
-    made = encoded_image(ImageOps.exif_transpose(image), budget, best, of=size)
+    made = encode_image(ImageOps.exif_transpose(image), budget, best, original_size=size)
     notes = (*frame, *made.notes)
     if mime_type is not None and not made.notes:
         notes += (_compressed(made, len(data)),)
@@ -194,7 +211,7 @@ def _is_whole(data: bytes, mime_type: str) -> bool:
 
 
 def _still(image: Any, budget: Budget, mime_type: str) -> Shown:
-    made = encoded_image(image, budget, mime_type)
+    made = encode_image(image, budget, mime_type)
     notes = made.notes
     if not notes and mime_type == "image/png" and made.mime_type != mime_type:
         notes = (_compressed(made),)
@@ -238,7 +255,7 @@ def _pixels(image: Any) -> Original | None:
 
     def content() -> bytes:
         buffer = io.BytesIO()
-        plain_image(copy).save(buffer, format="PNG")
+        convert_for_png(copy).save(buffer, format="PNG")
         return buffer.getvalue()
 
     form = Form(EXTENSIONS["image/png"], "image/png", content)
@@ -247,7 +264,7 @@ def _pixels(image: Any) -> Original | None:
     return Original("picture", f"The original picture: {width}x{height} pixels", (form,), cost)
 
 
-def _compressed(made: Encoded, before: int | None = None) -> str:
+def _compressed(made: EncodedImage, before: int | None = None) -> str:
     what = "The picture" if before is None else f"The picture of {before:,} bytes"
     form = (
         "WebP" if made.mime_type == "image/webp" else made.mime_type.removeprefix("image/").upper()
@@ -266,3 +283,78 @@ def _not_a_picture(data: bytes) -> str:
         f"{len(data):,} bytes beginning with {beginning or 'nothing'} are no picture: "
         "give PNG, JPEG, WebP or GIF."
     )
+
+
+# -- arrays that an author marked as pictures ------------------------------------------------------
+
+
+def is_array(value: Any) -> bool:
+    """Tell whether `convert_array` may take a value."""
+    return callable(getattr(type(value), "__array__", None))
+
+
+def convert_array(value: Any) -> Any:
+    """Return an array as a PIL image, which may share its memory.
+
+    Raises:
+        Unshowable: It is no picture; the message says what to do.
+    """
+    numpy = sys.modules.get("numpy")
+    try:
+        import PIL.Image  # noqa: PLC0415 - only for pictures, and only if it is there
+    except ImportError:
+        raise Unshowable(
+            "An array is shown as a picture only where Pillow is installed: `pip install pillow`."
+        ) from None
+    if numpy is None:
+        raise Unshowable(f"{_ALLOWED}, but not a {type(value).__name__}.")
+    try:
+        array = numpy.asarray(value)
+    except Exception as error:  # a tensor on a GPU, or one that has gradients
+        raise Unshowable(
+            f"Image(array) cannot read a {type(value).__name__}: {safe_message(error)}."
+        ) from error
+    if array.ndim == _COLOUR and array.shape[2] == 1:
+        array = array[:, :, 0]
+    _check_shape(array)
+    if not array.size:
+        raise Unshowable("An array without elements is no picture.")
+    return PIL.Image.fromarray(_bytes(array, numpy))
+
+
+def _check_shape(array: Any) -> None:
+    if array.ndim == _GREY or (array.ndim == _COLOUR and array.shape[2] in _CHANNELS):
+        return
+    shape = " x ".join(map(str, array.shape)) or "a single number"
+    text = f"{_ALLOWED}, but this array is {shape}."
+    if array.ndim == _COLOUR and array.shape[0] in (1, *_CHANNELS):
+        text += " Move the colours to the end: numpy.moveaxis(array, 0, -1)."
+    raise Unshowable(text)
+
+
+def _bytes(array: Any, numpy: Any) -> Any:
+    if array.dtype == numpy.uint8:
+        return numpy.ascontiguousarray(array)
+    if array.dtype == numpy.bool_:
+        return array.astype(numpy.uint8) * numpy.uint8(255)
+    if array.dtype.kind != "f":
+        raise Unshowable(
+            f"{_ALLOWED}, but this array is of {array.dtype}: scale its values to 0 to 255 and "
+            "take array.astype('uint8')."
+        )
+    made = numpy.empty(array.shape, numpy.uint8)
+    for start in range(0, len(array), _ROWS):
+        rows = array[start : start + _ROWS]
+        lowest, highest = float(rows.min()), float(rows.max())
+        if not (math.isfinite(lowest) and math.isfinite(highest)):
+            raise Unshowable(
+                "An array with NaN or infinite values is no picture: replace them, with "
+                "numpy.nan_to_num(array) say."
+            )
+        if lowest < -_ABOUT or highest > 1 + _ABOUT:
+            raise Unshowable(
+                f"{_ALLOWED}, but this array has floats from {lowest:g} to {highest:g}: scale it, "
+                "with (array - array.min()) / (array.max() - array.min()) say."
+            )
+        made[start : start + _ROWS] = numpy.clip(rows, 0, 1) * 255 + 0.5
+    return made

@@ -29,7 +29,7 @@ _MAX_PLACES = 1_000
 _MAX_SERIES = 50
 
 
-def bokeh_documents(script: str) -> Any:
+def find_bokeh_documents(script: str) -> Any:
     """Return the documents that bokeh's script shows, None if it shows none."""
     found = _DOCUMENTS.search(script)
     if found is None:
@@ -40,7 +40,7 @@ def bokeh_documents(script: str) -> Any:
         return None
 
 
-def bokeh_summary(documents: Any) -> dict[str, Any]:
+def summarize_bokeh(documents: Any) -> dict[str, Any]:
     """Return the titles, axes and series of bokeh's JSON, without what it looks like."""
     known = {part["id"]: part for part in _models(documents)}
     summary: dict[str, Any] = {"titles": [], "axes": [], "legend": [], "series": []}
@@ -57,7 +57,7 @@ def bokeh_summary(documents: Any) -> dict[str, Any]:
     return {key: value for key, value in summary.items() if any(value)}
 
 
-def folium_page(html: str) -> str | None:
+def find_folium_page(html: str) -> str | None:
     """Return the page of a folium map in a display, None if it is no such map."""
     if "L.map(" not in html:
         return None
@@ -66,7 +66,7 @@ def folium_page(html: str) -> str | None:
     return page if "L.map(" in page else None
 
 
-def folium_summary(page: str) -> dict[str, Any]:
+def summarize_folium(page: str) -> dict[str, Any]:
     """Return where a folium map is, and what is on it."""
     summary: dict[str, Any] = {}
     if centre := _CENTRE.search(page):

@@ -30,12 +30,12 @@ from mcp_notebook.kernel.results.blocks.budget import PlotRenderer
 from mcp_notebook.kernel.results.blocks.originals import Form, Original
 from mcp_notebook.kernel.results.plots import draw as drawing
 from mcp_notebook.kernel.results.plots.bokeh_folium import (
-    bokeh_documents,
-    bokeh_summary,
-    folium_page,
-    folium_summary,
+    find_bokeh_documents,
+    find_folium_page,
+    summarize_bokeh,
+    summarize_folium,
 )
-from mcp_notebook.kernel.results.plots.spec import compact, memory, whole
+from mcp_notebook.kernel.results.plots.spec import compact_json, estimate_memory, write_json
 from mcp_notebook.kernel.safe.text import is_instance, safe_message
 
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -67,7 +67,7 @@ class Plot:
     """The whole of it."""
     cost: int
     """Bytes that it holds, about."""
-    text: Callable[[int], str] = field(repr=False)
+    summarize: Callable[[int], str] = field(repr=False)
     """Writes what it is made of in at most so many characters."""
     draw: Callable[[int, PlotRenderer], bytes] | None = field(default=None, repr=False)
     """Draws it as PNG, with so many pixels on its longer side."""
@@ -81,7 +81,7 @@ class Plot:
         return Original(self.name, title, (self.form,), self.cost)
 
 
-def plot_in(data: Mapping[str, Any]) -> Plot | None:
+def find_plot_in_display(data: Mapping[str, Any]) -> Plot | None:
     """Find the plot that a display shows.
 
     Args:
@@ -99,12 +99,12 @@ def plot_in(data: Mapping[str, Any]) -> Plot | None:
     return None
 
 
-def may_be_plot(value: Any) -> bool:
-    """Tell whether an object is of a type that `plot_of` knows."""
+def is_plot_object(value: Any) -> bool:
+    """Tell whether an object is of a type that `find_plot_in_object` knows."""
     return any(is_instance(value, path) for path in _TYPES)
 
 
-def plot_of(value: Any) -> Plot | str | None:
+def find_plot_in_object(value: Any) -> Plot | str | None:
     """Find the plot that an object is, where its own representation says less.
 
     Returns:
@@ -137,9 +137,9 @@ def _plot_in_script(script: str) -> Plot | None:
         return _vega(spec, f"{VEGA}lite.v{_major(spec)}+json")
     if "Plotly" in script and (figure := _embedded_plotly(script)) is not None:
         return _plotly(figure)
-    if (documents := bokeh_documents(script)) is not None:
+    if (documents := find_bokeh_documents(script)) is not None:
         return _bokeh(documents)
-    if (page := folium_page(script)) is not None:
+    if (page := find_folium_page(script)) is not None:
         return _folium(page)
     return None
 
@@ -148,10 +148,10 @@ def _plotly(figure: Mapping[str, Any]) -> Plot:
     return Plot(
         "a plotly figure",
         "figure",
-        Form(".json", PLOTLY, lambda: whole(figure)),
-        memory(figure),
-        lambda size: compact(_without(figure, _PLOTLY_NOISE), size),
-        lambda side, renderers: drawing.plotly(figure, side, renderers),
+        Form(".json", PLOTLY, lambda: write_json(figure)),
+        estimate_memory(figure),
+        lambda size: compact_json(_without(figure, _PLOTLY_NOISE), size),
+        lambda side, renderer: drawing.draw_plotly(figure, side, renderer),
     )
 
 
@@ -160,10 +160,10 @@ def _vega(spec: Mapping[str, Any], mime_type: str) -> Plot:
     return Plot(
         "a Vega-Lite chart" if "lite" in mime_type else "a Vega chart",
         "chart",
-        Form(".json", mime_type, lambda: whole(spec)),
-        memory(spec),
-        lambda size: compact(shown, size),
-        lambda side, renderers: drawing.vega(spec, side, renderers),
+        Form(".json", mime_type, lambda: write_json(spec)),
+        estimate_memory(spec),
+        lambda size: compact_json(shown, size),
+        lambda side, renderer: drawing.draw_vega(spec, side, renderer),
     )
 
 
@@ -171,9 +171,9 @@ def _bokeh(documents: Any) -> Plot:
     return Plot(
         "a bokeh plot",
         "plot",
-        Form(".json", "application/json", lambda: whole(documents)),
-        memory(documents),
-        lambda size: compact(bokeh_summary(documents), size),
+        Form(".json", "application/json", lambda: write_json(documents)),
+        estimate_memory(documents),
+        lambda size: compact_json(summarize_bokeh(documents), size),
         note=_BOKEH_NOTE,
     )
 
@@ -184,7 +184,7 @@ def _folium(page: str) -> Plot:
         "map",
         Form(".html", "text/html", lambda: page, len(page.encode("utf-8", "replace"))),
         len(page),
-        lambda size: compact(folium_summary(page), size),
+        lambda size: compact_json(summarize_folium(page), size),
         note="only a browser shows it",
     )
 

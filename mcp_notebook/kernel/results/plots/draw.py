@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from mcp_notebook.kernel.results.blocks.budget import NotDrawn, PlotRenderer
-from mcp_notebook.kernel.results.plots.spec import whole
+from mcp_notebook.kernel.results.plots.spec import write_json
 from mcp_notebook.kernel.safe.to_json import Endless, TooLarge
 
 MAX_PLOTLY = 5_000_000
@@ -22,13 +22,13 @@ _VL_CONVERT = "`pip install vl-convert-python` makes it a picture"
 _PLOTLY_SIZE = (700, 500)
 
 
-def plotly(figure: Mapping[str, Any], side: int, renderers: PlotRenderer) -> bytes:
+def draw_plotly(figure: Mapping[str, Any], side: int, renderer: PlotRenderer) -> bytes:
     """Draw a plotly figure as PNG.
 
     Args:
         figure: Its specification: data and layout.
         side: Pixels that the longer side of the picture may have.
-        renderers: Draw within bounds.
+        renderer: Draw within bounds.
 
     Raises:
         NotDrawn: Something is missing, or failed.
@@ -42,25 +42,25 @@ def plotly(figure: Mapping[str, Any], side: int, renderers: PlotRenderer) -> byt
     options = {"format": "png", "width": width, "height": height}
     options["scale"] = min(1.0, side / max(width, height))
     # Cancelled in time, it ends its browser by itself.
-    started: dict[str, Any] = {"timeout": max(renderers.seconds - 2, 0.1)}
+    started: dict[str, Any] = {"timeout": max(renderer.seconds - 2, 0.1)}
     if "$" not in text:
         # It would load MathJax from the network at each start; only formulas need it.
         started["mathjax"] = False
     try:
-        return renderers.draw("kaleido", text, options=options, started=started)
+        return renderer.draw("kaleido", text, options=options, started=started)
     except NotDrawn as error:
         # One before 1.0, which other versions of plotly take.
         hint = f"; {_KALEIDO}" if "calc_fig" in str(error) else ""
         raise NotDrawn(f"{error}{hint}") from error
 
 
-def vega(spec: Mapping[str, Any], side: int, renderers: PlotRenderer) -> bytes:
+def draw_vega(spec: Mapping[str, Any], side: int, renderer: PlotRenderer) -> bytes:
     """Draw a Vega or Vega-Lite chart as PNG; data at an address is not fetched.
 
     Args:
         spec: Its specification.
         side: Pixels that the longer side of the picture may have.
-        renderers: Draw within bounds.
+        renderer: Draw within bounds.
 
     Raises:
         NotDrawn: Something is missing, or failed.
@@ -72,7 +72,7 @@ def vega(spec: Mapping[str, Any], side: int, renderers: PlotRenderer) -> bytes:
         raise NotDrawn(_VL_CONVERT)
     sizes = [spec.get("width"), spec.get("height")]
     largest = max((float(size) for size in sizes if isinstance(size, (int, float))), default=1.0)
-    return renderers.draw(
+    return renderer.draw(
         "vl_convert_vega",
         text,
         scale=min(1.5, side / max(largest, 1.0)),
@@ -82,7 +82,7 @@ def vega(spec: Mapping[str, Any], side: int, renderers: PlotRenderer) -> bytes:
 
 def _small_enough(spec: Mapping[str, Any], size: int) -> str:
     try:
-        text = whole(spec, size)
+        text = write_json(spec, size)
     except TooLarge:
         raise NotDrawn("it has more data than is drawn") from None
     except Endless as error:

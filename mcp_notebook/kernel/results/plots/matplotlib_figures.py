@@ -29,8 +29,8 @@ _PAD_INCHES = 0.3
 _NO_FIGURE = object()
 
 
-def is_drawn(value: Any) -> bool:
-    """Tell whether `display_of` draws a value: a figure, a part of one, or an animation."""
+def can_draw(value: Any) -> bool:
+    """Tell whether `draw_figure` draws a value: a figure, a part of one, or an animation."""
     return _is_figure(value) or is_animation(value)
 
 
@@ -39,11 +39,11 @@ def is_animation(value: Any) -> bool:
     return is_instance(value, "matplotlib.animation.Animation")
 
 
-def display_of(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def draw_figure(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw a figure or an animation's first frame, as ``display_formatter.format`` would.
 
     Args:
-        value: What `is_drawn`.
+        value: What `can_draw`.
         format_: IPython's ``shell.display_formatter.format``.
         side: Pixels on the longer side of a figure that is too large to be drawn at its own size.
 
@@ -60,7 +60,7 @@ def display_of(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], dic
         return {"text/plain": f"[The {what} cannot be drawn: {safe_message(error)}.]"}, {}
 
 
-def figures_of(value: Any) -> list[Any] | None:
+def find_figures(value: Any) -> list[Any] | None:
     """Return the matplotlib figures that a value stands for.
 
     Plotting functions return axes, lines, bars, or lists, arrays and dicts of them: all stand for
@@ -89,14 +89,14 @@ def _figure_of_dict(value: dict[Any, Any]) -> list[Any] | None:
     for parts in value.values():
         if isinstance(parts, list) and not parts:
             continue
-        found = None if isinstance(parts, dict) or _is_figure(parts) else figures_of(parts)
+        found = None if isinstance(parts, dict) or _is_figure(parts) else find_figures(parts)
         if found is None:
             return None
         figures |= {id(figure): figure for figure in found}
     return list(figures.values()) if len(value) > 1 and len(figures) == 1 else None
 
 
-def shows(value: Any, figure: Any) -> bool:
+def has_figure(value: Any, figure: Any) -> bool:
     """Tell whether a tool's value is shown as the figure, or with it among its parts."""
     value = value.content if isinstance(value, Result) else value
     parts = value.values() if isinstance(value, Mapping) else [value]
@@ -106,7 +106,7 @@ def shows(value: Any, figure: Any) -> bool:
         # An animation has no public name for its figure.
         figure is (getattr(leaf, "_fig", None) if is_animation(leaf) else shown)
         for leaf in flat
-        for shown in figures_of(leaf) or (None,)
+        for shown in find_figures(leaf) or (None,)
     )
 
 

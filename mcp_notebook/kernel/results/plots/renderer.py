@@ -39,7 +39,7 @@ _GRACE = 5
 _MAX_MESSAGE = 500
 
 
-class Renderers:
+class ProcessRenderer:
     """Draws by others' code, and remembers what has just failed slowly; safe from any thread.
 
     A kernel has one, its `results.Converter`'s: what hangs does not cost each call `SECONDS`.

@@ -32,7 +32,7 @@ _MAX_ITEMS = 20_000_000
 _MAX_VISITED = 10_000
 
 
-def compact(spec: Any, size: int) -> str:
+def compact_json(spec: Any, size: int) -> str:
     """Write a specification in at most `size` characters, with as much of its data as fits."""
     for items in _STEPS:
         try:
@@ -44,7 +44,7 @@ def compact(spec: Any, size: int) -> str:
     return cut(json_text(_Shortening(_STEPS[-1], None).convert(spec, 8)), size)
 
 
-def whole(spec: Any, max_items: int = _MAX_ITEMS) -> str:
+def write_json(spec: Any, max_items: int = _MAX_ITEMS) -> str:
     """Write all of a specification as JSON.
 
     Args:
@@ -76,7 +76,7 @@ def _check_size(spec: Any, most: int) -> None:
         open_parts += [item for item in inner if isinstance(item, (Mapping, list, tuple))]
 
 
-def memory(spec: Any) -> int:
+def estimate_memory(spec: Any) -> int:
     """Return about how many bytes a specification holds."""
     held = 0
     open_parts = [(spec, 1)]

@@ -32,13 +32,13 @@ _PIXELS = {
 _INSTALL = "`pip install cairosvg` draws it"
 
 
-def draw(source: str, side: int, renderers: PlotRenderer) -> bytes:
+def draw_svg(source: str, side: int, renderer: PlotRenderer) -> bytes:
     """Draw an SVG as PNG.
 
     Args:
         source: The document.
         side: Pixels that the longer side of the picture may have.
-        renderers: Draw within bounds.
+        renderer: Draw within bounds.
 
     Raises:
         NotDrawn: It is no SVG, too large, or nothing is there to draw it.
@@ -52,17 +52,17 @@ def draw(source: str, side: int, renderers: PlotRenderer) -> bytes:
     if find_spec("cairosvg") is not None:
         pixels = {"width": max(1, int(width * scale)), "height": max(1, int(height * scale))}
         try:
-            return renderers.draw("cairosvg", source, **pixels)
+            return renderer.draw("cairosvg", source, **pixels)
         except NotDrawn as error:
             why = str(error)
             if "OSError" not in why:  # of the cairo library, which is missing
                 raise
     if _is_simple(root) and find_spec("vl_convert") is not None:
-        return renderers.draw("vl_convert_svg", source, scale=scale)
+        return renderer.draw("vl_convert_svg", source, scale=scale)
     raise NotDrawn(why)
 
 
-def texts_of(source: str) -> str:
+def extract_texts(source: str) -> str:
     """Return what an SVG says in words, a line for each of its texts."""
     try:
         root = _root(source)

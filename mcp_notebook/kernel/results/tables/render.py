@@ -56,7 +56,7 @@ def is_table(value: Any) -> bool:
     )
 
 
-def table_blocks(value: Any, budget: Budget) -> list[ContentBlock]:
+def render_table(value: Any, budget: Budget) -> list[ContentBlock]:
     """Show a table: a text, and links to the whole if anything is left out.
 
     Args:
@@ -73,18 +73,18 @@ def table_blocks(value: Any, budget: Budget) -> list[ContentBlock]:
     return _blocks(frame, budget)
 
 
-def array_blocks(value: Any, budget: Budget) -> list[ContentBlock]:
+def render_array(value: Any, budget: Budget) -> list[ContentBlock]:
     """Show a numpy array: as a table if it is one, else as numpy itself abbreviates it."""
     frame = array_frame(value)
-    return [Text(array_text(value))] if frame is None else _blocks(frame, budget)
+    return [Text(format_array(value))] if frame is None else _blocks(frame, budget)
 
 
-def index_blocks(value: Any, budget: Budget) -> list[ContentBlock]:
+def render_index(value: Any, budget: Budget) -> list[ContentBlock]:
     """Show a pandas Index."""
     return _blocks(index_frame(value), budget)
 
 
-def dicts_blocks(value: Any, budget: Budget) -> list[ContentBlock] | None:
+def render_dicts(value: Any, budget: Budget) -> list[ContentBlock] | None:
     """Show a list of dicts as a table; None if its JSON says more, or as much in less room."""
     frame = dicts_frame(value)
     if frame is None:
@@ -99,7 +99,7 @@ def dicts_blocks(value: Any, budget: Budget) -> list[ContentBlock] | None:
     return _blocks(frame, budget, preview)
 
 
-def array_text(value: Any) -> str:
+def format_array(value: Any) -> str:
     """Show a numpy array as numpy itself abbreviates it, under a line of its shape and type."""
     numpy = sys.modules["numpy"]
     text = numpy.array2string(value, threshold=1_000, max_line_width=100)

@@ -187,7 +187,7 @@ def test_samples_are_kept_as_they_were():
 def test_a_long_sound_is_as_loud_everywhere():
     samples = np.zeros((300_000, 2), "f4")
     samples[-1] = [2, -4]
-    data, note = sounds.wav(samples, RATE)
+    data, note = sounds.encode_wav(samples, RATE)
     levels, _ = played(Audio(data))
     assert levels.shape == samples.shape
     assert levels[-1].tolist() == [16_384, -32_767]

@@ -1,4 +1,4 @@
-"""Encoded pictures: recognised, measured and made smaller, with real PIL."""
+"""Encoded images, PIL images and arrays: recognized, measured and scaled down, with real Pillow."""
 
 import dataclasses
 import io
@@ -9,11 +9,18 @@ from hypothesis import strategies as st
 
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.image_block import Unshowable
-from mcp_notebook.kernel.results.blocks.images import from_bytes, from_pil, is_picture
+from mcp_notebook.kernel.results.blocks.images import (
+    convert_array,
+    encode_pil_image,
+    fit_image,
+    is_array,
+    is_image,
+)
 from mcp_notebook.settings import Settings
 
 BUDGET = Budget.of(Settings())
 
+np = pytest.importorskip("numpy")
 pil = pytest.importorskip("PIL.Image")
 
 
@@ -26,25 +33,25 @@ def encoded(image, form):
 @pytest.mark.parametrize("form", ["png", "jpeg", "gif", "webp"])
 def test_a_fitting_picture_is_passed_on_byte_for_byte(form):
     data = encoded(pil.new("RGB", (20, 10)), form)
-    picture = from_bytes(data, BUDGET)
+    picture = fit_image(data, BUDGET)
     assert picture.data is data
     assert picture.mime_type == f"image/{form}"
 
 
 def test_a_picture_of_another_format_becomes_png():
-    assert from_bytes(encoded(pil.new("RGB", (20, 10)), "bmp"), BUDGET).mime_type == "image/png"
+    assert fit_image(encoded(pil.new("RGB", (20, 10)), "bmp"), BUDGET).mime_type == "image/png"
 
 
 @pytest.mark.parametrize("data", [b"", b"no picture at all", b"\x89PNG\r\n\x1a\nbroken", b"RIFF"])
 def test_bytes_that_are_no_picture_are_refused_with_a_sentence(data):
     with pytest.raises(ValueError, match=r"no picture|cannot be read"):
-        from_bytes(data, BUDGET)
+        fit_image(data, BUDGET)
 
 
 def test_a_picture_of_30_000_pixels_is_not_decoded_but_its_original_is_kept():
     data = encoded(pil.new("1", (30_000, 30_000)), "png")
     with pytest.raises(Unshowable, match="30000x30000 pixels") as caught:
-        from_bytes(data, BUDGET)
+        fit_image(data, BUDGET)
     assert caught.value.original.forms[0].content() is data
 
 
@@ -53,27 +60,25 @@ def test_a_picture_of_30_000_pixels_is_not_decoded_but_its_original_is_kept():
 )
 @pytest.mark.parametrize("size", [(8, 4), (2_000, 10)])
 def test_every_mode_of_pil_can_be_encoded(mode, size):
-    picture = from_pil(pil.new(mode, size), BUDGET)
+    picture = encode_pil_image(pil.new(mode, size), BUDGET)
     width, height = pil.open(io.BytesIO(picture.data)).size
     assert max(width, height) <= BUDGET.picture_side
     assert bool(picture.notes) == (max(size) > BUDGET.picture_side)
 
 
 def test_a_photo_is_sent_as_jpeg_when_png_would_be_too_large():
-    np = pytest.importorskip("numpy")
     noise = np.random.default_rng(0).integers(0, 255, (800, 800, 3), dtype="uint8")
-    picture = from_pil(pil.fromarray(noise), BUDGET)
+    picture = encode_pil_image(pil.fromarray(noise), BUDGET)
     assert picture.mime_type == "image/jpeg"
     assert len(picture.data) < BUDGET.picture_bytes
 
 
 def test_a_picture_without_pixels_is_refused():
     with pytest.raises(ValueError, match="nothing to show"):
-        from_pil(pil.new("RGB", (0, 5)), BUDGET)
+        encode_pil_image(pil.new("RGB", (0, 5)), BUDGET)
 
 
 def noise(*shape):
-    np = pytest.importorskip("numpy")
     return np.random.default_rng(0).integers(0, 255, shape, dtype="uint8")
 
 
@@ -83,7 +88,7 @@ def opened(picture):
 
 def test_a_large_picture_is_scaled_down_and_its_bytes_are_the_original():
     data = encoded(pil.new("RGB", (3_000, 2_000)), "png")
-    picture = from_bytes(data, BUDGET)
+    picture = fit_image(data, BUDGET)
     assert opened(picture).size == (1_568, 1_045)
     assert picture.notes == ("The picture was scaled down from 3000x2000 to 1568x1045 pixels.",)
     [form] = picture.original.forms
@@ -93,7 +98,7 @@ def test_a_large_picture_is_scaled_down_and_its_bytes_are_the_original():
 
 def test_the_original_of_an_image_is_encoded_when_it_is_read_and_as_it_was():
     image = pil.new("RGB", (2_000, 1_000), "red")
-    picture = from_pil(image, BUDGET)
+    picture = encode_pil_image(image, BUDGET)
     image.paste("blue", (0, 0, 2_000, 1_000))
     original = pil.open(io.BytesIO(picture.original.forms[0].content()))
     assert (original.size, original.getpixel((5, 5))) == ((2_000, 1_000), (255, 0, 0))
@@ -104,17 +109,17 @@ def test_the_original_of_an_image_is_encoded_when_it_is_read_and_as_it_was():
 @pytest.mark.parametrize("limit", [1_024, 20_000, 300_000])
 def test_every_picture_ends_within_the_bytes(channels, limit):
     budget = dataclasses.replace(BUDGET, picture_bytes=limit)
-    picture = from_pil(pil.fromarray(noise(300, 400, channels)), budget)
+    picture = encode_pil_image(pil.fromarray(noise(300, 400, channels)), budget)
     assert len(picture.data) <= limit
     assert opened(picture).mode == ("RGB" if channels == 3 else "RGBA")
     assert picture.notes
-    from_bytes(encoded(pil.fromarray(noise(300, 400, channels)), "png"), budget)
+    fit_image(encoded(pil.fromarray(noise(300, 400, channels)), "png"), budget)
 
 
 def test_line_art_stays_png_and_what_is_transparent_stays_so():
     image = pil.new("RGBA", (2_000, 2_000))
     image.paste((255, 0, 0, 255), (100, 100, 1_000, 1_000))
-    picture = from_pil(image, BUDGET)
+    picture = encode_pil_image(image, BUDGET)
     assert picture.mime_type == "image/png"
     assert opened(picture).getpixel((1_500, 1_500))[3] == 0
 
@@ -124,7 +129,7 @@ def test_a_photo_that_lies_on_its_side_is_put_upright():
     exif[0x0112] = 6
     buffer = io.BytesIO()
     pil.new("RGB", (3_000, 2_000)).save(buffer, "JPEG", exif=exif)
-    picture = from_bytes(buffer.getvalue(), BUDGET)
+    picture = fit_image(buffer.getvalue(), BUDGET)
     assert opened(picture).size == (1_045, 1_568)
     assert picture.notes == ("The picture was scaled down from 2000x3000 to 1045x1568 pixels.",)
 
@@ -133,7 +138,7 @@ def test_a_photo_that_lies_on_its_side_is_put_upright():
 def test_a_picture_that_was_cut_off_is_refused(form):
     data = encoded(pil.fromarray(noise(300, 300, 3)), form)
     with pytest.raises(Unshowable, match="cannot be read"):
-        from_bytes(data[: len(data) // 2], BUDGET)
+        fit_image(data[: len(data) // 2], BUDGET)
 
 
 def animated(form, size):
@@ -146,51 +151,50 @@ def animated(form, size):
 @pytest.mark.parametrize("form", ["GIF", "WEBP"])
 def test_an_animation_that_fits_stays_one(form):
     data = animated(form, (60, 40))
-    assert from_bytes(data, BUDGET).data is data
+    assert fit_image(data, BUDGET).data is data
     with pil.open(io.BytesIO(data)) as image:
-        assert opened(from_pil(image, BUDGET)).n_frames == 5
+        assert opened(encode_pil_image(image, BUDGET)).n_frames == 5
 
 
 @pytest.mark.parametrize("form", ["GIF", "WEBP"])
 def test_of_an_animation_that_does_not_fit_the_first_frame_is_shown(form):
     data = animated(form, (1_800, 40))
-    picture = from_bytes(data, BUDGET)
+    picture = fit_image(data, BUDGET)
     assert picture.mime_type == "image/png"
     assert picture.notes[0] == "This is frame 1 of 5."
     assert picture.original.forms[0].content() is data
     with pil.open(io.BytesIO(data)) as image:
-        assert from_pil(image, BUDGET).notes == picture.notes
+        assert encode_pil_image(image, BUDGET).notes == picture.notes
 
 
 def test_numbers_of_more_than_eight_bits_are_brought_into_range():
-    np = pytest.importorskip("numpy")
     depths = np.array([[0, 30_000], [60_000, 15_000]], dtype="uint16")
-    picture = from_pil(pil.fromarray(depths), BUDGET)
+    picture = encode_pil_image(pil.fromarray(depths), BUDGET)
     assert picture.notes == ("Values from 0 to 60000 are shown as black to white.",)
     assert np.asarray(opened(picture)).tolist() == [[0, 127], [255, 63]]
     with pytest.raises(Unshowable, match="NaN"):
-        from_pil(pil.fromarray(np.full((2, 2), np.nan, "f4")), BUDGET)
+        encode_pil_image(pil.fromarray(np.full((2, 2), np.nan, "f4")), BUDGET)
 
 
 def test_a_closed_image_is_refused_with_a_sentence():
     image = pil.new("RGB", (5, 5))
     image.close()
     with pytest.raises(Unshowable, match="cannot be encoded"):
-        from_pil(image, BUDGET)
+        encode_pil_image(image, BUDGET)
 
 
 def test_bytes_that_nobody_marked_are_a_picture_only_if_they_surely_are():
-    assert is_picture(encoded(pil.new("RGB", (5, 5)), "bmp"))
-    assert is_picture(encoded(pil.new("RGB", (5, 5)), "tiff"))
-    assert not is_picture(b"BMW, and other cars")
-    assert not is_picture(b"")
+    assert is_image(encoded(pil.new("RGB", (5, 5)), "bmp"))
+    assert is_image(encoded(pil.new("RGB", (5, 5)), "tiff"))
+    assert not is_image(b"BMW, and other cars")
+    assert not is_image(b"")
 
 
 def test_the_authors_format_is_tried_first():
     photo = pil.fromarray(noise(50, 50, 3))
-    assert from_pil(photo, BUDGET, "image/jpeg").mime_type == "image/jpeg"
-    assert from_pil(photo, BUDGET, "image/webp").mime_type == "image/webp"
-    assert from_pil(photo, BUDGET, "text/plain").mime_type == "image/png"
+    assert encode_pil_image(photo, BUDGET, "image/jpeg").mime_type == "image/jpeg"
+    assert encode_pil_image(photo, BUDGET, "image/webp").mime_type == "image/webp"
+    assert encode_pil_image(photo, BUDGET, "text/plain").mime_type == "image/png"
 
 
 @settings(max_examples=60, deadline=None)
@@ -205,10 +209,79 @@ def test_every_image_keeps_to_every_budget_and_says_what_was_done(mode, width, h
     budget = dataclasses.replace(BUDGET, picture_side=side, picture_bytes=most)
     image = pil.effect_noise((width, height), 90).convert("RGB")
     image = pil.new(mode, (width, height)) if mode.startswith(("I", "F")) else image.convert(mode)
-    picture = from_pil(image, budget)
+    picture = encode_pil_image(image, budget)
     assert len(picture.data) <= most
     assert max(opened(picture).size) <= side
     assert bool(picture.notes) == (
         opened(picture).size != (width, height) or picture.mime_type != "image/png"
     )
-    assert from_bytes(picture.data, budget).data is picture.data
+    assert fit_image(picture.data, budget).data is picture.data
+
+
+class Tensor:
+    """An array of another library."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        if isinstance(self.array, Exception):
+            raise self.array
+        return self.array
+
+
+@pytest.mark.parametrize(
+    ("array", "mode"),
+    [
+        (np.zeros((4, 6), "uint8"), "L"),
+        (np.zeros((4, 6), bool), "L"),
+        (np.zeros((4, 6), "float16"), "L"),
+        (np.zeros((4, 6, 1)), "L"),
+        (np.zeros((4, 6, 3), "uint8"), "RGB"),
+        (np.zeros((4, 6, 3), "float32"), "RGB"),
+        (np.zeros((4, 6, 4), "uint8")[::-1, ::-1], "RGBA"),
+        (Tensor(np.zeros((4, 6, 3))), "RGB"),
+    ],
+)
+def test_an_array_of_height_and_width_is_an_image(array, mode):
+    image = convert_array(array)
+    assert (image.size, image.mode) == ((6, 4), mode)
+
+
+def test_floats_and_bools_are_from_black_to_white():
+    floats = np.array([[0, 0.5], [1, 1 + 1e-9]])
+    assert np.asarray(convert_array(floats)).tolist() == [[0, 128], [255, 255]]
+    assert np.asarray(convert_array(np.eye(2, dtype=bool))).tolist() == [[255, 0], [0, 255]]
+
+
+def test_all_rows_of_a_tall_array_are_converted():
+    tall = np.linspace(0, 1, 1_000).reshape(1_000, 1)
+    shown = np.asarray(convert_array(tall))
+    assert (shown[0, 0], shown[500, 0], shown[-1, 0]) == (0, 128, 255)
+
+
+@pytest.mark.parametrize(
+    ("array", "says"),
+    [
+        (np.zeros((3, 20, 20)), "3 x 20 x 20. Move the colours to the end: numpy.moveaxis"),
+        (np.zeros(5), "this array is 5."),
+        (np.float64(3), "a single number"),
+        (np.zeros((2, 2, 2, 2)), "2 x 2 x 2 x 2"),
+        (np.zeros((4, 6), int), "of int64: scale its values .*astype"),
+        (np.array([["a", "b"]]), "of <U1"),
+        (np.array([[-1.0, 2.0]]), "floats from -1 to 2: scale it"),
+        (np.array([[np.nan, 2.0]]), "NaN or infinite"),
+        (np.zeros((0, 6)), "without elements"),
+        (Tensor(RuntimeError("on the GPU")), "cannot read a Tensor: RuntimeError: on the GPU"),
+    ],
+)
+def test_an_array_that_is_not_an_image_is_refused_with_what_would_be(array, says):
+    with pytest.raises(Unshowable, match=says):
+        convert_array(array)
+
+
+def test_only_a_value_with_an_array_method_is_an_array():
+    assert is_array(np.zeros(3))
+    assert is_array(Tensor(None))
+    assert not is_array([[1, 2]])
+    assert not is_array(Tensor)

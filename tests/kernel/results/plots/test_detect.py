@@ -14,8 +14,8 @@ from live import Link, record_of
 from mcp_notebook.content import Image, ResourceLink, Text
 from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.kernel.results.plots import draw as drawing
-from mcp_notebook.kernel.results.plots.detect import plot_in, plot_of
-from mcp_notebook.kernel.results.plots.renderer import NotDrawn, Renderers
+from mcp_notebook.kernel.results.plots.detect import find_plot_in_display, find_plot_in_object
+from mcp_notebook.kernel.results.plots.renderer import NotDrawn, ProcessRenderer
 
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
@@ -62,7 +62,7 @@ def test_a_chart_is_a_picture_and_its_specification_a_link(alt, converter, store
 def test_a_displayed_chart_is_found_whatever_shows_it(alt, formatter, renderer):
     with alt.renderers.enable(renderer):
         data, _ = formatter.format(bars(alt))
-    plot = plot_in(data)
+    plot = find_plot_in_display(data)
     assert plot.kind == "a Vega-Lite chart"
     assert json.loads(plot.form.content())["encoding"]["x"]["field"] == "a"
 
@@ -119,17 +119,17 @@ def test_a_shown_figure_is_found_whatever_shows_it(px, renderer, tmp_path, monke
     io = pytest.importorskip("plotly.io")
     monkeypatch.chdir(tmp_path)
     bundle = io.renderers._build_mime_bundle(px.line(y=[1, 2]).to_dict(), renderer)
-    plot = plot_in(bundle)
+    plot = find_plot_in_display(bundle)
     if renderer == "iframe":  # a file beside the notebook
         assert plot is None
     else:
-        assert "[1, 2]" in plot.text(1_000)
+        assert "[1, 2]" in plot.summarize(1_000)
 
 
 def test_a_figure_in_html_of_its_own_is_found(px):
-    plot = plot_in({"text/html": px.line(y=[1, 2], title="t").to_html()})
+    plot = find_plot_in_display({"text/html": px.line(y=[1, 2], title="t").to_html()})
     assert plot.kind == "a plotly figure"
-    assert "[1, 2]" in plot.text(1_000)
+    assert "[1, 2]" in plot.summarize(1_000)
 
 
 def test_a_figure_is_drawn_by_kaleido(px, converter):
@@ -149,7 +149,7 @@ def test_kaleido_without_chrome_says_so_at_once(px, monkeypatch):
     pytest.importorskip("kaleido")
     monkeypatch.setenv("BROWSER_PATH", "/nonexistent/chrome")
     with pytest.raises(NotDrawn, match=r"kaleido failed: ChromeNotFoundError: No browser found"):
-        drawing.plotly(px.line(y=[1]).to_dict(), 500, Renderers())
+        drawing.draw_plotly(px.line(y=[1]).to_dict(), 500, ProcessRenderer())
 
 
 def test_what_the_user_registered_for_a_figure_wins(px, formatter, converter):
@@ -215,7 +215,7 @@ def bokeh_figure():
 
 
 def check_bokeh(plot):
-    shown = json.loads(plot.text(20_000))
+    shown = json.loads(plot.summarize(20_000))
     assert (shown["titles"], shown["axes"], shown["legend"]) == (["Speed"], ["time"], ["fast"])
     line, dots = shown["series"]
     assert (line["glyph"], line["data"]["y"][:3]) == ("Line", [0.0, 0.5, 1.0])
@@ -226,7 +226,7 @@ def test_a_bokeh_plot_says_what_it_is_made_of(bokeh_figure, converter, store):
     text, link = converter.result(bokeh_figure, ()).content
     assert "get_screenshot_as_png" in text.text
     assert whole(store, link)["name"] == "Figure"
-    check_bokeh(plot_of(bokeh_figure))
+    check_bokeh(find_plot_in_object(bokeh_figure))
 
 
 def test_a_shown_bokeh_plot_is_found_in_its_script(bokeh_figure):
@@ -235,7 +235,10 @@ def test_a_shown_bokeh_plot_is_found_in_its_script(bokeh_figure):
     # `components` has its document in quotes; `show` in a notebook has it bare.
     document = json.dumps(embed.json_item(bokeh_figure)["doc"])
     bare = f'(function(root) {{ const docs_json = {{"id": {document}}}; }})'
-    for plot in (plot_in({"application/javascript": bare}), plot_in({"text/html": bare})):
+    for plot in (
+        find_plot_in_display({"application/javascript": bare}),
+        find_plot_in_display({"text/html": bare}),
+    ):
         check_bokeh(plot)
     assert script
 
@@ -293,7 +296,7 @@ def test_a_graph_is_a_picture_where_dot_is_there(converter):
     ],
 )
 def test_what_only_looks_like_a_plot_is_none(data):
-    assert plot_in(data) is None
+    assert find_plot_in_display(data) is None
 
 
 @pytest.mark.parametrize(
@@ -397,5 +400,5 @@ def test_dates_and_missing_numbers_are_told(px, converter, store, undrawn):
 
 
 def test_a_heat_map_keeps_to_the_size(px, undrawn):
-    plot = plot_of(px.imshow(np.arange(1_000_000).reshape(1_000, 1_000)))
-    assert '"... 980 of 1,000 items left out ..."' in plot.text(5_000)
+    plot = find_plot_in_object(px.imshow(np.arange(1_000_000).reshape(1_000, 1_000)))
+    assert '"... 980 of 1,000 items left out ..."' in plot.summarize(5_000)

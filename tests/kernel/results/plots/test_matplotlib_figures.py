@@ -11,7 +11,7 @@ from IPython.core.pylabtools import print_figure
 from mcp_notebook.content import Image, ResourceLink, Result, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.results.plots.matplotlib_figures import display_of, shows
+from mcp_notebook.kernel.results.plots.matplotlib_figures import draw_figure, has_figure
 from mcp_notebook.settings import Settings
 
 pil = pytest.importorskip("PIL.Image")
@@ -113,18 +113,18 @@ def test_a_figure_without_height_is_named(converter, plt):
 def test_a_figure_whose_drawing_raises_becomes_a_sentence(plt):
     figure, axes = plt.subplots()
     axes.set_title(r"$\\frac{$")
-    data, _ = display_of(figure, lambda *_: ({}, {}), 1_568)
+    data, _ = draw_figure(figure, lambda *_: ({}, {}), 1_568)
     assert data["text/plain"].startswith("[The figure cannot be drawn: ValueError: ")
 
 
 def test_a_figure_is_a_picture_whatever_formats_the_notebook_shows(plt):
     figure, axes = plt.subplots()
     axes.plot([1, 2])
-    data, _ = display_of(figure, DisplayFormatter().format, 1_568)
+    data, _ = draw_figure(figure, DisplayFormatter().format, 1_568)
     assert data["image/png"].startswith(b"\x89PNG")
     alone = plt.figure()
     alone.text(0.5, 0.5, "only a text")
-    data, _ = display_of(alone, DisplayFormatter().format, 1_568)
+    data, _ = draw_figure(alone, DisplayFormatter().format, 1_568)
     assert data["image/png"].startswith(b"\x89PNG")
 
 
@@ -189,9 +189,9 @@ def test_it_is_known_whether_a_value_shows_an_open_figure(plt, animation):
     moving = animation.ArtistAnimation(figure, [axes.plot([1, 2])])
     blocks = Image(figure, audience="user"), Result([Image(axes)])
     for value in (figure, axes, [figure, "a"], ["a", axes], {"plot": figure}, moving, *blocks):
-        assert shows(value, figure)
-        assert shows([value], figure) or isinstance(value, (list, dict, Result))
-        assert not shows(value, other)
+        assert has_figure(value, figure)
+        assert has_figure([value], figure) or isinstance(value, (list, dict, Result))
+        assert not has_figure(value, other)
     for value in (None, 1, "a", [], {}, [1, 2], {"a": 1}):
-        assert not shows(value, figure)
-    display_of(moving, DisplayFormatter().format, 100)  # or matplotlib warns that nobody drew it
+        assert not has_figure(value, figure)
+    draw_figure(moving, DisplayFormatter().format, 100)  # or matplotlib warns that nobody drew it

@@ -12,7 +12,7 @@ import pytest
 
 from mcp_notebook.kernel.calls.interrupts import raise_in
 from mcp_notebook.kernel.results.plots import renderer as module
-from mcp_notebook.kernel.results.plots.renderer import NotDrawn, Renderers
+from mcp_notebook.kernel.results.plots.renderer import NotDrawn, ProcessRenderer
 from mcp_notebook.kernel.safe.deadline import deadline
 
 
@@ -34,24 +34,24 @@ def children():
 
 def test_a_picture_is_what_the_process_writes(program):
     program("import sys; sys.stdin.read(); sys.stdout.write('picture')")
-    assert Renderers().draw("kaleido", "x" * 1_000_000) == b"picture"
+    assert ProcessRenderer().draw("kaleido", "x" * 1_000_000) == b"picture"
 
 
 def test_a_large_plot_reaches_a_process_that_is_slow_to_begin(program):
     program("import sys, time; time.sleep(0.5); sys.stdout.write(str(len(sys.stdin.read())))")
-    assert int(Renderers(10).draw("kaleido", "x" * 1_000_000)) > 1_000_000
+    assert int(ProcessRenderer(10).draw("kaleido", "x" * 1_000_000)) > 1_000_000
 
 
 def test_a_failure_is_told_with_its_last_line(program):
     program("import sys; sys.stderr.write('noise\\nValueError: no such trace'); sys.exit(1)")
     with pytest.raises(NotDrawn, match=r"^kaleido failed: ValueError: no such trace$"):
-        Renderers().draw("kaleido", "")
+        ProcessRenderer().draw("kaleido", "")
 
 
 def test_a_crash_of_a_library_is_a_failure(program):
     program("import os; os.abort()")
     with pytest.raises(NotDrawn, match="vl-convert failed: its process ended with"):
-        Renderers().draw("vl_convert_vega", "")
+        ProcessRenderer().draw("vl_convert_vega", "")
 
 
 def test_what_takes_too_long_is_ended_with_its_children_and_not_tried_again(program):
@@ -62,35 +62,35 @@ def test_what_takes_too_long_is_ended_with_its_children_and_not_tried_again(prog
         "time.sleep(600)"
     )
     before = children()
-    renderers = Renderers(1.5, 1)
+    renderer = ProcessRenderer(1.5, 1)
     with pytest.raises(NotDrawn, match=r"kaleido did not draw it within 1\.5 seconds"):
-        renderers.draw("kaleido", "one")
+        renderer.draw("kaleido", "one")
     _, alive = psutil.wait_procs([child for child in children() if child not in before], 5)
     assert not alive
     program("print('picture')")
     with pytest.raises(NotDrawn, match="kaleido failed at this a moment ago"):
-        renderers.draw("kaleido", "another")
-    assert renderers.draw("cairosvg", "another") == b"picture\n"
+        renderer.draw("kaleido", "another")
+    assert renderer.draw("cairosvg", "another") == b"picture\n"
 
 
 def test_a_chart_that_takes_too_long_says_nothing_about_the_next_one(program):
     program(
         "import sys, time\ntime.sleep(600 if 'slow' in sys.stdin.read() else 0)\nprint('picture')"
     )
-    renderers = Renderers(1, 0.5)
+    renderer = ProcessRenderer(1, 0.5)
     for message in ("did not draw it within 1 seconds", "failed at this a moment ago"):
         with pytest.raises(NotDrawn, match=message):
-            renderers.draw("vl_convert_vega", "slow")
-    assert renderers.draw("vl_convert_vega", "quick") == b"picture\n"
+            renderer.draw("vl_convert_vega", "slow")
+    assert renderer.draw("vl_convert_vega", "quick") == b"picture\n"
 
 
 def test_a_quick_failure_is_tried_again(program):
-    renderers = Renderers()
+    renderer = ProcessRenderer()
     program("import sys; sys.exit(1)")
     with pytest.raises(NotDrawn):
-        renderers.draw("kaleido", "")
+        renderer.draw("kaleido", "")
     program("print('picture')")
-    assert renderers.draw("kaleido", "") == b"picture\n"
+    assert renderer.draw("kaleido", "") == b"picture\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no named pipes")
@@ -103,7 +103,7 @@ def test_an_interrupt_ends_the_drawing(program, tmp_path):
 
     def call():
         try:
-            Renderers().draw("kaleido", "")
+            ProcessRenderer().draw("kaleido", "")
         except KeyboardInterrupt:
             caught.set()
 
@@ -121,7 +121,7 @@ def test_a_module_in_the_notebooks_folder_is_not_taken_for_the_library(tmp_path,
     monkeypatch.chdir(tmp_path)
     pytest.importorskip("vl_convert")
     svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
-    assert Renderers().draw("vl_convert_svg", svg, scale=1.0).startswith(b"\x89PNG")
+    assert ProcessRenderer().draw("vl_convert_svg", svg, scale=1.0).startswith(b"\x89PNG")
 
 
 def test_the_program_loads_nothing_of_this_package():
@@ -149,12 +149,12 @@ def test_a_process_whose_kernel_was_killed_ends_by_itself():
 def test_all_plots_of_one_result_have_a_bound_together(program, monkeypatch):
     program("import sys, time; sys.stdin.read(); time.sleep(0.3); sys.stdout.write('picture')")
     monkeypatch.setattr(module, "RESULT_SECONDS", 0.2)
-    renderers = Renderers()
+    renderer = ProcessRenderer()
     with deadline():
         with pytest.raises(NotDrawn, match=r"kaleido did not draw it within 0\.2"):
-            renderers.draw("kaleido", "one")
+            renderer.draw("kaleido", "one")
         with pytest.raises(NotDrawn, match=r"^the plots before it took the 0\.2 seconds"):
-            renderers.draw("cairosvg", "two")
+            renderer.draw("cairosvg", "two")
     monkeypatch.setattr(module, "RESULT_SECONDS", 20)
     with deadline():
-        assert renderers.draw("cairosvg", "two") == b"picture"
+        assert renderer.draw("cairosvg", "two") == b"picture"

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import pytest
 
 from mcp_notebook.kernel.results.plots import svg
-from mcp_notebook.kernel.results.plots.renderer import NotDrawn, Renderers
+from mcp_notebook.kernel.results.plots.renderer import NotDrawn, ProcessRenderer
 
 SECRET = (0, 255, 0)
 
@@ -43,15 +43,15 @@ def by_vl_convert(monkeypatch):
 
 
 def test_a_small_drawing_is_enlarged_and_a_large_one_keeps_to_the_budget(by_vl_convert):
-    assert opened(svg.draw(drawing(), 1_000, Renderers())).size == (200, 100)
+    assert opened(svg.draw_svg(drawing(), 1_000, ProcessRenderer())).size == (200, 100)
     huge = drawing(attributes='width="100000" height="50000"')
-    assert opened(svg.draw(huge, 600, Renderers())).size == (600, 300)
+    assert opened(svg.draw_svg(huge, 600, ProcessRenderer())).size == (600, 300)
 
 
 def test_cairosvg_draws_on_white_within_the_budget():
     needs_cairo()
     huge = drawing('<rect width="50%" height="100%"/>', 'width="100000" height="50000"')
-    image = opened(svg.draw(huge, 600, Renderers()))
+    image = opened(svg.draw_svg(huge, 600, ProcessRenderer()))
     assert image.size == (600, 300)
     assert image.getpixel((10, 10)) == (0, 0, 0)
     assert image.getpixel((590, 10)) == (255, 255, 255)
@@ -64,7 +64,7 @@ def test_cairosvg_reads_no_file_and_fetches_nothing(tmp_path, attribute):
     image.new("RGB", (50, 50), SECRET).save(tmp_path / "secret.png")
     for address in (str(tmp_path / "secret.png"), (tmp_path / "secret.png").as_uri()):
         inside = f'<image {attribute}="{address}" width="100" height="50"/>'
-        drawn = opened(svg.draw(drawing(inside), 1_000, Renderers()))
+        drawn = opened(svg.draw_svg(drawing(inside), 1_000, ProcessRenderer()))
         assert SECRET not in {colour for _, colour in drawn.getcolors(10_000)}
 
 
@@ -80,12 +80,12 @@ def test_cairosvg_reads_no_file_and_fetches_nothing(tmp_path, attribute):
 )
 def test_vl_convert_is_not_given_what_refers_to_something(by_vl_convert, inside):
     with pytest.raises(NotDrawn, match="pip install cairosvg"):
-        svg.draw(drawing(inside), 1_000, Renderers())
+        svg.draw_svg(drawing(inside), 1_000, ProcessRenderer())
 
 
 def test_a_link_for_the_reader_does_no_harm(by_vl_convert):
     inside = '<a href="https://example.org"><text y="20">x</text></a>'
-    assert opened(svg.draw(drawing(inside), 1_000, Renderers())).size == (200, 100)
+    assert opened(svg.draw_svg(drawing(inside), 1_000, ProcessRenderer())).size == (200, 100)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_link_for_the_reader_does_no_harm(by_vl_convert):
 )
 def test_what_is_no_harmless_svg_is_not_drawn(source, message):
     with pytest.raises(NotDrawn, match=message):
-        svg.draw(source, 1_000, Renderers())
+        svg.draw_svg(source, 1_000, ProcessRenderer())
 
 
 def test_a_drawing_that_refers_to_itself_a_million_times_is_given_up():
@@ -109,7 +109,7 @@ def test_a_drawing_that_refers_to_itself_a_million_times_is_given_up():
         f'<g id="g{n}">' + f'<use href="#g{n - 1}"/>' * 10 + "</g>" for n in range(1, 9)
     )
     with pytest.raises(NotDrawn, match="cairosvg did not draw it within 2 seconds"):
-        svg.draw(drawing(groups), 1_000, Renderers(2))
+        svg.draw_svg(drawing(groups), 1_000, ProcessRenderer(2))
 
 
 @pytest.mark.parametrize(
@@ -129,5 +129,5 @@ def test_the_size_of_a_drawing(attributes, size):
 
 def test_the_texts_of_a_drawing_are_told_once_each():
     inside = "<title>Sales</title><text>EU <tspan>1</tspan></text><text>EU 1</text><g><text/></g>"
-    assert svg.texts_of(drawing(inside)) == "Sales\nEU 1"
-    assert svg.texts_of("no SVG") == ""
+    assert svg.extract_texts(drawing(inside)) == "Sales\nEU 1"
+    assert svg.extract_texts("no SVG") == ""

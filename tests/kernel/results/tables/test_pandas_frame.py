@@ -5,7 +5,7 @@ import pytest
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.tables.exports import csv_text
 from mcp_notebook.kernel.results.tables.pandas_frame import pandas_frame
-from mcp_notebook.kernel.results.tables.render import table_blocks
+from mcp_notebook.kernel.results.tables.render import render_table
 from mcp_notebook.settings import Settings
 
 pd = pytest.importorskip("pandas")
@@ -13,7 +13,7 @@ pytest.importorskip("jinja2")
 
 
 def lines(value, rows=50):
-    [block] = table_blocks(value, Budget.of(Settings(max_table_rows=rows, table_format="csv")))
+    [block] = render_table(value, Budget.of(Settings(max_table_rows=rows, table_format="csv")))
     return block.text.split("\n")
 
 

@@ -12,7 +12,7 @@ from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import keep_nothing
 from mcp_notebook.kernel.results.tables.frame import MAX_COLUMNS
-from mcp_notebook.kernel.results.tables.render import array_text, index_blocks, table_blocks
+from mcp_notebook.kernel.results.tables.render import format_array, render_index, render_table
 from mcp_notebook.settings import Settings
 
 pd = pytest.importorskip("pandas")
@@ -28,7 +28,7 @@ def shown(table, max_rows=50, max_chars=25_000):
     settings = Settings(
         max_table_rows=max_rows, max_result_chars=max_chars, table_format="markdown"
     )
-    [block] = table_blocks(table, Budget.of(settings))
+    [block] = render_table(table, Budget.of(settings))
     return block.text
 
 
@@ -154,7 +154,7 @@ def test_columns_of_one_name_are_all_shown():
 
 
 def test_arrays_are_shortened_under_their_shape():
-    text = array_text(np.zeros((300, 300)))
+    text = format_array(np.zeros((300, 300)))
     assert text.startswith("array of shape (300, 300), float64\n[[0. 0. 0. ... 0. 0. 0.]")
     assert len(text) < 500
 
@@ -162,7 +162,7 @@ def test_arrays_are_shortened_under_their_shape():
 # -- formats, budgets, the whole -------------------------------------------------------------------
 
 
-def blocks(value, keep=keep_nothing, make=table_blocks, **settings):
+def blocks(value, keep=keep_nothing, make=render_table, **settings):
     return make(value, Budget.of(Settings(**settings), keep))
 
 
@@ -219,11 +219,11 @@ def test_a_table_is_kept_as_it_is_now(store):
 
 
 def test_what_only_counts_or_orders_is_still_a_table():
-    assert blocks(pd.Index(["a", "b"], name="key"), make=index_blocks)[0].text == (
+    assert blocks(pd.Index(["a", "b"], name="key"), make=render_index)[0].text == (
         f"Index: 2 rows, key {pd.Index(['a']).dtype}\n\nkey\na\nb"
     )
     both = pd.MultiIndex.from_product([["a"], [1, 2]], names=["x", None])
-    text = blocks(both, make=index_blocks)[0].text
+    text = blocks(both, make=render_index)[0].text
     assert text.startswith("MultiIndex: 2 rows x 2 columns; x ")
     assert text.endswith("x,level 1\na,1\na,2")
 
