@@ -1,4 +1,4 @@
-"""What makes results without a kernel; modules with other needs have their own."""
+"""Fixtures for converting values without a running kernel."""
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
@@ -10,14 +10,17 @@ from mcp_notebook.settings import Settings
 
 @pytest.fixture
 def formatter():
+    """IPython's formatters as a new kernel has them."""
     return DisplayFormatter()
 
 
 @pytest.fixture
 def store():
+    """A store with room for every original."""
     return ResourceStore("k", 10**9)
 
 
 @pytest.fixture
 def converter(formatter, store):
+    """A converter with the default settings, which keeps originals in `store`."""
     return Converter(formatter.format, Settings(), keep=store.keep)

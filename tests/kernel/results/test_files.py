@@ -39,11 +39,6 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def store():
-    return ResourceStore("k", 10**9)
-
-
-@pytest.fixture
 def made(folder, store):
     """Return the blocks of a value."""
 

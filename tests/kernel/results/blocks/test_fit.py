@@ -5,7 +5,6 @@ import json
 import random
 
 import PIL.Image
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,11 +19,6 @@ from mcp_notebook.settings import Settings
 
 MOST = 2**20
 """Bytes of a server-sent event that the official Python client takes."""
-
-
-@pytest.fixture
-def store():
-    return ResourceStore("k", 10**9)
 
 
 def budget(keep, most=2**19, **other):

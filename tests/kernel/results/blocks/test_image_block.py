@@ -1,7 +1,5 @@
 """Pictures of one result together: twins, too many of them, and their originals."""
 
-import pytest
-
 from mcp_notebook.content import Image, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.budget import Budget
@@ -9,11 +7,6 @@ from mcp_notebook.kernel.results.blocks.fit import within_budget
 from mcp_notebook.kernel.results.blocks.image_block import Shown, encoded_original
 from mcp_notebook.kernel.results.blocks.originals import keep_nothing
 from mcp_notebook.settings import Settings
-
-
-@pytest.fixture
-def store():
-    return ResourceStore("k", 10**9)
 
 
 def small(index):

@@ -28,16 +28,6 @@ from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.settings import Settings
 
 
-@pytest.fixture
-def store():
-    return ResourceStore("k", 10**9)
-
-
-@pytest.fixture
-def converter(store):
-    return Converter(DisplayFormatter().format, Settings(), keep=store.keep)
-
-
 def whole(store, result):
     """Return the names and contents of a result's links."""
     links = [block for block in result.content if isinstance(block, ResourceLink)]

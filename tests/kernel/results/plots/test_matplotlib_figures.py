@@ -9,10 +9,7 @@ from IPython.core.formatters import DisplayFormatter
 from IPython.core.pylabtools import print_figure
 
 from mcp_notebook.content import Image, ResourceLink, Result, Text
-from mcp_notebook.kernel.link.resource_store import ResourceStore
-from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.plots.matplotlib_figures import draw_figure, has_figure
-from mcp_notebook.settings import Settings
 
 pil = pytest.importorskip("PIL.Image")
 resource = pytest.importorskip("resource")
@@ -41,16 +38,6 @@ def formatter(plt):
         type(figure()), lambda figure: print_figure(figure, "png", base64=True)
     )
     return formatter
-
-
-@pytest.fixture
-def store():
-    return ResourceStore("k", 10**9)
-
-
-@pytest.fixture
-def converter(formatter, store):
-    return Converter(formatter.format, Settings(), keep=store.keep)
 
 
 def shown(result):

@@ -6,7 +6,6 @@ from datetime import datetime
 import pytest
 from IPython.core.formatters import DisplayFormatter
 
-from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.tables.exports import csv_text
 from mcp_notebook.kernel.results.tables.narwhals_frame import column_frame
@@ -15,11 +14,6 @@ from mcp_notebook.settings import Settings
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-
-
-@pytest.fixture
-def store():
-    return ResourceStore("k", 10**9)
 
 
 def content(value, store=None, **settings):

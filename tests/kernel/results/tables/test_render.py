@@ -19,11 +19,6 @@ pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
 
 
-@pytest.fixture
-def store():
-    return ResourceStore("k", 10**9)
-
-
 def shown(table, max_rows=50, max_chars=25_000):
     settings = Settings(
         max_table_rows=max_rows, max_result_chars=max_chars, table_format="markdown"

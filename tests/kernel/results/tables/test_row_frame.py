@@ -7,7 +7,6 @@ from datetime import date
 import pytest
 from IPython.core.formatters import DisplayFormatter
 
-from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.tables.exports import csv_text
 from mcp_notebook.kernel.results.tables.row_frame import MAX_COPY, array_frame
@@ -47,12 +46,11 @@ def test_other_arrays_are_as_numpy_shortens_them(array):
     assert text(array) == f"array of shape {array.shape}, {array.dtype}\n{array}"
 
 
-def test_an_array_is_copied_if_it_is_small_and_says_so_if_not():
+def test_an_array_is_copied_if_it_is_small_and_says_so_if_not(store):
     small, large = np.zeros((2, 1)), np.zeros((MAX_COPY // 8 + 1, 1))
     kept = array_frame(small).snapshot()
     small[0] = 1
     assert csv_text(kept) == "0\n0.0\n0.0\n"
-    store = ResourceStore("k", 10**9)
     _, link, _ = content(large, keep=store.keep)
     assert link.title.endswith(", as it is when it is read")
 
@@ -83,8 +81,7 @@ def test_dicts_that_are_no_table_or_no_shorter_as_one_stay_json(rows):
     )
 
 
-def test_the_whole_of_many_dicts_can_be_read():
-    store = ResourceStore("k", 10**9)
+def test_the_whole_of_many_dicts_can_be_read(store):
     rows = [{"n": n, "text": "x"} for n in range(100)]
     shown, csv, parquet = content([*rows, {"n": None}], keep=store.keep)
     assert "Only the first 25 and last 25 rows are shown; 51 between them" in shown.text
