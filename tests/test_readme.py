@@ -16,7 +16,8 @@ import typer
 from live import kernel_env, live_kernel
 
 from mcp_notebook import Context, cli, mcp_tool, meta_keys
-from mcp_notebook.kernel.notebook.magics import VERBS, McpMagics
+from mcp_notebook.kernel.notebook.magics import McpMagics
+from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.settings import Settings
 

@@ -236,7 +236,7 @@ async def test_a_result_is_given_again_at_once_also_while_a_cell_runs(kernel, cl
     for number in (4, 5):  # errors are never kept
         assert (await read(key="bad")).is_error
         assert await cell(kernel, "print(len(runs))") == f"{number}\n"
-    assert await cell(kernel, "%mcp clear-cache") == "Forgot 3 results.\n"
+    assert await cell(kernel, "%mcp clear-cache") == "Removed 3 results from the cache.\n"
     assert text_of(await read(key="k")) == "run 6"
     await cell(kernel, "registry.update('read', handler=read)")  # declared anew: nothing is known
     assert text_of(await read(key="k")) == "run 7"

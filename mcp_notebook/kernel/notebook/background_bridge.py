@@ -48,12 +48,12 @@ _SPAWN = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:], stdout=2)
 a zombie when it ends, and some frontends kill a kernel with all of its children."""
 
 
-def find(settings: Settings) -> BridgeRecord | None:
+def find_bridge(settings: Settings) -> BridgeRecord | None:
     """Return the record of the background bridge, None if none runs."""
     return read_bridge(settings.bridge_file)
 
 
-def start(settings: Settings) -> BridgeRecord:
+def start_bridge(settings: Settings) -> BridgeRecord:
     """Return the record of the background bridge, started if it does not run.
 
     A bridge of an older version is replaced: it could not talk to this notebook for long.
@@ -61,8 +61,8 @@ def start(settings: Settings) -> BridgeRecord:
     Raises:
         BridgeError: It does not start; the message holds what it said.
     """
-    with _lock(settings):
-        running = find(settings)
+    with _hold_lock(settings):
+        running = find_bridge(settings)
         if running is not None:
             if Version(running.version) >= Version(__version__):
                 return running
@@ -71,44 +71,44 @@ def start(settings: Settings) -> BridgeRecord:
                 running.version,
                 __version__,
             )
-            _end(running, settings)
-        return _start(settings)
+            _end_bridge(running, settings)
+        return _launch(settings)
 
 
-def stop(settings: Settings) -> bool:
+def stop_bridge(settings: Settings) -> bool:
     """End the background bridge, and return whether there was one.
 
     Raises:
         BridgeError: It does not end.
     """
-    with _lock(settings):
-        running = find(settings)
+    with _hold_lock(settings):
+        running = find_bridge(settings)
         if running is None:
             return False
-        _end(running, settings)
+        _end_bridge(running, settings)
         return True
 
 
-def _start(settings: Settings) -> BridgeRecord:
+def _launch(settings: Settings) -> BridgeRecord:
     log = settings.home / "bridge.log"
-    with _opened(log) as (descriptor, begin):
+    with _open_log(log) as (descriptor, begin):
         pid = _spawn(settings, descriptor)
         try:
-            _until(
-                lambda: find(settings) is not None or process_started(pid) is None,
+            _wait_until(
+                lambda: find_bridge(settings) is not None or process_started(pid) is None,
                 settings.start_timeout,
             )
         except BaseException:  # the user's interrupt: what was begun is not left half-started
             _kill(pid)
             raise
-    record = find(settings)
+    record = find_bridge(settings)
     if record is not None:
         return record
     ended = process_started(pid) is None
     _kill(pid)
     reason = "ended while starting" if ended else f"did not start in {settings.start_timeout:g} s"
     raise BridgeError(
-        f"The background bridge {reason}; its log {log} says:\n{_tail(log, begin)}\n"
+        f"The background bridge {reason}; its log {log} says:\n{_read_tail(log, begin)}\n"
         "To see more, run `mcp-notebook serve` in a terminal."
     )
 
@@ -144,10 +144,10 @@ def _environment(settings: Settings) -> dict[str, str]:
     return env | settings.environment()
 
 
-def _end(record: BridgeRecord, settings: Settings) -> None:
+def _end_bridge(record: BridgeRecord, settings: Settings) -> None:
     with contextlib.suppress(psutil.Error):
         psutil.Process(record.pid).terminate()
-    if not _until(lambda: not is_alive(record), _STOP_GRACE):
+    if not _wait_until(lambda: not is_alive(record), _STOP_GRACE):
         _kill(record.pid)
     if is_alive(record):
         raise BridgeError(
@@ -161,10 +161,10 @@ def _end(record: BridgeRecord, settings: Settings) -> None:
 def _kill(pid: int) -> None:
     with contextlib.suppress(psutil.Error):
         psutil.Process(pid).kill()
-    _until(lambda: process_started(pid) is None, _KILL_GRACE)
+    _wait_until(lambda: process_started(pid) is None, _KILL_GRACE)
 
 
-def _until(condition: Callable[[], bool], seconds: float) -> bool:
+def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     """Wait for a condition and return whether it came true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -175,7 +175,7 @@ def _until(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 @contextlib.contextmanager
-def _opened(log: Path) -> Iterator[tuple[int, int]]:
+def _open_log(log: Path) -> Iterator[tuple[int, int]]:
     """Yield the log's descriptor and its length now; readable by the user only."""
     private_folder(log.parent)
     if log.exists() and log.stat().st_size > _MAX_LOG:
@@ -187,13 +187,13 @@ def _opened(log: Path) -> Iterator[tuple[int, int]]:
         os.close(descriptor)
 
 
-def _tail(log: Path, begin: int) -> str:
+def _read_tail(log: Path, begin: int) -> str:
     text = log.read_bytes()[begin:].decode(errors="replace").strip()
     return text[-_TAIL:] or "nothing"
 
 
 @contextlib.contextmanager
-def _lock(settings: Settings) -> Iterator[None]:
+def _hold_lock(settings: Settings) -> Iterator[None]:
     """Hold the right to start and stop the bridge.
 
     Raises:
@@ -203,7 +203,7 @@ def _lock(settings: Settings) -> Iterator[None]:
     patience = settings.start_timeout + _STOP_GRACE + _KILL_GRACE
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if not _until(lambda: _locked(descriptor), patience):
+        if not _wait_until(lambda: _try_lock(descriptor), patience):
             raise BridgeError(
                 "Another notebook has been starting or stopping the background bridge for "
                 f"{patience:g} s. Try again."
@@ -213,7 +213,7 @@ def _lock(settings: Settings) -> Iterator[None]:
         os.close(descriptor)  # gives the lock back
 
 
-def _locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     """Try to lock a file until it is closed, and return whether that worked."""
     try:
         if sys.platform == "win32":

@@ -50,7 +50,7 @@ class CellSyntaxError(Exception):
         return self._shown
 
 
-def run_functions(shell: InteractiveShell, head: str, body: str) -> tuple[str, ...]:
+def run_cell(shell: InteractiveShell, head: str, body: str) -> tuple[str, ...]:
     """Run a cell in the notebook's namespace.
 
     Args:
@@ -97,7 +97,7 @@ def run_functions(shell: InteractiveShell, head: str, body: str) -> tuple[str, .
     return tuple(names)
 
 
-def cell_function(
+def make_cell_function(
     shell: InteractiveShell, signature: Signature, head: str, body: str
 ) -> Callable[..., Any]:
     """Make a function of a whole cell; only annotations and defaults are evaluated.

@@ -21,7 +21,7 @@ _STYLE = (
 )
 
 
-def card(tools: Sequence[DeclaredTool], names: Collection[str]) -> dict[str, str]:
+def build_card(tools: Sequence[DeclaredTool], names: Collection[str]) -> dict[str, str]:
     """Return the MIME bundle that presents tools to their author.
 
     Args:
@@ -34,9 +34,9 @@ def card(tools: Sequence[DeclaredTool], names: Collection[str]) -> dict[str, str
     }
 
 
-def table(tools: Sequence[DeclaredTool]) -> dict[str, str]:
+def build_table(tools: Sequence[DeclaredTool]) -> dict[str, str]:
     """Return the MIME bundle that lists tools, one a line."""
-    rows = [(tool.name, signature(tool), _first_line(tool)) for tool in tools]
+    rows = [(tool.name, format_signature(tool), _first_line(tool)) for tool in tools]
     width = max((len(shown) for _, shown, _ in rows), default=0)
     body = "".join(
         f"<tr><td style='text-align:left'><code>{escape(shown)}</code></td>"
@@ -49,7 +49,7 @@ def table(tools: Sequence[DeclaredTool]) -> dict[str, str]:
     }
 
 
-def signature(tool: DeclaredTool) -> str:
+def format_signature(tool: DeclaredTool) -> str:
     """Return the tool's signature as its author wrote it, under the tool's name."""
     if not isinstance(tool.schema, FunctionSchema) or tool.options.flatten:
         return _by_schema(tool)
@@ -177,7 +177,7 @@ def _html(tool: DeclaredTool, warned: Sequence[str]) -> str:
     facts = f"<div style='opacity:.7'>{escape(_facts(tool))}</div>" if _facts(tool) else ""
     return (
         f"<div style='{_STYLE}'><div>{_pictures(tool)}<b>MCP tool</b>{title} "
-        f"<code>{escape(signature(tool))}</code></div>{facts}<div>{description}</div>"
+        f"<code>{escape(format_signature(tool))}</code></div>{facts}<div>{description}</div>"
         f"<table style='margin:.3em 0'><tbody>{rows}</tbody></table>{warnings}</div>"
     )
 
@@ -189,7 +189,7 @@ def _with_code(text: str) -> str:
 
 def _text(tool: DeclaredTool, warned: Sequence[str]) -> str:
     title = f" - {tool.info.title}" if tool.info.title else ""
-    lines = [f"MCP tool {signature(tool)}{title}"]
+    lines = [f"MCP tool {format_signature(tool)}{title}"]
     if facts := _facts(tool):
         lines.append(f"    [{facts}]")
     lines += [f"    {line}".rstrip() for line in tool.info.description.splitlines()]

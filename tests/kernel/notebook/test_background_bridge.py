@@ -12,15 +12,15 @@ from live import kernel_env, live_kernel
 
 from mcp_notebook.discovery import BridgeRecord, process_started, read_bridge, write_private
 from mcp_notebook.errors import BridgeError
-from mcp_notebook.kernel.notebook import background_bridge as launcher
+from mcp_notebook.kernel.notebook import background_bridge
 from mcp_notebook.settings import Settings
 
 STARTER = (
     "import sys\n"
     "from pathlib import Path\n"
-    "from mcp_notebook.kernel.notebook import background_bridge as launcher\n"
+    "from mcp_notebook.kernel.notebook import background_bridge\n"
     "from mcp_notebook.settings import Settings\n"
-    "print(launcher.start(Settings(home=Path(sys.argv[1]), port=0)).pid)\n"
+    "print(background_bridge.start_bridge(Settings(home=Path(sys.argv[1]), port=0)).pid)\n"
 )
 
 
@@ -31,7 +31,7 @@ def settings(home, monkeypatch):
         monkeypatch.setenv(name, value)
     settings = Settings(home=home / "state", port=0)
     yield settings
-    launcher.stop(settings)
+    background_bridge.stop_bridge(settings)
 
 
 def _status(url):
@@ -45,27 +45,27 @@ def _status(url):
 
 
 def test_nothing_is_found_or_stopped_where_nothing_runs(settings):
-    assert launcher.find(settings) is None
-    assert launcher.stop(settings) is False
+    assert background_bridge.find_bridge(settings) is None
+    assert background_bridge.stop_bridge(settings) is False
 
 
 def test_the_bridge_that_is_started_is_found_answers_and_can_be_stopped(settings):
-    record = launcher.start(settings)
-    assert launcher.find(settings) == record
+    record = background_bridge.start_bridge(settings)
+    assert background_bridge.find_bridge(settings) == record
     assert _status(record.url) == 401
-    assert launcher.stop(settings) is True
-    assert launcher.find(settings) is None
+    assert background_bridge.stop_bridge(settings) is True
+    assert background_bridge.find_bridge(settings) is None
     assert not settings.bridge_file.exists()
     assert process_started(record.pid) is None
 
 
 def test_a_bridge_that_runs_is_not_started_again(settings):
-    assert launcher.start(settings) == launcher.start(settings)
+    assert background_bridge.start_bridge(settings) == background_bridge.start_bridge(settings)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sessions and process groups")
 def test_the_bridge_is_out_of_reach_of_what_ends_or_interrupts_the_kernel(settings):
-    record = launcher.start(settings)
+    record = background_bridge.start_bridge(settings)
     assert os.getsid(record.pid) != os.getsid(0)
     assert os.getpgid(record.pid) != os.getpgid(0)
     assert record.pid not in {child.pid for child in psutil.Process().children(recursive=True)}
@@ -75,7 +75,7 @@ def test_the_bridge_is_out_of_reach_of_what_ends_or_interrupts_the_kernel(settin
 def test_the_bridge_inherits_nothing_but_its_log(settings):
     with (settings.home.parent / "secret").open("w") as file:
         os.set_inheritable(file.fileno(), True)
-        record = launcher.start(settings)
+        record = background_bridge.start_bridge(settings)
     assert file.name not in {opened.path for opened in psutil.Process(record.pid).open_files()}
     descriptors = Path(f"/proc/{record.pid}/fd")
     assert (descriptors / "0").readlink() == Path(os.devnull)
@@ -85,7 +85,7 @@ def test_the_bridge_inherits_nothing_but_its_log(settings):
 
 def test_token_and_settings_reach_the_bridge_and_the_token_is_not_in_its_arguments(settings):
     given = replace(settings, token="token-of-the-tests-0123456789abcdef", idle_minutes=3)
-    record = launcher.start(given)
+    record = background_bridge.start_bridge(given)
     process = psutil.Process(record.pid)
     assert given.token not in " ".join(process.cmdline())
     assert process.environ()["MCP_NOTEBOOK_TOKEN"] == given.token
@@ -94,14 +94,14 @@ def test_token_and_settings_reach_the_bridge_and_the_token_is_not_in_its_argumen
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file modes")
 def test_the_log_is_for_the_user_only(settings):
-    launcher.start(settings)
+    background_bridge.start_bridge(settings)
     assert (settings.home / "bridge.log").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_long_log_is_put_aside(settings):
     log = settings.home / "bridge.log"
     write_private(log, "x" * (2**20 + 1))
-    launcher.start(settings)
+    background_bridge.start_bridge(settings)
     assert log.stat().st_size < 2**20
     assert log.with_suffix(".log.1").stat().st_size > 2**20
 
@@ -110,7 +110,7 @@ def test_modules_in_the_notebooks_folder_do_not_hide_those_of_the_bridge(setting
     monkeypatch.chdir(settings.home.parent)
     for name in ("mcp_notebook", "anyio", "subprocess"):
         Path(f"{name}.py").write_text("raise SystemExit('the wrong module')", encoding="utf-8")
-    assert launcher.start(settings)
+    assert background_bridge.start_bridge(settings)
 
 
 def test_notebooks_that_start_it_at_once_end_with_one_bridge(settings):
@@ -121,7 +121,7 @@ def test_notebooks_that_start_it_at_once_end_with_one_bridge(settings):
         for _ in range(3)
     ]
     said = {starter.communicate(timeout=100)[0] for starter in starters}
-    running = launcher.find(settings)
+    running = background_bridge.find_bridge(settings)
     assert running is not None
     assert said == {f"{running.pid}\n"}
 
@@ -130,7 +130,7 @@ def test_a_bridge_that_cannot_start_is_told_with_what_it_said(settings):
     settings.token_path.parent.mkdir(parents=True)
     settings.token_path.mkdir()  # no file: the bridge cannot read its token
     with pytest.raises(BridgeError) as caught:
-        launcher.start(settings)
+        background_bridge.start_bridge(settings)
     assert "ended while starting" in str(caught.value)
     assert str(settings.token_path) in str(caught.value)
     assert "mcp-notebook serve" in str(caught.value)
@@ -139,14 +139,14 @@ def test_a_bridge_that_cannot_start_is_told_with_what_it_said(settings):
 
 def test_a_bridge_that_takes_too_long_is_told_and_ended(settings):
     with pytest.raises(BridgeError, match=r"did not start in 0\.05 s|timed out"):
-        launcher.start(replace(settings, start_timeout=0.05))
-    assert launcher.find(settings) is None
+        background_bridge.start_bridge(replace(settings, start_timeout=0.05))
+    assert background_bridge.find_bridge(settings) is None
 
 
 def test_a_python_that_cannot_be_run_is_named(settings, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(BridgeError, match="/no/such/python"):
-        launcher.start(settings)
+        background_bridge.start_bridge(settings)
 
 
 def _older(settings, record):
@@ -156,19 +156,19 @@ def _older(settings, record):
 
 
 def test_a_bridge_of_an_older_version_is_replaced_and_that_is_said(settings, caplog):
-    first = launcher.start(settings)
+    first = background_bridge.start_bridge(settings)
     _older(settings, first)
-    second = launcher.start(settings)
+    second = background_bridge.start_bridge(settings)
     assert process_started(first.pid) is None
     assert read_bridge(settings.bridge_file) == second
     assert "version 0.0.1 is replaced" in caplog.text
 
 
 def test_a_bridge_of_a_newer_version_is_left_alone(settings):
-    first = launcher.start(settings)
+    first = background_bridge.start_bridge(settings)
     newer = first.model_copy(update={"version": "999.0"})
     write_private(settings.bridge_file, newer.model_dump_json())
-    assert launcher.start(settings).pid == first.pid
+    assert background_bridge.start_bridge(settings).pid == first.pid
     _older(settings, first)
 
 
@@ -178,13 +178,13 @@ def test_a_process_that_only_has_the_number_of_a_dead_bridge_is_not_touched(sett
             pid=other.pid, started=1.0, version="0.1.0", url="http://127.0.0.1/mcp"
         )
         write_private(settings.bridge_file, stale.model_dump_json())
-        assert launcher.stop(settings) is False
+        assert background_bridge.stop_bridge(settings) is False
         assert other.poll() is None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM cannot be ignored there")
 def test_a_bridge_that_does_not_listen_to_sigterm_is_killed(settings, monkeypatch):
-    monkeypatch.setattr(launcher, "_STOP_GRACE", 0.2)
+    monkeypatch.setattr(background_bridge, "_STOP_GRACE", 0.2)
     ignore = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); "
     with subprocess.Popen(
         [sys.executable, "-c", f"{ignore}input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -193,7 +193,7 @@ def test_a_bridge_that_does_not_listen_to_sigterm_is_killed(settings, monkeypatc
         started = process_started(deaf.pid)
         record = BridgeRecord(pid=deaf.pid, started=started, version="0.1.0", url="http://x/mcp")
         write_private(settings.bridge_file, record.model_dump_json())
-        assert launcher.stop(settings) is True
+        assert background_bridge.stop_bridge(settings) is True
         assert deaf.wait(10) == -9
 
 
@@ -204,9 +204,9 @@ def test_the_magics_serve_and_stop_and_the_bridge_outlives_the_kernel(home, monk
     with live_kernel(home) as kernel:
         kernel.ok("%load_ext mcp_notebook")
         assert "http://127.0.0.1:" in kernel.ok("%mcp serve").text
-        record = launcher.find(settings)
+        record = background_bridge.find_bridge(settings)
         kernel.manager.interrupt_kernel()
     try:
-        assert launcher.find(settings) == record
+        assert background_bridge.find_bridge(settings) == record
     finally:
-        assert launcher.stop(settings)
+        assert background_bridge.stop_bridge(settings)

@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.notebook.cells import CellSyntaxError, cell_function, run_functions
+from mcp_notebook.kernel.notebook.cells import CellSyntaxError, make_cell_function, run_cell
 from mcp_notebook.kernel.notebook.magic_line import read_line
 from mcp_notebook.kernel.notebook.magics import McpMagics
 
@@ -37,7 +37,7 @@ def tool(shell, text):
     """Make the function of a cell, given as what follows ``%%mcp_tool``."""
     head, _, body = text.partition("\n")
     line = read_line(McpMagics.mcp_tool.parser, head, body, str)
-    return cell_function(shell, line.signature, line.head, line.body)
+    return make_cell_function(shell, line.signature, line.head, line.body)
 
 
 def refusal(shell, text):
@@ -246,14 +246,14 @@ def test_declaring_runs_nothing_of_the_body(shell):
 
 def test_a_cell_that_is_refused_runs_nothing(shell):
     with pytest.raises(DefinitionError, match="twice"):
-        run_functions(shell, "", "ran = True\ndef f(): ...\ndef f(): ...")
+        run_cell(shell, "", "ran = True\ndef f(): ...\ndef f(): ...")
     assert "ran" not in shell.user_ns
 
 
 def test_a_semicolon_hides_the_last_line_of_a_cell_of_functions(shell, capsys):
-    assert run_functions(shell, "", "def f(): ...\n'shown'") == ("f",)
+    assert run_cell(shell, "", "def f(): ...\n'shown'") == ("f",)
     assert "shown" in capsys.readouterr().out
-    assert run_functions(shell, "", "def f(): ...\n'hidden';") == ("f",)
+    assert run_cell(shell, "", "def f(): ...\n'hidden';") == ("f",)
     assert "hidden" not in capsys.readouterr().out
 
 

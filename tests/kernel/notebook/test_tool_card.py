@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 
 from mcp_notebook import Hidden
-from mcp_notebook.kernel.notebook.tool_card import card
+from mcp_notebook.kernel.notebook.tool_card import build_card
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 
@@ -15,7 +15,7 @@ def rain(city: str, limit: Annotated[int, Hidden] = 10):
 
 
 def shown(names=(), **options):
-    bundle = card([make_tool(rain, ToolOptions(**options))], names)
+    bundle = build_card([make_tool(rain, ToolOptions(**options))], names)
     assert set(bundle) == {"text/html", "text/plain"}
     return bundle.values()
 

@@ -1,0 +1,51 @@
+"""What Tab offers on the lines of ``%mcp``, ``%mcp_tool`` and ``%%mcp_tool``.
+
+Runs on the kernel's main thread. Pure: a line goes in, words come out.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_notebook.kernel.notebook.magic_line import option_words
+from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
+from mcp_notebook.kernel.tools.attribute_tools import marked_methods
+from mcp_notebook.kernel.tools.declared_tool import ToolRegistry
+
+
+def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:
+    """Return what may follow on a ``%mcp`` line: a verb, then tools, then a tool's arguments."""
+    words = line.split()
+    complete = words if line.endswith(" ") else words[:-1]
+    if len(complete) <= 1:
+        return list(VERBS)
+    if complete[1] == "call" and len(complete) > 2:  # noqa: PLR2004 - %mcp call TOOL
+        tool = registry.get(complete[2])
+        given = {word.partition("=")[0] for word in complete[3:]}
+        names = tool.info.input_schema.get("properties", {}) if tool else ()
+        return [f"{name}=" for name in names if name not in given]
+    if complete[1] in ("call", "remove"):
+        return [tool.name for tool in registry.tools]
+    return []
+
+
+def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:
+    """Return what may follow on a ``%mcp_tool`` or ``%%mcp_tool`` line: options, then names."""
+    words = line.split()
+    complete, begun = (words, "") if line.endswith(" ") else (words[:-1], words[-1])
+    takes_value = option_words()
+    if takes_value.get(complete[-1]) or "." in begun:
+        return []
+    options = [word for word in takes_value if word not in complete]
+    if line.startswith("%%"):
+        return options
+    callables = [
+        name
+        for name, value in namespace.items()
+        if not name.startswith("_") and _can_be_tools(value)
+    ]
+    return [*callables, *options]
+
+
+def _can_be_tools(value: Any) -> bool:
+    is_function = callable(value) and not issubclass(type(value), type)
+    return is_function or bool(marked_methods(type(value)))

@@ -1,0 +1,151 @@
+"""The tools that a ``%%mcp_tool`` cell or a ``%mcp_tool`` line declares.
+
+Runs on the kernel's main thread, inside the user's cell, whose code it runs. Nothing is offered to
+clients here: the magic adds the tools to the registry once all of them can be built.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.notebook.cells import make_cell_function, run_cell
+from mcp_notebook.kernel.notebook.magic_line import Line, line_options
+from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.tools.attribute_tools import named_tools
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, mark_of
+from mcp_notebook.kernel.tools.options import ToolOptions
+
+
+def declare_cell(
+    shell: InteractiveShell, line: Line, schemas: SchemaCache | None
+) -> list[DeclaredTool]:
+    """Build the tools of the cell below ``%%mcp_tool``.
+
+    With a signature on the line, the cell becomes the body of one function, which the notebook has
+    from then on. Without, the cell runs, and each public function that it defines becomes a tool.
+
+    Args:
+        shell: The notebook's IPython.
+        line: The magic's line, and the cell.
+        schemas: Schemas of earlier starts.
+
+    Raises:
+        DefinitionError: The line or the cell cannot be what it says.
+    """
+    __tracebackhide__ = True  # an error in the user's cell shows the cell, not these frames
+    _check_words(line)
+    options = line_options(line.options)
+    if line.signature is not None:
+        name = line.signature.name
+        function = make_cell_function(shell, line.signature, line.head, line.body)
+        tool = make_tool(function, options, variable=name, schemas=schemas)
+        shell.user_ns[name] = function
+        return [tool]
+    names = run_cell(shell, line.head, line.body)
+    _check_names(names, options)
+    return [
+        make_tool(
+            shell.user_ns[name],
+            _merge_mark(options, shell.user_ns[name]),
+            variable=name,
+            schemas=schemas,
+        )
+        for name in names
+    ]
+
+
+def declare_names(
+    shell: InteractiveShell, line: Line, schemas: SchemaCache | None
+) -> list[DeclaredTool]:
+    """Build the tools that ``%mcp_tool f model.predict obj`` names.
+
+    Args:
+        shell: The notebook's IPython.
+        line: The magic's line.
+        schemas: Schemas of earlier starts.
+
+    Raises:
+        DefinitionError: A name is not defined, or what it names cannot be a tool.
+    """
+    options = line_options(line.options)
+    words = " ".join(line.names).replace(",", " ").split()
+    if not words:
+        raise DefinitionError(
+            "Which functions? Write `%mcp_tool f g`, or put `%%mcp_tool` (two percent signs) on "
+            "the first line of a cell that defines functions."
+        )
+    _check_names(words, options)
+    # Where the line has no options, those of a decorator count.
+    chosen = None if options == ToolOptions() else options
+    tools: dict[str, DeclaredTool] = {}
+    for word in words:
+        for tool in named_tools(
+            word, shell.user_ns, chosen, prefix=line.options.prefix, schemas=schemas
+        ):
+            if tool.name in tools:
+                raise DefinitionError(
+                    f"Two tools would be called `{tool.name}`: declare them one at a time, one of "
+                    "them with `--name` (an object's with `--prefix`)."
+                )
+            tools[tool.name] = tool
+    return list(tools.values())
+
+
+def find_replaced_names(
+    tools: Sequence[DeclaredTool], existing: Iterable[DeclaredTool]
+) -> list[str]:
+    """Return the names under which a decorator in the same cell has declared these tools already.
+
+    Args:
+        tools: The tools that the cell declares, by names that its line may have changed.
+        existing: The notebook's tools.
+    """
+    names = {tool.name for tool in tools}
+    return [
+        other.name
+        for other in existing
+        if other.name not in names and any(tool.function is other.function for tool in tools)
+    ]
+
+
+def _check_words(line: Line) -> None:
+    """Refuse what cannot stand on the line of ``%%mcp_tool``."""
+    words = " ".join(line.names)
+    if line.options.prefix is not None:
+        raise DefinitionError(
+            "`--prefix` is for `%mcp_tool obj`, where `obj` has methods marked with `@mcp_tool`: "
+            "remove it, or use `--name`."
+        )
+    if line.names and line.signature is not None:
+        raise DefinitionError(
+            f"Only options can stand beside the signature of `{line.signature.name}`, not "
+            f"{words!r}: remove it, or quote values that contain spaces."
+        )
+    if line.names:
+        name = line.names[0] if line.names[0].isidentifier() else "my_tool"
+        raise DefinitionError(
+            f"`%%mcp_tool` takes options or a signature, not {words!r}: every function in the "
+            f"cell becomes a tool. To make the whole cell one tool, write `%%mcp_tool {name}()`; "
+            "for functions that exist already, use `%mcp_tool f g`."
+        )
+
+
+def _check_names(names: Sequence[str], options: ToolOptions) -> None:
+    if len(names) != 1 and (options.name or options.title or options.description):
+        raise DefinitionError(
+            "`--name`, `--title` and `--description` describe a single tool, but there are "
+            f"{len(names)} here: {', '.join(names)}. Declare them one at a time."
+        )
+
+
+def _merge_mark(options: ToolOptions, function: Any) -> ToolOptions:
+    """Return the line's options, completed by those of a decorator in the cell."""
+    mark, defaults = mark_of(function), ToolOptions()
+    if mark is None:
+        return options
+    values = {option.name: getattr(options, option.name) for option in fields(ToolOptions)}
+    changes = {name: value for name, value in values.items() if value != getattr(defaults, name)}
+    return replace(mark, **changes)

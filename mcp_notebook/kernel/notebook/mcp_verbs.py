@@ -1,0 +1,219 @@
+"""The verbs of ``%mcp``: one function each, and the table that dispatch, completion and help read.
+
+Runs on the kernel's main thread, inside the user's cell. What a verb cannot do is an
+`McpNotebookError`; the magic shows it as one sentence.
+"""
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.display import display
+
+from mcp_notebook.errors import NoSuchTool
+from mcp_notebook.kernel.calls.invoker import Invoker
+from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
+from mcp_notebook.kernel.notebook.result_display import show_result
+from mcp_notebook.kernel.notebook.tool_card import build_table
+from mcp_notebook.kernel.tools.declared_tool import ToolRegistry
+from mcp_notebook.settings import Settings
+from mcp_notebook.wording import count, suggest
+
+_NO_TOOLS = "No tools yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """What the verbs work with."""
+
+    registry: ToolRegistry
+    """Its tools."""
+    invoker: Invoker
+    """Runs ``%mcp call``, and knows the calls of clients."""
+    settings: Settings
+    """For the background bridge."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """One verb of ``%mcp``."""
+
+    run: Callable[[Notebook, str], None]
+    """Gets what follows the verb on the line."""
+    arguments: str = ""
+    """What may follow, for the help; "" if nothing may."""
+    help: str
+    """What it does."""
+
+
+def run_verb(notebook: Notebook, line: str) -> None:
+    """Do what the line of ``%mcp`` says.
+
+    Raises:
+        UsageError: The line cannot be understood.
+        McpNotebookError: What it asks for cannot be done.
+    """
+    word, _, arguments = line.strip().partition(" ")
+    arguments = arguments.strip()
+    if not word:
+        raise UsageError(f"`%mcp` needs a verb: {', '.join(VERBS)}. `%mcp?` explains them.")
+    if word not in VERBS:
+        meant = suggest(word, VERBS)
+        hint = f"Did you mean `%mcp {meant}`?" if meant else f"It has {', '.join(VERBS)}."
+        raise UsageError(f"`%mcp` has no verb `{word}`. {hint}")
+    verb = VERBS[word]
+    if arguments and not verb.arguments:
+        raise UsageError(f"`%mcp {word}` takes no arguments: remove `{arguments}`.")
+    verb.run(notebook, arguments)
+
+
+def describe_verbs() -> str:
+    """Return the verbs as the lines of a table, for ``%mcp?``."""
+    rows = [(f"%mcp {name} {verb.arguments}".strip(), verb.help) for name, verb in VERBS.items()]
+    width = max(len(usage) for usage, _ in rows)
+    return "\n".join(f"{usage:<{width}}  {text}" for usage, text in rows)
+
+
+# -- one function for each verb --------------------------------------------------------------------
+
+
+def _show_status(notebook: Notebook, _arguments: str) -> None:
+    tools = notebook.registry.tools
+    names = ", ".join(tool.name for tool in tools)
+    lines = [f"{count(len(tools), 'tool')}: {names}" if tools else _NO_TOOLS]
+    lines += [
+        f"call of {call.tool}: {notebook.invoker.describe(call)}" for call in notebook.invoker.calls
+    ]
+    bridge = find_bridge(notebook.settings)
+    lines.append(
+        f"Served over HTTP at {bridge.url}."
+        if bridge
+        else "Not served over HTTP (`%mcp serve` starts that). Clients that run `mcp-notebook "
+        "stdio` find this notebook without it."
+    )
+    print("\n".join(lines))  # noqa: T201 - the magic's output, here and below
+
+
+def _show_tools(notebook: Notebook, _arguments: str) -> None:
+    if notebook.registry.tools:
+        display(build_table(notebook.registry.tools), raw=True)
+    else:
+        print(_NO_TOOLS)  # noqa: T201
+
+
+def _call_tool(notebook: Notebook, arguments: str) -> None:
+    name, _, values = arguments.partition(" ")
+    if not name:
+        raise UsageError(
+            "Which tool? Write `%mcp call TOOL name=value ...`; `%mcp list` shows the tools."
+        )
+    _check_exists(notebook, name)
+    show_result(notebook.invoker.run_here(name, _read_arguments(values.strip())))
+
+
+def _remove_tools(notebook: Notebook, arguments: str) -> None:
+    names = arguments.split()
+    if not names:
+        raise UsageError("Which tools? Write `%mcp remove TOOL ...`; `%mcp list` shows the tools.")
+    for name in names:
+        _check_exists(notebook, name)
+    notebook.registry.remove(*names)
+    left = count(len(notebook.registry.tools), "tool")
+    print(f"Removed {', '.join(names)}. {left} left.")  # noqa: T201
+
+
+def _clear_cache(notebook: Notebook, _arguments: str) -> None:
+    number = notebook.invoker.cache.clear()
+    print(f"Removed {count(number, 'result')} from the cache.")  # noqa: T201
+
+
+def _serve(notebook: Notebook, _arguments: str) -> None:
+    settings = notebook.settings
+    bridge = start_bridge(settings)
+    place, bearer = f"the file {settings.token_path}", f"$(cat {settings.token_path})"
+    if settings.token:
+        place, bearer = "the environment variable MCP_NOTEBOOK_TOKEN", "$MCP_NOTEBOOK_TOKEN"
+    print(  # noqa: T201
+        f"Serving all open notebooks at {bridge.url}\n"
+        f"The token is in {place}. To connect Claude Code, for example, run in a terminal:\n\n"
+        f"  claude mcp add --transport http notebook {bridge.url} "
+        f'--header "Authorization: Bearer {bearer}"\n\n'
+        "`%mcp stop` stops serving."
+    )
+
+
+def _stop_serving(notebook: Notebook, _arguments: str) -> None:
+    stopped = stop_bridge(notebook.settings)
+    print(  # noqa: T201
+        "Stopped serving over HTTP." if stopped else "Nothing was being served over HTTP."
+    )
+
+
+VERBS: Mapping[str, Verb] = {
+    "status": Verb(
+        run=_show_status,
+        help="show the tools, the calls that run or wait, and the HTTP address",
+    ),
+    "list": Verb(run=_show_tools, help="list the tools with their parameters"),
+    "call": Verb(
+        run=_call_tool,
+        arguments="TOOL name=value ...",
+        help='call a tool as a client would (or: %mcp call TOOL {"name": "value"})',
+    ),
+    "remove": Verb(
+        run=_remove_tools,
+        arguments="TOOL ...",
+        help="stop offering tools to clients; the functions stay defined",
+    ),
+    "clear-cache": Verb(run=_clear_cache, help="drop the results cached by `cache=`"),
+    "serve": Verb(run=_serve, help="serve all open notebooks over HTTP, in the background"),
+    "stop": Verb(run=_stop_serving, help="stop serving over HTTP"),
+}
+"""All verbs, in the order of the help."""
+
+
+# -- what follows a verb ---------------------------------------------------------------------------
+
+
+def _check_exists(notebook: Notebook, name: str) -> None:
+    if notebook.registry.get(name) is None:
+        raise NoSuchTool(name, tuple(tool.name for tool in notebook.registry.tools))
+
+
+def _read_arguments(text: str) -> dict[str, Any]:
+    """Read the arguments of a call: a JSON object, or ``name=value`` pairs.
+
+    Raises:
+        UsageError: They are neither.
+    """
+    if text.startswith("{"):
+        try:
+            return dict(json.loads(text))
+        except ValueError as error:
+            raise UsageError(f"The arguments are not a valid JSON object: {error}.") from None
+    arguments = {}
+    for word in _split(text):
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError(
+                f"`{word}` is not an argument: write `name=value`, or all arguments as one JSON "
+                "object."
+            )
+        try:
+            arguments[name] = json.loads(value)
+        except ValueError:
+            arguments[name] = value
+    return arguments
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(
+            f"{error} in {text!r}: put a value that contains a quote between quotes of the other "
+            "kind, or write all arguments as one JSON object."
+        ) from None

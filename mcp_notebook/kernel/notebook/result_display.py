@@ -1,0 +1,37 @@
+"""Shows the result of ``%mcp call`` in the notebook, block by block as a client gets it.
+
+Runs on the kernel's main thread, inside the user's cell.
+"""
+
+from base64 import b64encode
+
+from IPython.display import Audio as Player
+from IPython.display import display
+
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+
+
+def show_result(result: Result) -> None:
+    """Print the texts of a result, and display its images and audio."""
+    if result.is_error:
+        print("The client would get an error:")  # noqa: T201 - the magic's output
+    for block in result.content:
+        _show_block(block)
+
+
+def _show_block(block: ContentBlock) -> None:
+    match block:
+        case Text():
+            print(block.text)  # noqa: T201
+        case Image():
+            display({block.mime_type: b64encode(block.data).decode()}, raw=True)
+        case ResourceLink():
+            print(f"{block.about}: {block.uri}")  # noqa: T201
+        case Audio():
+            player = Player(data=block.data)
+            player.mimetype = block.mime_type  # it guesses only those of files
+            display(player)
+        case Resource(data=str(text)):
+            print(f"{block.uri} ({block.mime_type}):\n{text}")  # noqa: T201
+        case Resource():
+            print(f"{block.uri} ({block.mime_type}, {len(block.data):,} bytes)")  # noqa: T201
