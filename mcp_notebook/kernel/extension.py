@@ -38,7 +38,7 @@ from mcp_notebook.kernel.notebook.completion import complete_mcp, complete_mcp_t
 from mcp_notebook.kernel.notebook.decorators import EXTENSION
 from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.results.custom_types import Converters
+from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.safe.text import safe_message
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.attribute_tools import classes_of_tools, named_tools
@@ -68,7 +68,7 @@ class Extension:
         self.registry = ToolRegistry(self._tools_changed, schemas)
         self._id = settings.kernel_id or new_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
-        self.converters = Converters()
+        self.custom_types = CustomTypes()
         self._reading = ResourceReader(self.resources)
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
@@ -79,7 +79,7 @@ class Extension:
                 formatter.format,
                 settings,
                 keep=self.resources.keep,
-                converters=self.converters,
+                custom_types=self.custom_types,
                 code_name=shell.compile.format_code_name,
             ),
             settings,

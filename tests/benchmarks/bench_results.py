@@ -160,13 +160,14 @@ def timed(act: Callable[[], object], rounds: int) -> list[float]:
 
 
 def converter() -> Any:
-    """Return what converts values, with IPython's formatters."""
+    """Return the function that converts values, with IPython's formatters."""
     more: dict[str, Any] = {}
     if "keep" in inspect.signature(Converter).parameters:
         from mcp_notebook.kernel.link.resource_store import ResourceStore  # noqa: PLC0415 - older versions
 
         more["keep"] = ResourceStore("k", 2**40).keep
-    return Converter(DisplayFormatter().format, Settings.from_environment(WHOLE), **more)
+    made = Converter(DisplayFormatter().format, Settings.from_environment(WHOLE), **more)
+    return made.make_result if hasattr(made, "make_result") else made.result  # older versions
 
 
 # -- picture ---------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ def bench_picture(sizes: Sizes) -> None:
     picture = png_of_one_mb()
     to_content = converter()
     print(f"A PNG of {len(picture) / MB:.2f} MB from the function's return (aim: below 20 ms)")
-    print(f"  converted                 {ms(timed(lambda: to_content.result(picture, ()), 20))}")
+    print(f"  converted                 {ms(timed(lambda: to_content(picture, ()), 20))}")
     with notebook(sizes) as kernel:
         link = over_link(kernel, sizes.calls)
         print(f"  converted, over the link  {ms(link)}")
@@ -233,10 +234,10 @@ def bench_table(sizes: Sizes) -> None:
 def preview(table: Any) -> str:
     """Say what the preview of a table costs."""
     to_content = converter()
-    (first, *times) = timed(lambda: to_content.result(table, ()), 8)
+    (first, *times) = timed(lambda: to_content(table, ()), 8)
     before = memory_here()
     tracemalloc.start()
-    blocks = to_content.result(table, ()).content
+    blocks = to_content(table, ()).content
     traced = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return (
@@ -398,10 +399,10 @@ def one_round_of_values() -> None:
     to_content = converter()
     found = {}
     for name, value in small_values().items():
-        to_content.result(value, ())
-        times = timed(lambda: to_content.result(value, ()), 10)  # noqa: B023 - used at once
+        to_content(value, ())
+        times = timed(lambda: to_content(value, ()), 10)  # noqa: B023 - used at once
         rounds = max(20, min(2_000, int(0.2 / min(times))))
-        found[name] = min(timed(lambda: to_content.result(value, ()), rounds))  # noqa: B023
+        found[name] = min(timed(lambda: to_content(value, ()), rounds))  # noqa: B023
     print(json.dumps(found))
 
 

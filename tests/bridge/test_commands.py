@@ -66,12 +66,13 @@ def numbers() -> dict:
 
 KEPT = """%%mcp_tool
 from mcp_notebook import Result
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 def kept(expires: bool = False) -> Result:
     "A part, with what leads to the whole."
     store = get_ipython()._mcp_notebook.resources
-    forms = (Form(".csv", "text/csv", lambda: "a,b", 3), Form(".bin", "x/y", lambda: b"bytes"))
-    links = store.keep(Original("table", "The whole table", forms, 1))
+    csv = FileFormat(".csv", "text/csv", lambda: "a,b", 3)
+    binary = FileFormat(".bin", "x/y", lambda: b"bytes")
+    links = store.keep(Original("table", "The whole table", (csv, binary), 1))
     if expires:
         store.clear()
     return Result([Text("a part"), *links])

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 CELL = """%%mcp_tool
 from mcp_notebook import Result, Text
 from mcp_notebook.kernel.notebook.decorators import EXTENSION
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 
 def content(kind, number):
     if kind == "large":
@@ -27,7 +27,7 @@ def content(kind, number):
 def report(kind: str, number: int = 1, cost: int = 1) -> Result:
     "Shows a part of something large."
     mime = "text/plain" if kind == "text" else "application/octet-stream"
-    form = Form(".txt", mime, lambda: content(kind, number))
+    form = FileFormat(".txt", mime, lambda: content(kind, number))
     original = Original(f"report {number}", f"The whole report {number}", (form,), cost)
     return Result([Text("a part"), *getattr(get_ipython(), EXTENSION).resources.keep(original)])
 """

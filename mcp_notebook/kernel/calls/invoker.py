@@ -47,7 +47,6 @@ from mcp_notebook.kernel.calls.progress_bars import ProgressBarPatcher, Progress
 from mcp_notebook.kernel.calls.pyplot import Figures, close_figures, open_figures
 from mcp_notebook.kernel.calls.result_cache import ResultCache, Ticket
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.results.iterators import is_async_lazy, is_awaited
 from mcp_notebook.kernel.schemas.output_schema import OutputSchema
 from mcp_notebook.kernel.tools.context import LEVELS, NO_CLIENT, Client, Context, LogMessage, Update
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, ToolRegistry
@@ -368,11 +367,11 @@ class Invoker:
                 value = self._run_in_executor(call, tool.options.executor, tool, arguments)
             else:
                 value = tool.function(**arguments)
-            if not (is_awaited(value) or is_async_lazy(value)):
+            if not self._converter.is_async(value):
                 return self._convert(call, value)
         finally:
             gate.close()
-        return wait(call, self._converter.settled(value, call.output))
+        return wait(call, self._converter.await_value(value, call.output))
 
     def _run_in_executor(
         self, call: ActiveCall, executor: Executor, tool: DeclaredTool, arguments: dict[str, Any]
@@ -469,7 +468,7 @@ class Invoker:
                 call.move(to)
                 self._calls.remove(call)
         if queued:
-            _reply(call, self._converter.failure(error, ()))
+            _reply(call, self._converter.make_failure(error, ()))
             self._start_next(call.tool)
             return
         if stop is not None:
@@ -503,8 +502,9 @@ class Invoker:
             if call.ended:
                 return
             call.stopping = True
-        converter = self._converter.within(call.capture.max_chars)
-        self._answer(call, to, converter.failure(error, call.capture.outputs))
+        capture = call.capture
+        result = self._converter.make_failure(error, capture.outputs, max_chars=capture.max_chars)
+        self._answer(call, to, result)
 
     def _limit_time(self, call: ActiveCall) -> None:
         options = None if call.declared is None else call.declared.options
@@ -536,18 +536,17 @@ class Invoker:
     def _displayed(
         self, capture: Capture, *args: Any, **kwargs: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        return self._converter.within(capture.max_chars).displayed(*args, **kwargs)
+        return self._converter.format_display(*args, **kwargs, max_chars=capture.max_chars)
 
     def _convert(self, call: ActiveCall, value: Any) -> Result:
         figures = open_figures()
-        for figure in figures:
-            if not self._converter.shows(value, figure):
-                data, metadata = self._converter.displayed(figure)
-                call.capture.show(data, metadata, None)
+        for data, metadata in self._converter.format_figures(figures, value):
+            call.capture.show(data, metadata, None)
         try:
             # The outputs are read at last: an object's own display method may print or show.
-            converter = self._converter.within(call.capture.max_chars)
-            return converter.result(value, lambda: call.capture.outputs, call.output)
+            return self._converter.make_result(
+                value, lambda: call.capture.outputs, call.output, max_chars=call.capture.max_chars
+            )
         finally:
             close_figures(figures)
 
@@ -565,8 +564,8 @@ class Invoker:
             close_figures(open_figures())
             if isinstance(error, CannotElicit) and error.undeclared:
                 call.lacks = "elicitation"
-            return self._converter.within(call.capture.max_chars).failure(
-                error, call.capture.outputs
+            return self._converter.make_failure(
+                error, call.capture.outputs, max_chars=call.capture.max_chars
             )
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
             return _error(f"The tool {call.tool!r} failed with {type(error).__name__}.")

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import UnknownResource
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.wire import resource_uris
 
 MAX_ORIGINALS = 1_000
@@ -56,11 +56,11 @@ class ResourceStore:
         self._expired: OrderedDict[str, None] = OrderedDict()
 
     def keep(self, original: Original) -> tuple[ResourceLink, ...]:
-        """Keep an original, see `originals.Keep`."""
+        """Keep an original, see `originals.OriginalSink`."""
         if original.cost > self._max_bytes:
             return ()
         key = secrets.token_hex(8)
-        links = tuple(self._link(key, original, form) for form in original.forms)
+        links = tuple(self._link(key, original, form) for form in original.formats)
         with self._lock:
             first = self._last + 1
             self._last += len(links)
@@ -103,7 +103,7 @@ class ResourceStore:
         numbered = (pair for item in kept for pair in enumerate(item.links, item.first))
         return list(islice((pair for pair in numbered if pair[0] > after), limit))
 
-    def find_form(self, uri: str) -> Form:
+    def find_form(self, uri: str) -> FileFormat:
         """Find what a URI stands for; it counts as used just now.
 
         Raises:
@@ -113,7 +113,7 @@ class ResourceStore:
         with self._lock:
             kept = self._kept.get(key)
             if kept is not None:
-                for link, form in zip(kept.links, kept.original.forms, strict=True):
+                for link, form in zip(kept.links, kept.original.formats, strict=True):
                     if link.uri == uri:
                         self._kept.move_to_end(key)
                         return form
@@ -129,7 +129,7 @@ class ResourceStore:
     def _key(self, uri: str) -> str:
         return uri.removeprefix(self._prefix).partition("/")[0]
 
-    def _link(self, key: str, original: Original, form: Form) -> ResourceLink:
+    def _link(self, key: str, original: Original, form: FileFormat) -> ResourceLink:
         # A name may come from the author's data; a lone surrogate in it has no UTF-8.
         name = f"{original.name[:MAX_NAME]}{form.extension[:MAX_EXTENSION]}"
         name = name.encode("utf-8", "replace").decode()

@@ -17,7 +17,7 @@ from IPython.core.getipython import get_ipython
 
 from mcp_notebook.errors import DefinitionError, NoSuchTool
 from mcp_notebook.kernel.notebook.decorators import EXTENSION
-from mcp_notebook.kernel.results.custom_types import Converters
+from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, ToolRegistry, make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 
@@ -166,10 +166,10 @@ class Registry(Mapping[str, Tool]):
             DefinitionError: There can be no such converter.
         """
         extension = _extension()
-        converters: Converters = extension.converters
+        custom_types: CustomTypes = extension.custom_types
 
         def set_(given: Any) -> Any:
-            converters.set(kind, given)
+            custom_types.set(kind, given)
             extension.invoker.cache.clear()  # of results that it would have converted
             return given
 

@@ -43,34 +43,32 @@ Whatever the value's own code raises, the client gets a sentence, and the kernel
 the call and collecting its outputs is `calls.invoker`'s and `calls.capture`'s business.
 """
 
-import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_notebook.content import ContentBlock, Result, Text
 from mcp_notebook.errors import InvalidResult
-from mcp_notebook.kernel.results.blocks import author_blocks as make
+from mcp_notebook.kernel.results.blocks import author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.fit import within_budget
-from mcp_notebook.kernel.results.blocks.originals import Keep, keep_nothing
-from mcp_notebook.kernel.results.blocks.truncation import Draft, text_original
-from mcp_notebook.kernel.results.custom_types import Converters
+from mcp_notebook.kernel.results.blocks.fit import fit_blocks
+from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_original
+from mcp_notebook.kernel.results.blocks.truncation import Draft, describe_text_original
+from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.files import Files
 from mcp_notebook.kernel.results.iterators import (
     MAX_COLLECTED,
-    collected,
-    gathered,
-    is_async_lazy,
-    is_awaited,
-    is_lazy,
+    collect_async_items,
+    collect_items,
+    is_async_generator,
+    is_awaitable,
+    is_iterator,
 )
 from mcp_notebook.kernel.results.outputs import Displayed, Output, Outputs, Printed
-from mcp_notebook.kernel.results.plots import matplotlib_figures as figures
+from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
-from mcp_notebook.kernel.results.result_meta import check_meta
-from mcp_notebook.kernel.results.tracebacks import CodeName, failure_text
-from mcp_notebook.kernel.results.values import MISSING, Format, Rules, Values, display_blocks
+from mcp_notebook.kernel.results.tracebacks import CodeName, describe_exception
+from mcp_notebook.kernel.results.values import MISSING, Format, Rules, Values, render_display
 from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS, DeadlineExceeded, deadline
 from mcp_notebook.kernel.safe.text import (
     clean_print,
@@ -79,6 +77,8 @@ from mcp_notebook.kernel.safe.text import (
     type_name,
 )
 from mcp_notebook.kernel.schemas.output_schema import OutputSchema, check_size, plain_data
+from mcp_notebook.kernel.schemas.validation_messages import shown
+from mcp_notebook.meta_keys import key_problem
 from mcp_notebook.settings import Settings
 
 NOTHING = "Done: the tool returned nothing."
@@ -100,7 +100,7 @@ class Converter:
         format: IPython's ``shell.display_formatter.format``.
         settings: How much text and how many rows a result may have.
         keep: Keeps the originals of what is shown only in part.
-        converters: The author's own.
+        custom_types: The author's own converters.
         code_name: IPython's ``shell.compile.format_code_name``, to name cells in tracebacks.
         seconds: What the values' own reprs and display methods may take for one result.
     """
@@ -110,121 +110,176 @@ class Converter:
         format: Format,  # noqa: A002 - IPython's own name for it
         settings: Settings,
         *,
-        keep: Keep = keep_nothing,
-        converters: Converters | None = None,
+        keep: OriginalSink = discard_original,
+        custom_types: CustomTypes | None = None,
         code_name: CodeName | None = None,
         seconds: float = CONVERSION_SECONDS,
     ) -> None:
-        self._rules = Rules(format, Files.of(settings), converters or Converters())
+        self._rules = Rules(format, Files.of(settings), custom_types or CustomTypes())
         self._seconds = seconds
-        self._budget = replace(Budget.of(settings, keep), renderer=ProcessRenderer())
+        self._budget = replace(Budget.from_settings(settings, keep), renderer=ProcessRenderer())
         self._max_structured_chars = settings.max_structured_chars
         self._code_name = code_name
 
-    def displayed(
-        self, value: Any, include: Any = None, exclude: Any = None
+    def format_display(
+        self,
+        value: Any,
+        include: Any = None,
+        exclude: Any = None,
+        *,
+        max_chars: int | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Do for a call what ``display_formatter.format`` does for a cell.
 
         Figures are not drawn larger than the memory takes. Tables, arrays and content blocks become
         the same content as if they were returned; converters are for what is returned.
+
+        Args:
+            value: What is displayed.
+            include: MIME types, as ``display_formatter.format`` takes them.
+            exclude: The same.
+            max_chars: As for `make_result`.
         """
-        if figures.can_draw(value):
-            return figures.draw_figure(value, self._rules.format, self._budget.picture_side)
+        if matplotlib_figures.can_draw(value):
+            return self._format_figure(value)
         data, metadata = self._rules.format(value, include, exclude)
         if not data or include or exclude:
             return data, metadata
+        rules = replace(self._rules, custom_types=CustomTypes())
         with deadline(self._seconds):
-            made = Values(replace(self._rules, converters=Converters()), self._budget).shown(value)
+            made = Values(rules, self._budget_of(max_chars)).shown(value)
         return data, metadata if made is None else {**metadata, _MADE: _Made(made)}
 
-    @staticmethod
-    def shows(value: Any, figure: Any) -> bool:
-        """Whether a value's own blocks show a matplotlib figure."""
-        return figures.has_figure(value, figure)
+    def format_figures(
+        self, figures: Iterable[Any], value: Any
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Draw the matplotlib figures that a call left open.
 
-    def within(self, chars: int | None) -> "Converter":
-        """Return a converter for results of at most so many characters of text; None: as it is."""
-        if chars is None:
-            return self
-        other = copy.copy(self)
-        other._budget = replace(self._budget, chars=chars)  # noqa: SLF001 - its own class
-        return other
+        Args:
+            figures: The open ones.
+            value: What the call returned; figures that are shown with it are left out.
 
-    def result(self, value: Any, outputs: Outputs, output: OutputSchema | None = None) -> Result:
+        Yields:
+            Representations by MIME type and their metadata, as `format_display` returns them.
+        """
+        for figure in figures:
+            if not matplotlib_figures.has_figure(value, figure):
+                yield self._format_figure(figure)
+
+    def make_result(
+        self,
+        value: Any,
+        outputs: Outputs,
+        output: OutputSchema | None = None,
+        *,
+        max_chars: int | None = None,
+    ) -> Result:
         """Make the result of a call that returned.
 
         Args:
             value: What the function returned.
             outputs: What it printed and displayed.
             output: What the result is for a program, if the tool says so.
+            max_chars: Characters of the result's texts; None: as many as the settings say.
 
         Raises:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
         """
+        budget = self._budget_of(max_chars)
         with deadline(self._seconds):
             try:
-                return self._result(value, outputs, output)
+                return self._result(value, outputs, output, budget)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - a value may not even tell its class
-                made = self._finished([Text(_no_text(value, error))], outputs)
+                made = self._finished([Text(_no_text(value, error))], outputs, budget)
                 return replace(made, is_error=output is not None)
 
-    async def settled(self, value: Any, output: OutputSchema | None = None) -> Any:
+    def make_failure(
+        self, error: BaseException, outputs: Outputs, *, max_chars: int | None = None
+    ) -> Result:
+        """Make the result of a call that raised.
+
+        Args:
+            error: What it raised.
+            outputs: What it printed and displayed.
+            max_chars: As for `make_result`.
+
+        Raises:
+            KeyboardInterrupt: As `make_result`.
+        """
+        return self._failed(error, outputs, self._budget_of(max_chars))
+
+    @staticmethod
+    def is_async(value: Any) -> bool:
+        """Tell whether what a function returned is to be passed to `await_value`."""
+        return is_awaitable(value) or is_async_generator(value)
+
+    async def await_value(self, value: Any, output: OutputSchema | None = None) -> Any:
         """Wait for what a function returned, and for the items of an async generator.
 
         Args:
             value: An awaitable or an async generator; anything else is given back as it is.
-            output: As for `result`.
+            output: As for `make_result`.
         """
-        if is_awaited(value):
+        if is_awaitable(value):
             value = await value
-        return await gathered(value, self._most(output)) if is_async_lazy(value) else value
+        if not is_async_generator(value):
+            return value
+        return await collect_async_items(value, self._most(output))
+
+    def _budget_of(self, max_chars: int | None) -> Budget:
+        return self._budget if max_chars is None else replace(self._budget, chars=max_chars)
+
+    def _format_figure(self, figure: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        side = self._budget.picture_side
+        return matplotlib_figures.draw_figure(figure, self._rules.format, side)
 
     def _most(self, output: OutputSchema | None) -> int:
         # For a program whole or not at all; what is too long is refused later.
         return MAX_COLLECTED if output is None else self._max_structured_chars
 
-    def failure(self, error: BaseException, outputs: Outputs) -> Result:
-        """Make the result of a call that raised.
-
-        Raises:
-            KeyboardInterrupt: As `result`.
-        """
-
+    def _failed(self, error: BaseException, outputs: Outputs, budget: Budget) -> Result:
         def build() -> Result:
-            text = failure_text(error, self._code_name)
-            return replace(self._finished([Text(text)], outputs), is_error=True)
+            text = describe_exception(error, self._code_name)
+            return replace(self._finished([Text(text)], outputs, budget), is_error=True)
 
         with deadline(self._seconds):
-            return replace(self._guarded(build, error, outputs), is_error=True)
+            return replace(self._guarded(build, error, outputs, budget), is_error=True)
 
-    def _result(self, value: Any, outputs: Outputs, output: OutputSchema | None) -> Result:
-        if is_lazy(value):
+    def _result(
+        self, value: Any, outputs: Outputs, output: OutputSchema | None, budget: Budget
+    ) -> Result:
+        if is_iterator(value):
             try:
-                value = collected(value, self._most(output))
+                value = collect_items(value, self._most(output))
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - a generator is the user's code
-                return self.failure(error, outputs)
+                return self._failed(error, outputs, budget)
         try:
             structured = self._structured(value, output)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - serializers are the author's code
-            return self.failure(_plain_failure(error), outputs)
+            return self._failed(_plain_failure(error), outputs, budget)
         if isinstance(value, Result):
             return self._guarded(
-                lambda: self._own(value, structured, outputs), value, outputs, structured
+                lambda: self._own(value, structured, outputs, budget),
+                value,
+                outputs,
+                budget,
+                structured,
             )
         data = MISSING if output is None else output.inner(structured)
         return self._guarded(
             lambda: replace(
-                self._finished(self._value_blocks(value, data), outputs), structured=structured
+                self._finished(self._value_blocks(value, budget, data), outputs, budget),
+                structured=structured,
             ),
             value,
             outputs,
+            budget,
             structured,
         )
 
@@ -237,7 +292,7 @@ class Converter:
         limit = self._max_structured_chars
         if not isinstance(value, Result):
             return None if output is None else output.structured(value, limit)
-        check_meta(value.meta)
+        _check_meta(value.meta)
         if output is not None and not value.is_error:
             if value.structured is None and not output.takes_none:
                 raise InvalidResult(
@@ -251,7 +306,12 @@ class Converter:
         return made
 
     def _guarded(
-        self, build: Callable[[], Result], value: Any, outputs: Outputs, structured: Any = None
+        self,
+        build: Callable[[], Result],
+        value: Any,
+        outputs: Outputs,
+        budget: Budget,
+        structured: Any = None,
     ) -> Result:
         try:
             return build()
@@ -259,52 +319,55 @@ class Converter:
             raise
         except BaseException as error:  # noqa: BLE001 - the edge that runs the values' own code
             text = _no_text(value, error)
-        return replace(self._finished([Text(text)], outputs), structured=structured)
+        return replace(self._finished([Text(text)], outputs, budget), structured=structured)
 
-    def _value_blocks(self, value: Any, data: Any = MISSING) -> list[ContentBlock]:
-        return Values(self._rules, self._budget, data).top(value)
+    def _value_blocks(self, value: Any, budget: Budget, data: Any = MISSING) -> list[ContentBlock]:
+        return Values(self._rules, budget, data).top(value)
 
-    def _own(self, value: Result, structured: Any, outputs: Outputs) -> Result:
-        content = make.as_list(value.content)
-        made = [block for part in content for block in self._value_blocks(part)]
+    def _own(self, value: Result, structured: Any, outputs: Outputs, budget: Budget) -> Result:
+        content = author_blocks.list_parts(value.content)
+        made = [block for part in content for block in self._value_blocks(part, budget)]
         if not made and structured is not None:
-            made = [make.json_block(structured, self._max_structured_chars, repeats=True)]
+            limit = self._max_structured_chars
+            made = [author_blocks.make_json_text(structured, limit, repeats=True)]
         return replace(
-            self._finished(made, outputs),
+            self._finished(made, outputs, budget),
             structured=structured,
             is_error=bool(value.is_error),
             meta=plain_data(dict(value.meta or {}), self._max_structured_chars),
         )
 
-    def _finished(self, made: list[ContentBlock], outputs: Outputs) -> Result:
-        shown = self._output_blocks(outputs() if callable(outputs) else outputs)
-        kept = within_budget([*shown, *made], self._budget)
+    def _finished(self, made: list[ContentBlock], outputs: Outputs, budget: Budget) -> Result:
+        shown = _output_blocks(outputs() if callable(outputs) else outputs, budget)
+        kept = fit_blocks([*shown, *made], budget)
         return Result(kept or [Text(NOTHING)])
 
-    def _output_blocks(self, outputs: Iterable[Output]) -> list[ContentBlock]:
-        shown: list[ContentBlock] = []
-        prints: list[str] = []
-        for output in (*outputs, None):
-            if isinstance(output, Printed):
-                prints.append(output.text)
-                continue
-            if text := clean_print("".join(prints)).rstrip():
-                shown.append(Draft(text, original=text_original(text, what="output")))
-            prints.clear()
-            if output is not None:
-                shown += self._display_blocks(output)
-        return shown
 
-    def _display_blocks(self, output: Displayed) -> list[ContentBlock]:
-        try:
-            made = output.metadata.get(_MADE)
-            if isinstance(made, _Made):
-                return list(made.blocks)
-            return display_blocks(output.data, output.metadata, self._budget)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - the data may be of any type
-            return [Text(f"[a display that cannot be shown: {safe_message(error)}]")]
+def _output_blocks(outputs: Iterable[Output], budget: Budget) -> list[ContentBlock]:
+    shown: list[ContentBlock] = []
+    prints: list[str] = []
+    for output in (*outputs, None):
+        if isinstance(output, Printed):
+            prints.append(output.text)
+            continue
+        if text := clean_print("".join(prints)).rstrip():
+            shown.append(Draft(text, original=describe_text_original(text, what="output")))
+        prints.clear()
+        if output is not None:
+            shown += _display_blocks(output, budget)
+    return shown
+
+
+def _display_blocks(output: Displayed, budget: Budget) -> list[ContentBlock]:
+    try:
+        made = output.metadata.get(_MADE)
+        if isinstance(made, _Made):
+            return list(made.blocks)
+        return render_display(output.data, output.metadata, budget)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the data may be of any type
+        return [Text(f"[a display that cannot be shown: {safe_message(error)}]")]
 
 
 def _no_text(value: Any, error: BaseException) -> str:
@@ -318,3 +381,22 @@ def _plain_failure(error: BaseException) -> BaseException:
     if isinstance(error, InvalidResult):
         return error
     return InvalidResult(f"The result cannot be sent as data: {safe_message(error)}.")
+
+
+def _check_meta(meta: Any) -> None:
+    """Refuse what may not be the ``_meta`` of a `Result` that an author made by hand.
+
+    Raises:
+        InvalidResult: It is no mapping, or a key is not the author's to use.
+    """
+    if meta is not None and not isinstance(meta, Mapping):
+        raise InvalidResult(
+            "The `meta` of the `Result` that the tool returned is a dict, like "
+            f"{{'com.example/source': 'sales'}}, not {shown(meta)}."
+        )
+    for key in meta or ():
+        if problem := key_problem(key):
+            raise InvalidResult(
+                "The `meta` of the `Result` that the tool returned has the key "
+                f"{shown(key)}, {problem}."
+            )

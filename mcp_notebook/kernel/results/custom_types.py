@@ -54,7 +54,7 @@ class Conversion:
         return found if isinstance(found, type) else None
 
 
-class Converters:
+class CustomTypes:
     """The converters of a notebook; safe to use from any thread."""
 
     def __init__(self) -> None:

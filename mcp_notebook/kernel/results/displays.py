@@ -39,19 +39,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mcp_notebook.content import Audio, ContentBlock, ResourceLink, Text
-from mcp_notebook.kernel.results.blocks import audio as sounds
+from mcp_notebook.kernel.results.blocks import audio
 from mcp_notebook.kernel.results.blocks.author_blocks import (
-    bytes_of,
-    encoded_picture,
-    json_block,
-    string_of,
+    decode_bytes,
+    join_lines,
+    make_json_text,
+    render_encoded_image,
 )
 from mcp_notebook.kernel.results.blocks.budget import Budget, NotDrawn
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.truncation import Draft, draft
 from mcp_notebook.kernel.results.html_media import Medium, find_media
-from mcp_notebook.kernel.results.plots import detect as plots
-from mcp_notebook.kernel.results.plots import svg
+from mcp_notebook.kernel.results.plots import detect, svg
 from mcp_notebook.kernel.results.plots.spec import compact_json
 from mcp_notebook.kernel.safe.text import clean, cut, is_sendable
 
@@ -74,7 +73,7 @@ _TEXTS = ("text/plain", "text/html", "text/latex", "text/markdown")
 _WIDGET = "application/vnd.jupyter.widget"
 
 
-def bundle_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]:
+def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]:
     """Make blocks of a display's data.
 
     Args:
@@ -83,15 +82,15 @@ def bundle_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]
     """
     for mime_type in () if data.get("text/latex") else PICTURES:
         if data.get(mime_type):
-            return encoded_picture(data[mime_type], budget)
-    plot = plots.find_plot_in_display(data)
+            return render_encoded_image(data[mime_type], budget)
+    plot = detect.find_plot_in_display(data)
     if plot is not None:
-        return plot_blocks(plot, budget)
+        return render_plot(plot, budget)
     text = _text_of(data, budget.chars)
     if text is not None and text.text:
         return [text]
     if data.get("image/svg+xml"):
-        return _svg_blocks(clean(string_of(data["image/svg+xml"])), budget)
+        return _svg_blocks(clean(join_lines(data["image/svg+xml"])), budget)
     return _plain_or_html_blocks(data, budget)
 
 
@@ -100,23 +99,23 @@ def _plain_or_html_blocks(data: Mapping[str, Any], budget: Budget) -> list[Conte
     if plain is not None and plain.text:
         return [plain]
     html = data.get("text/html")
-    blocks = _html_blocks(string_of(html), budget) if html else []
+    blocks = _html_blocks(join_lines(html), budget) if html else []
     if blocks or not data:
         return blocks
     for mime_type, value in data.items():
         if mime_type.startswith("text/") and mime_type not in _TEXTS and value:
-            return [draft(string_of(value))]
+            return [draft(join_lines(value))]
     poor = _poor_text_of(data)
     return [Text(poor or f"[a display that has no text: {', '.join(data)}]")]
 
 
-def plot_blocks(plot: plots.Plot, budget: Budget) -> list[ContentBlock]:
+def render_plot(plot: detect.Plot, budget: Budget) -> list[ContentBlock]:
     """Make blocks of a plot: its picture, or what it is made of; and links to the whole of it."""
     note = plot.note
     shown: list[ContentBlock] = []
     if plot.draw is not None:
         try:
-            shown = encoded_picture(plot.draw(budget.picture_side, budget.renderer), budget)
+            shown = render_encoded_image(plot.draw(budget.picture_side, budget.renderer), budget)
         except NotDrawn as error:
             note = str(error)
     if not shown:
@@ -127,10 +126,10 @@ def plot_blocks(plot: plots.Plot, budget: Budget) -> list[ContentBlock]:
 
 def _text_of(data: Mapping[str, Any], max_items: int) -> Text | None:
     if data.get("text/markdown"):
-        return draft(string_of(data["text/markdown"]), ".md", "text/markdown")
+        return draft(join_lines(data["text/markdown"]), ".md", "text/markdown")
     if "application/json" in data:
-        return json_block(data["application/json"], max_items)
-    latex = string_of(data.get("text/latex") or "")
+        return make_json_text(data["application/json"], max_items)
+    latex = join_lines(data.get("text/latex") or "")
     if not latex or latex.startswith(_PYGMENTS):
         return None
     plain = _plain_of(data)
@@ -141,7 +140,7 @@ def _text_of(data: Mapping[str, Any], max_items: int) -> Text | None:
 
 
 def _plain_of(data: Mapping[str, Any]) -> Text | None:
-    text = string_of(data.get("text/plain") or "")
+    text = join_lines(data.get("text/plain") or "")
     # Without a better one, a display's own name is what its text says.
     return None if _ONLY_A_NAME.fullmatch(text) and len(data) > 1 else draft(text)
 
@@ -149,7 +148,7 @@ def _plain_of(data: Mapping[str, Any]) -> Text | None:
 def _svg_blocks(source: str, budget: Budget) -> list[ContentBlock]:
     try:
         drawn = svg.draw_svg(source, budget.picture_side, budget.renderer)
-        shown = encoded_picture(drawn, budget)
+        shown = render_encoded_image(drawn, budget)
     except NotDrawn as error:
         size = min(MAX_SPECIFICATION, budget.chars)
         if len(source) <= size:
@@ -160,7 +159,7 @@ def _svg_blocks(source: str, budget: Budget) -> list[ContentBlock]:
         )
         shown = [Text(f"{note}\n{cut(clean(texts), size)}")]
     encoded = source.encode()
-    form = Form(".svg", "image/svg+xml", lambda: source, len(encoded))
+    form = FileFormat(".svg", "image/svg+xml", lambda: source, len(encoded))
     return [
         *shown,
         *budget.keep(Original("picture", "The SVG of a picture", (form,), len(encoded))),
@@ -174,7 +173,7 @@ def _poor_text_of(data: Mapping[str, Any]) -> str | None:
             return f"[{mime_type}, which is for a notebook to show:]\n{text}"
     if data.get("application/javascript"):
         return "[JavaScript, which only a notebook runs]"
-    return clean(string_of(data.get("text/plain") or ""))
+    return clean(join_lines(data.get("text/plain") or ""))
 
 
 def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
@@ -190,9 +189,9 @@ def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
             continue
         mime_type = kind.partition(";")[0]
         if mime_type.startswith("audio/"):
-            blocks += sounds.render_audio(Audio(bytes_of(data), mime_type), budget)
+            blocks += audio.render_audio(Audio(decode_bytes(data), mime_type), budget)
         elif mime_type in PICTURES:
-            blocks += encoded_picture(data, budget)
+            blocks += render_encoded_image(data, budget)
     return [*blocks, *(block for medium in find_media(html) for block in _medium(medium, budget))]
 
 
@@ -202,13 +201,13 @@ def _medium(medium: Medium, budget: Budget) -> list[ContentBlock]:
 
         text = clean(convert_html(medium.page, budget.chars).text)
         content = clean(medium.page)
-        page = Form(".html", "text/html", lambda: content, len(content.encode()))
+        page = FileFormat(".html", "text/html", lambda: content, len(content.encode()))
         original = Original("page", "A page within a page", (page,), sys.getsizeof(content))
         return [Text(f"[{medium.note}:]\n{text}"), *budget.keep(original)]
     links: tuple[ResourceLink, ...] = ()
     if medium.data:
         extension = mimetypes.guess_extension(medium.mime_type) or ".bin"
-        form = Form(extension, medium.mime_type, lambda: medium.data, len(medium.data))
+        form = FileFormat(extension, medium.mime_type, lambda: medium.data, len(medium.data))
         links = budget.keep(Original("video", medium.note, (form,), len(medium.data)))
     return [Text(f"[{clean(medium.note)}]"), *links]
 
@@ -222,7 +221,7 @@ def _html_draft(html: str, made: "HtmlContent") -> Text:
     original = Original(
         name="page",
         title=f"The whole HTML: {len(html):,} characters",
-        forms=(Form(".html", "text/html", lambda: clean(html)),),
+        formats=(FileFormat(".html", "text/html", lambda: clean(html)),),
         cost=sys.getsizeof(html),
     )
     dropped = len(html) - made.markup_chars > MUCH_DROPPED

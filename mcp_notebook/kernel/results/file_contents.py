@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
-from mcp_notebook.kernel.results.blocks import audio as sounds
-from mcp_notebook.kernel.results.blocks import author_blocks as make
+from mcp_notebook.kernel.results.blocks import audio, author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import format_size, link_original
 from mcp_notebook.kernel.results.blocks.originals import Original
 from mcp_notebook.kernel.results.blocks.truncation import LINK, Draft
-from mcp_notebook.kernel.results.displays import bundle_blocks
+from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.notebook_files import render_notebook
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type, detect_image_type
 from mcp_notebook.kernel.safe.text import clean, cut
@@ -107,13 +106,13 @@ def render_file(
     encoding = text_encoding(beginning, file.read(_BEGINNING))
     is_picture = detect_image_type(beginning) or (by_name.startswith("image/") and encoding is None)
     if is_picture and found.size <= MAX_PICTURE:
-        made = make.encoded_picture(_all(file, found.size), budget)
+        made = author_blocks.render_encoded_image(_all(file, found.size), budget)
         shown = any(isinstance(block, Image) for block in made)
         if shown or (encoding is None and detect_image_type(beginning)):
             return made
     sound = detect_audio_type(beginning)
     if sound is not None and found.size <= budget.picture_bytes:
-        return sounds.render_audio(Audio(_all(file, found.size), sound), budget)
+        return audio.render_audio(Audio(_all(file, found.size), sound), budget)
     if encoding is None or by_name == "application/pdf" or beginning.startswith(b"%PDF-"):
         return _binary(file, found, budget, original(None))
     return _text(file, found, encoding, budget, original)
@@ -152,11 +151,11 @@ def _converted(
     source = _all(file, found.size).decode(encoding, "replace")
     if kind is None:
         return render_notebook(source, budget)
-    return bundle_blocks({kind: source}, budget)
+    return render_mime_bundle({kind: source}, budget)
 
 
 def _binary(file: BinaryIO, found: File, budget: Budget, original: Original) -> list[ContentBlock]:
-    mime_type = original.forms[0].mime_type
+    mime_type = original.formats[0].mime_type
     if found.size <= budget.picture_bytes:
         return [Resource(found.path.as_uri(), _all(file, found.size), mime_type)]
     return _left_out(found, original, budget)

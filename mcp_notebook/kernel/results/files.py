@@ -19,7 +19,7 @@ from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import BINARY, format_size
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.file_contents import File, render_file
 from mcp_notebook.kernel.safe.text import clean, safe_message
 from mcp_notebook.settings import Settings
@@ -167,7 +167,7 @@ class Files:
         mime_type = found.mime_type or ("text/plain" if encoding else BINARY)
         name = clean(found.path.stem) or "file"
         title = f"The file {found.said} ({mime_type}, {format_size(found.size)})"
-        form = Form(clean(found.path.suffix), mime_type, content, found.size)
+        form = FileFormat(clean(found.path.suffix), mime_type, content, found.size)
         return Original(name, title, (form,), cost=0)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def registered(format_: Callable[..., Any], value: Any) -> Mapping[str, Any] | None:
+def format_registered(format_: Callable[..., Any], value: Any) -> Mapping[str, Any] | None:
     """Return the representations of an object by formatters that are registered for its type.
 
     Args:
@@ -38,7 +38,7 @@ def registered(format_: Callable[..., Any], value: Any) -> Mapping[str, Any] | N
     return {kind: made for kind, made in plain.items() if made is not None} or None
 
 
-def is_registered(format_: Callable[..., Any], value: Any) -> bool:
+def has_registered_format(format_: Callable[..., Any], value: Any) -> bool:
     """Tell whether a formatter is registered that says more of an object than plain text.
 
     Args:

@@ -20,12 +20,12 @@ MAX_COLLECTED = 1_000
 _LAZY = (types.GeneratorType, map, filter, zip, enumerate, reversed)
 
 
-def is_lazy(value: Any) -> bool:
-    """Tell whether `collected` takes a value's items: not of any iterable, a file is one, too."""
+def is_iterator(value: Any) -> bool:
+    """Tell whether `collect_items` takes a value's items; not every iterable's: a file is one."""
     return isinstance(value, _LAZY)
 
 
-def is_awaited(value: Any) -> bool:
+def is_awaitable(value: Any) -> bool:
     """Tell whether a value is to be waited for; some values do not even tell their class."""
     try:
         return inspect.isawaitable(value)
@@ -33,17 +33,17 @@ def is_awaited(value: Any) -> bool:
         return False
 
 
-def is_async_lazy(value: Any) -> bool:
-    """Tell whether `gathered` takes a value's items."""
+def is_async_generator(value: Any) -> bool:
+    """Tell whether `collect_async_items` takes a value's items."""
     return issubclass(type(value), types.AsyncGeneratorType)
 
 
-def collected(lazy: Iterable[Any], most: int) -> list[Any]:
+def collect_items(lazy: Iterable[Any], most: int) -> list[Any]:
     """Take at most `most` items, and say if there are more."""
     return _marked(list(islice(lazy, most + 1)), most)
 
 
-async def gathered(lazy: AsyncGenerator[Any, None], most: int) -> list[Any]:
+async def collect_async_items(lazy: AsyncGenerator[Any, None], most: int) -> list[Any]:
     """Take at most `most` items, say if there are more, and close the generator.
 
     It is closed here: its ``finally`` may await, which needs the loop that it ran on.

@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.displays import bundle_blocks
+from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.safe.text import clean, clean_print
 
 MAX_PARTS = 500
@@ -49,7 +49,7 @@ def _cell(cell: Mapping[str, Any], language: str, budget: Budget) -> Iterator[Co
     yield Text(f"```{language}\n{clean(source)}\n```")
     for output in cell.get("outputs", ()):
         if "data" in output:
-            yield from bundle_blocks(output["data"], budget)
+            yield from render_mime_bundle(output["data"], budget)
         elif "text" in output:
             yield Text(clean_print(_lines(output["text"])).rstrip())
         elif "ename" in output:

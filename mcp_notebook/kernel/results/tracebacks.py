@@ -36,7 +36,7 @@ _LIBRARIES = tuple(
 )
 
 
-def failure_text(error: BaseException, code_name: CodeName | None = None) -> str:
+def describe_exception(error: BaseException, code_name: CodeName | None = None) -> str:
     """Describe why a call failed.
 
     Args:

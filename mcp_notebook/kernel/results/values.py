@@ -13,19 +13,17 @@ from itertools import islice
 from typing import Any, Protocol
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Result, Text
-from mcp_notebook.kernel.results.blocks import author_blocks as make
-from mcp_notebook.kernel.results.blocks import images as pictures
+from mcp_notebook.kernel.results.blocks import author_blocks, images
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.image_block import Shown
 from mcp_notebook.kernel.results.blocks.truncation import draft, is_plain, repeating
-from mcp_notebook.kernel.results.custom_types import Conversion, Converters
-from mcp_notebook.kernel.results.displays import bundle_blocks, plot_blocks
+from mcp_notebook.kernel.results.custom_types import Conversion, CustomTypes
+from mcp_notebook.kernel.results.displays import render_mime_bundle, render_plot
 from mcp_notebook.kernel.results.files import MAX_FILES, Files, is_path
-from mcp_notebook.kernel.results.ipython_formatters import is_registered, registered
-from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collected, is_lazy
-from mcp_notebook.kernel.results.plots import detect as plots
-from mcp_notebook.kernel.results.plots import matplotlib_figures as figures
-from mcp_notebook.kernel.results.tables import render as tables
+from mcp_notebook.kernel.results.ipython_formatters import format_registered, has_registered_format
+from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collect_items, is_iterator
+from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
+from mcp_notebook.kernel.results.tables import render
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.text import clean, is_instance, is_sendable, safe_repr, slow_text
 from mcp_notebook.kernel.safe.to_json import bytes_text, is_jsonable, json_text, to_json_value
@@ -61,7 +59,7 @@ class Rules:
 
     format: Format
     files: Files
-    converters: Converters
+    custom_types: CustomTypes
 
 
 class Values:
@@ -95,8 +93,8 @@ class Values:
         """Convert what a call displays; None if its representations by MIME type say as much."""
         try:
             special = (
-                isinstance(value, (Result, *make.BLOCK_TYPES))
-                or tables.is_table(value)
+                isinstance(value, (Result, *author_blocks.BLOCK_TYPES))
+                or render.is_table(value)
                 or is_instance(value, "numpy.ndarray")
                 or is_instance(value, "pandas.Index")
             )
@@ -116,13 +114,17 @@ class Values:
     def _one(self, value: Any) -> list[ContentBlock]:  # noqa: PLR0911 - the table, in its order
         if value is None:
             return []
-        conversion = self._rules.converters.find(value, self._used)
+        conversion = self._rules.custom_types.find(value, self._used)
         if conversion is not None:
             return self._converted(value, conversion)
-        if isinstance(value, make.BLOCK_TYPES):
-            return make.annotated(self._author_block(value), value)
+        if isinstance(value, author_blocks.BLOCK_TYPES):
+            return author_blocks.copy_annotations(self._author_block(value), value)
         if isinstance(value, Result):  # within another value
-            return [block for part in make.as_list(value.content) for block in self.one(part)]
+            return [
+                block
+                for part in author_blocks.list_parts(value.content)
+                for block in self.one(part)
+            ]
         if type(value) in _PLAIN:
             return [draft(value) if isinstance(value, str) else self._json_block(value)]
         if is_path(value):
@@ -130,7 +132,7 @@ class Values:
         special = self._picture(value)
         if special is not None:
             return special
-        if tables.is_table(value):
+        if render.is_table(value):
             return self._table(value)
         built_in = type(value) in _COLLECTIONS
         if self._is_mixed(value) if built_in else run_bounded(self._is_mixed, value):
@@ -139,14 +141,14 @@ class Values:
         return self._represented(value) if plot is None else plot
 
     def _plot(self, value: Any) -> list[ContentBlock] | None:
-        if not plots.is_plot_object(value):
+        if not detect.is_plot_object(value):
             return None
-        if (data := registered(self._format, value)) is not None:
-            return bundle_blocks(data, self._budget)
-        plot = plots.find_plot_in_object(value)
+        if (data := format_registered(self._format, value)) is not None:
+            return render_mime_bundle(data, self._budget)
+        plot = detect.find_plot_in_object(value)
         if isinstance(plot, str):
             return [Text(plot)]
-        return None if plot is None else plot_blocks(plot, self._budget)
+        return None if plot is None else render_plot(plot, self._budget)
 
     def _converted(self, value: Any, conversion: Conversion) -> list[ContentBlock]:
         used = self._used
@@ -154,8 +156,8 @@ class Values:
         self._used = (*used, conversion)
         try:
             made = conversion.function(value)
-            if is_lazy(made):
-                made = collected(made, MAX_COLLECTED)
+            if is_iterator(made):
+                made = collect_items(made, MAX_COLLECTED)
             return self.one(made)
         except KeyboardInterrupt:
             raise
@@ -173,38 +175,42 @@ class Values:
             made = self._figures(block.data)
             if made is not None:
                 return made
-        return make.checked(block, self._budget)
+        return author_blocks.check_block(block, self._budget)
 
     def _picture(self, value: Any) -> list[ContentBlock] | None:
         if is_instance(value, "PIL.Image.Image"):
-            return make.picture(
-                lambda: pictures.encode_pil_image(value, self._budget), self._budget
+            return author_blocks.render_image(
+                lambda: images.encode_pil_image(value, self._budget), self._budget
             )
         if isinstance(value, (bytes, bytearray)):
             data = bytes(value)
-            if not pictures.is_image(data):
+            if not images.is_image(data):
                 return [Text(bytes_text(data) or "[no bytes]")]
-            return make.encoded_picture(data, self._budget)
+            return author_blocks.render_encoded_image(data, self._budget)
         return self._figures(value)
 
     def _figures(self, value: Any) -> list[ContentBlock] | None:
-        found = [value] if figures.can_draw(value) else figures.find_figures(value)
+        found = (
+            [value]
+            if matplotlib_figures.can_draw(value)
+            else matplotlib_figures.find_figures(value)
+        )
         if found is None:
             return None
         return [block for one in found for block in self._figure(one)]
 
     def _figure(self, figure: Any) -> list[ContentBlock]:
-        shown = figures.draw_figure(figure, self._format, self._budget.picture_side)
-        return display_blocks(*shown, self._budget)
+        shown = matplotlib_figures.draw_figure(figure, self._format, self._budget.picture_side)
+        return render_display(*shown, self._budget)
 
     def _table(self, value: Any) -> list[ContentBlock]:
-        data = registered(self._format, value)
+        data = format_registered(self._format, value)
         if data is None:
             # Not all types: the library's own HTML would be made, too.
             data, _ = self._format(value, _RICH)
         if data:
-            return bundle_blocks(data, self._budget)
-        return self._repeating(value, tables.render_table(value, self._budget))
+            return render_mime_bundle(data, self._budget)
+        return self._repeating(value, render.render_table(value, self._budget))
 
     def _is_mixed(self, value: Any) -> bool:
         return self._has_rich_items(value, MAX_COLLECTED, self._depth)
@@ -229,7 +235,7 @@ class Values:
             return len(list(islice(paths, MAX_FILES + 1))) > MAX_FILES
 
         def is_rich(item: Any) -> bool:
-            if self._rules.converters.find(item, self._used) is not None:
+            if self._rules.custom_types.find(item, self._used) is not None:
                 return True
             if type(item) in _SCALARS:
                 return False
@@ -237,7 +243,7 @@ class Values:
                 return depth == 0 and not is_listing()
             if type(item) in _COLLECTIONS and depth < _MAX_DEPTH:
                 return self._has_rich_items(item, _MAX_LOOKED_AT, depth + 1) or _is_rich(item)
-            return _is_rich(item) or is_registered(self._format, item)
+            return _is_rich(item) or has_registered_format(self._format, item)
 
         return is_rich
 
@@ -271,23 +277,23 @@ class Values:
         if type(value) in {bool, int, float, list, tuple, dict, set}:
             return self._dicts(value) or [self._json_block(value)]
         if is_instance(value, "numpy.ndarray"):
-            return tables.render_array(value, self._budget)
+            return render.render_array(value, self._budget)
         if is_instance(value, "pandas.Index"):
             data, _ = self._format(value, _RICH)
-            made = bundle_blocks(data, self._budget) if data else None
-            return made or tables.render_index(value, self._budget)
+            made = render_mime_bundle(data, self._budget) if data else None
+            return made or render.render_index(value, self._budget)
         known = is_jsonable(value)
         if known:
             data, _ = run_bounded(lambda known: self._format(known, _RICH), value)
-            return bundle_blocks(data, self._budget) if data else [self._json_block(value)]
+            return render_mime_bundle(data, self._budget) if data else [self._json_block(value)]
         data, _ = run_bounded(self._format, value)
         if data:
-            return bundle_blocks(data, self._budget)
+            return render_mime_bundle(data, self._budget)
         # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
         return [] if _displays_itself(value) else [Text(safe_repr(value))]
 
     def _dicts(self, value: Any) -> list[ContentBlock] | None:
-        return None if self._is_data(value) else tables.render_dicts(value, self._budget)
+        return None if self._is_data(value) else render.render_dicts(value, self._budget)
 
     def _repeating(self, value: Any, made: list[ContentBlock]) -> list[ContentBlock]:
         """Have a table's text give way where structured content says the same."""
@@ -301,11 +307,11 @@ class Values:
 
     def _json_block(self, value: Any) -> Text:
         if not self._is_data(value):
-            return make.json_block(value, self._budget.chars)
+            return author_blocks.make_json_text(value, self._budget.chars)
         if isinstance(self._data, str):
             return replace(draft(self._data), repeats=True)
         # Whole: structured content is bounded itself.
-        return make.json_block(self._data, sys.maxsize, repeats=True)
+        return author_blocks.make_json_text(self._data, sys.maxsize, repeats=True)
 
     def _json(self, value: Any) -> str:
         made = to_json_value(value, self._budget.chars)
@@ -323,22 +329,22 @@ def _is_rich(value: Any) -> bool:
 
 def _has_rich_form(value: Any) -> bool:
     return (
-        isinstance(value, (Result, *make.BLOCK_TYPES))
-        or tables.is_table(value)
+        isinstance(value, (Result, *author_blocks.BLOCK_TYPES))
+        or render.is_table(value)
         or is_instance(value, "PIL.Image.Image")
-        or (isinstance(value, bytes) and pictures.is_image(value))
-        or figures.can_draw(value)
-        or figures.find_figures(value) is not None
+        or (isinstance(value, bytes) and images.is_image(value))
+        or matplotlib_figures.can_draw(value)
+        or matplotlib_figures.find_figures(value) is not None
         or any(callable(getattr(type(value), name, None)) for name in _RICH_METHODS)
     )
 
 
-def display_blocks(
+def render_display(
     data: Mapping[str, Any], metadata: Mapping[str, Any], budget: Budget
 ) -> list[ContentBlock]:
     """Make blocks of what is displayed: of its data, and of what is said about its picture."""
-    made = bundle_blocks(data, budget)
-    note = metadata.get(figures.NOTE)
+    made = render_mime_bundle(data, budget)
+    note = metadata.get(matplotlib_figures.NOTE)
     if note and made and isinstance(made[0], Shown):
         made[0] = replace(made[0], notes=(note, *made[0].notes))
     return made

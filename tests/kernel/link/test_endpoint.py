@@ -16,7 +16,7 @@ from mcp_notebook.kernel.link import progress_notices as notices_module
 from mcp_notebook.kernel.link.endpoint import Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.tools.context import LogMessage, Update
 from mcp_notebook.wire import messages
 
@@ -270,7 +270,7 @@ def test_who_does_not_ask_is_told_no_progress(listening):
 
 
 def _kept(store, content, name="a"):
-    original = Original(name, "All of it", (Form(".csv", "text/csv", content, 3),), cost=1)
+    original = Original(name, "All of it", (FileFormat(".csv", "text/csv", content, 3),), cost=1)
     (link,) = store.keep(original)
     return link
 

@@ -10,7 +10,7 @@ from mcp_notebook.content import Resource
 from mcp_notebook.kernel.link import resource_reader as reading_module
 from mcp_notebook.kernel.link.resource_reader import MAX_READERS, MAX_WAITING, ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.wire import content_blocks, messages
 
 
@@ -23,7 +23,7 @@ class Reads:
         self.answers = queue.Queue()
 
     def keep(self, content):
-        form = Form(".txt", "text/plain", content)
+        form = FileFormat(".txt", "text/plain", content)
         return self.store.keep(Original("a", "A", (form,), 1))[0].uri
 
     def start(self, uri, number=1, most=None):
@@ -103,7 +103,7 @@ def test_more_than_a_client_takes_is_refused_with_a_way_out(reads):
 
 
 def test_what_is_known_to_be_too_large_is_not_made(reads):
-    form = Form(".txt", "text/plain", lambda: pytest.fail("made"), 11)
+    form = FileFormat(".txt", "text/plain", lambda: pytest.fail("made"), 11)
     uri = reads.store.keep(Original("a", "A", (form,), 1))[0].uri
     reads.start(uri, most=10)
     assert "11 bytes, at most 10" in reads.answer()[0].error

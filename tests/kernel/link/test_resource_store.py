@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.link.resource_store import MAX_ORIGINALS, ResourceStore
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 
 
 def original(name="table", cost=1, forms=1):
     kinds = [(".csv", "text/csv"), (".parquet", "application/vnd.apache.parquet")][:forms]
-    made = tuple(Form(extension, mime, lambda: name) for extension, mime in kinds)
+    made = tuple(FileFormat(extension, mime, lambda: name) for extension, mime in kinds)
     return Original(name, f"The whole {name}", made, cost)
 
 
@@ -151,7 +151,7 @@ def test_threads_may_keep_and_read_at_once():
 
 def test_a_name_of_any_length_makes_a_uri_that_a_bridge_looks_at():
     store = ResourceStore("k", 100)
-    form = Form("." + "é" * 5_000, "text/plain", lambda: "")
+    form = FileFormat("." + "é" * 5_000, "text/plain", lambda: "")
     (link,) = store.keep(Original("\U0001f600" * 5_000, "", (form,), 1))
     assert len(link.uri) < 2_000
     assert store.find_form(link.uri) is form
@@ -169,7 +169,7 @@ def test_what_expires_may_use_the_store_at_its_end():
             seen.append(len(store.links))
 
     for end in (lambda: store.keep(original("b")), store.clear):
-        store.keep(Original("a", "", (Form(".txt", "text/plain", Last()),), 1))
+        store.keep(Original("a", "", (FileFormat(".txt", "text/plain", Last()),), 1))
         thread = threading.Thread(target=end, daemon=True)
         thread.start()
         thread.join(5)

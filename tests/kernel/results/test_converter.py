@@ -94,11 +94,11 @@ class Segment:
 
 
 def test_a_tool_that_returns_nothing_says_so(converter):
-    assert only_text(converter.result(None, ())) == NOTHING
+    assert only_text(converter.make_result(None, ())) == NOTHING
 
 
 def test_nothing_is_added_to_what_a_tool_without_a_value_printed(converter):
-    result = converter.result(None, [Printed("a"), Printed("b\n"), Printed("c\n")])
+    result = converter.make_result(None, [Printed("a"), Printed("b\n"), Printed("c\n")])
     assert only_text(result) == "ab\nc"
 
 
@@ -109,7 +109,7 @@ def test_prints_and_displays_come_in_order_before_the_value(converter):
         Printed("third\n"),
         Displayed({"image/png": base64.b64encode(PNG).decode(), "text/plain": "<Figure>"}),
     ]
-    result = converter.result("value", outputs)
+    result = converter.make_result("value", outputs)
     assert kinds(result) == ["Text", "Text", "Text", "Image", "Text"]
     assert texts(result) == ["first", "second", "third", "value"]
 
@@ -117,38 +117,38 @@ def test_prints_and_displays_come_in_order_before_the_value(converter):
 def test_a_displayed_table_is_shown_as_a_returned_one(pandas, converter):
     frame = pandas.DataFrame({"a": range(500), "b": 0.5})
     for value in (frame, frame["b"], frame.to_numpy(), frame.index):
-        shown = converter.result(None, [Displayed(*converter.displayed(value))])
-        assert shown == converter.result(value, [])
+        shown = converter.make_result(None, [Displayed(*converter.format_display(value))])
+        assert shown == converter.make_result(value, [])
 
 
 def test_a_displayed_table_is_shown_as_it_was_then(pandas, converter):
     frame = pandas.DataFrame({"a": [1]})
-    shown = Displayed(*converter.displayed(frame))
+    shown = Displayed(*converter.format_display(frame))
     frame.loc[0, "a"] = 2
-    assert "a\n1" in only_text(converter.result(None, [shown]))
+    assert "a\n1" in only_text(converter.make_result(None, [shown]))
 
 
 def test_a_displayed_block_is_what_its_author_made(converter):
     for block in (Text("for you", audience="user"), Image(PNG), ResourceLink("a:b", "c")):
-        shown = Displayed(*converter.displayed(block))
-        assert converter.result(None, [shown]).content == [block]
-    shown = Displayed(*converter.displayed(Result([Text("a"), Text("b")])))
-    assert texts(converter.result(None, [shown])) == ["a", "b"]
+        shown = Displayed(*converter.format_display(block))
+        assert converter.make_result(None, [shown]).content == [block]
+    shown = Displayed(*converter.format_display(Result([Text("a"), Text("b")])))
+    assert texts(converter.make_result(None, [shown])) == ["a", "b"]
 
 
 def test_a_formatter_of_the_users_counts_for_a_displayed_table(pandas, formatter, converter):
     formatter.formatters["text/markdown"].for_type(pandas.DataFrame, lambda _: "**mine**")
-    shown = Displayed(*converter.displayed(pandas.DataFrame({"a": [1]})))
-    assert only_text(converter.result(None, [shown])) == "**mine**"
+    shown = Displayed(*converter.format_display(pandas.DataFrame({"a": [1]})))
+    assert only_text(converter.make_result(None, [shown])) == "**mine**"
 
 
 def test_html_that_the_user_registered_for_tables_counts(pandas, formatter, converter):
     formatter.formatters["text/html"].for_type(pandas.DataFrame, lambda _: "<b>mine</b>")
-    assert only_text(converter.result(pandas.DataFrame({"a": [1]}), ())) == "**mine**"
+    assert only_text(converter.make_result(pandas.DataFrame({"a": [1]}), ())) == "**mine**"
 
 
 def test_a_table_displayed_in_some_types_only_is_shown_in_these(pandas, converter):
-    data, metadata = converter.displayed(pandas.DataFrame({"a": [1]}), ["text/html"])
+    data, metadata = converter.format_display(pandas.DataFrame({"a": [1]}), ["text/html"])
     assert set(data) == {"text/html"}
     assert not metadata
 
@@ -156,9 +156,9 @@ def test_a_table_displayed_in_some_types_only_is_shown_in_these(pandas, converte
 def test_a_result_within_a_value_gives_its_content(converter):
     own = Result([Text("a", audience="user"), [1, 2]])
     expected = [Text("a", audience="user"), Text("[1, 2]")]
-    assert converter.result([own], []).content == expected
-    assert converter.result(Result([own, Text("b")]), []).content == [*expected, Text("b")]
-    assert texts(converter.result({"x": own}, []))[1:] == ["a", "[1, 2]"]
+    assert converter.make_result([own], []).content == expected
+    assert converter.make_result(Result([own, Text("b")]), []).content == [*expected, Text("b")]
+    assert texts(converter.make_result({"x": own}, []))[1:] == ["a", "[1, 2]"]
 
 
 def test_a_display_made_while_the_value_is_converted_is_part_of_the_result(converter):
@@ -168,11 +168,13 @@ def test_a_display_made_while_the_value_is_converted_is_part_of_the_result(conve
         def _ipython_display_(self):
             outputs.append(Displayed({"text/markdown": "**me**"}))
 
-    assert only_text(converter.result(ShowsItself(), lambda: outputs)) == "**me**"
+    assert only_text(converter.make_result(ShowsItself(), lambda: outputs)) == "**me**"
 
 
 def test_a_progress_bar_leaves_its_last_state_only(converter):
-    result = converter.result(None, [Printed("\r 10%"), Printed("\r 50%"), Printed("\r100%\nok\n")])
+    result = converter.make_result(
+        None, [Printed("\r 10%"), Printed("\r 50%"), Printed("\r100%\nok\n")]
+    )
     assert only_text(result) == "100%\nok"
 
 
@@ -205,22 +207,25 @@ def test_a_progress_bar_leaves_its_last_state_only(converter):
     ],
 )
 def test_plain_values_become_readable_text(converter, value, text):
-    assert only_text(converter.result(value, ())) == text
+    assert only_text(converter.make_result(value, ())) == text
 
 
 def test_a_text_that_a_model_could_not_take_is_replaced(converter):
-    assert only_text(converter.result("\x1b[31mred\x1b[0m \ud800\0", ())) == "red \ufffd\ufffd"
-    assert only_text(converter.result(" \n", ())) == "Done: the tool returned an empty text."
+    assert only_text(converter.make_result("\x1b[31mred\x1b[0m \ud800\0", ())) == "red \ufffd\ufffd"
+    assert only_text(converter.make_result(" \n", ())) == "Done: the tool returned an empty text."
 
 
 def test_longer_json_has_a_line_for_each_item(converter):
-    text = only_text(converter.result([{"name": "x" * 30, "n": [n]} for n in range(3)], ()))
+    text = only_text(converter.make_result([{"name": "x" * 30, "n": [n]} for n in range(3)], ()))
     assert len(text.splitlines()) == 5
     assert json.loads(text)[2]["n"] == [2]
 
 
 def test_keys_that_would_be_one_in_json_stay_two(converter):
-    assert json.loads(only_text(converter.result({1: "a", "1": "b"}, ()))) == {"1": "a", "'1'": "b"}
+    assert json.loads(only_text(converter.make_result({1: "a", "1": "b"}, ()))) == {
+        "1": "a",
+        "'1'": "b",
+    }
 
 
 def test_what_contains_itself_ends(converter):
@@ -228,25 +233,25 @@ def test_what_contains_itself_ends(converter):
     loop.append(loop)
     tree = {"self": None, "n": 1}
     tree["self"] = tree
-    assert only_text(converter.result(loop, ())) == '[1, "..."]'
-    assert only_text(converter.result(tree, ())) == '{"self": "...", "n": 1}'
+    assert only_text(converter.make_result(loop, ())) == '[1, "..."]'
+    assert only_text(converter.make_result(tree, ())) == '{"self": "...", "n": 1}'
 
 
 def test_deep_nesting_ends(converter):
     deep = []
     for _ in range(100_000):
         deep = [deep]
-    assert "..." in only_text(converter.result(deep, ()))
+    assert "..." in only_text(converter.make_result(deep, ()))
 
 
 @pytest.mark.parametrize("value", [Broken(), [Broken()], {"a": Broken()}])
 def test_a_repr_that_raises_becomes_a_sentence(converter, value):
-    text = only_text(converter.result(value, ()))
+    text = only_text(converter.make_result(value, ()))
     assert "an object of type Broken whose repr failed: RuntimeError: no repr today" in text
 
 
 def test_a_repr_that_recurses_becomes_a_sentence(converter):
-    assert "RecursionError" in only_text(converter.result(Endless(), ()))
+    assert "RecursionError" in only_text(converter.make_result(Endless(), ()))
 
 
 def test_a_repr_runs_once(converter):
@@ -257,7 +262,7 @@ def test_a_repr_runs_once(converter):
             runs.append(1)
             return "counted"
 
-    assert only_text(converter.result(Counted(), ())) == "counted"
+    assert only_text(converter.make_result(Counted(), ())) == "counted"
     assert runs == [1]
 
 
@@ -266,12 +271,12 @@ def test_exiting_from_a_repr_hurts_nothing(converter):
         def __repr__(self):
             sys.exit(3)
 
-    assert "SystemExit: 3" in only_text(converter.result(Exits(), ()))
+    assert "SystemExit: 3" in only_text(converter.make_result(Exits(), ()))
 
 
 def test_a_long_text_is_cut_in_the_middle_and_says_so(formatter):
     converter = Converter(formatter.format, Settings(max_result_chars=1_000))
-    text = only_text(converter.result("a" * 5_000 + "z" * 5_000, ()))
+    text = only_text(converter.make_result("a" * 5_000 + "z" * 5_000, ()))
     assert len(text) <= 1_000
     assert text.startswith("aaa")
     assert text.endswith("zzz")
@@ -280,13 +285,13 @@ def test_a_long_text_is_cut_in_the_middle_and_says_so(formatter):
 
 def test_only_the_longest_texts_are_cut_when_together_they_are_too_long(formatter):
     converter = Converter(formatter.format, Settings(max_result_chars=1_000))
-    result = converter.result("short", [Printed("x" * 5_000)])
+    result = converter.make_result("short", [Printed("x" * 5_000)])
     assert texts(result)[1] == "short"
     assert sum(map(len, texts(result))) <= 1_000
 
 
 def test_a_huge_list_shows_its_beginning_and_end(converter):
-    text = only_text(converter.result(list(range(3_000_000)), ()))
+    text = only_text(converter.make_result(list(range(3_000_000)), ()))
     assert text.startswith("[0, 1, 2")
     assert text.endswith("2999999]")
 
@@ -296,7 +301,7 @@ def test_an_endless_generator_is_collected_up_to_a_bound(converter):
         while True:
             yield 1
 
-    assert "only the first 1,000 items" in only_text(converter.result(forever(), ()))
+    assert "only the first 1,000 items" in only_text(converter.make_result(forever(), ()))
 
 
 def test_a_generator_that_raises_is_a_failure(converter):
@@ -304,7 +309,7 @@ def test_a_generator_that_raises_is_a_failure(converter):
         yield 1
         raise ValueError("midway")
 
-    result = converter.result(fails(), ())
+    result = converter.make_result(fails(), ())
     assert result.is_error
     assert only_text(result).startswith("ValueError: midway")
 
@@ -324,7 +329,7 @@ def test_a_generator_that_raises_is_a_failure(converter):
     ],
 )
 def test_displays_become_the_text_that_says_most(converter, value, text):
-    assert only_text(converter.result(value, ())) == text
+    assert only_text(converter.make_result(value, ())) == text
 
 
 def test_an_object_with_a_rich_representation_is_shown_by_it(converter):
@@ -335,7 +340,7 @@ def test_an_object_with_a_rich_representation_is_shown_by_it(converter):
         def _repr_markdown_(self):
             return "# text"
 
-    assert kinds(converter.result(Both(), ())) == ["Image"]
+    assert kinds(converter.make_result(Both(), ())) == ["Image"]
 
 
 def test_a_mime_bundle_counts(converter):
@@ -343,31 +348,31 @@ def test_a_mime_bundle_counts(converter):
         def _repr_mimebundle_(self, **_options):
             return {"text/markdown": "# from the bundle", "text/plain": "plain"}
 
-    assert only_text(converter.result(Bundle(), ())) == "# from the bundle"
+    assert only_text(converter.make_result(Bundle(), ())) == "# from the bundle"
 
 
 def test_a_formatter_that_the_user_registered_counts(formatter):
     formatter.formatters["text/markdown"].for_type(Point, lambda point, *_: f"**P{point.x}**")
     converter = Converter(formatter.format, Settings())
-    assert only_text(converter.result(Point(x=4), ())) == "**P4**"
+    assert only_text(converter.make_result(Point(x=4), ())) == "**P4**"
 
 
 def test_the_specification_of_an_interactive_plot_does_not_flood(converter):
     spec = {"data": [{"x": n} for n in range(100_000)]}
     bundle = {"application/vnd.vegalite.v5+json": spec, "text/plain": "<VegaLite 5 object>"}
-    text = only_text(converter.result(None, [Displayed(bundle)]))
+    text = only_text(converter.make_result(None, [Displayed(bundle)]))
     assert "a Vega-Lite chart, not drawn here: it has 1," in text
     assert len(text) < 6_000
 
 
 def test_a_display_that_nobody_can_read_is_named(converter):
-    text = only_text(converter.result(None, [Displayed({"application/x-odd": b"\0"})]))
+    text = only_text(converter.make_result(None, [Displayed({"application/x-odd": b"\0"})]))
     assert text == "[a display that has no text: application/x-odd]"
 
 
 def test_a_sound_in_html_becomes_audio(converter):
     np = pytest.importorskip("numpy")
-    [block] = converter.result(display.Audio(np.ones(50), rate=8_000), ()).content
+    [block] = converter.make_result(display.Audio(np.ones(50), rate=8_000), ()).content
     assert isinstance(block, Audio)
     assert block.data.startswith(b"RIFF")
 
@@ -375,10 +380,10 @@ def test_a_sound_in_html_becomes_audio(converter):
 def test_a_figure_becomes_one_picture_even_if_it_was_displayed_too(converter, plt):
     figure, axes = plt.subplots()
     axes.plot([1, 2])
-    [picture] = converter.result(figure, ()).content
+    [picture] = converter.make_result(figure, ()).content
     assert picture.data.startswith(b"\x89PNG")
     shown = Displayed({"image/png": base64.b64encode(picture.data).decode()})
-    assert kinds(converter.result(figure, [shown])) == ["Image"]
+    assert kinds(converter.make_result(figure, [shown])) == ["Image"]
 
 
 @pytest.mark.parametrize("what", ["axes", "lines", "pair", "grid", "many"])
@@ -392,14 +397,14 @@ def test_what_plotting_functions_return_is_the_picture_of_its_figure(converter, 
         "grid": grid,
         "many": [figure, figure],
     }
-    assert kinds(converter.result(values[what], ())) == ["Image"]
+    assert kinds(converter.make_result(values[what], ())) == ["Image"]
 
 
 def test_tables_and_pictures_within_a_collection_of_a_collection_are_shown(pandas, converter):
     frame = pandas.DataFrame({"a": [1]})
-    table = only_text(converter.result(frame, ()))
+    table = only_text(converter.make_result(frame, ()))
     value = {"train": {"frame": frame, "rows": 1}, "test": [Image(PNG), 2], "rate": 0.5}
-    content = converter.result(value, ()).content
+    content = converter.make_result(value, ()).content
     assert content == [
         Text(f"train:\nframe:\n{table}\n\nrows: 1\n\ntest:"),
         Image(PNG),
@@ -407,21 +412,21 @@ def test_tables_and_pictures_within_a_collection_of_a_collection_are_shown(panda
     ]
     value = []
     value += [frame, value]
-    assert kinds(converter.result(value, ())) == ["Text"]
+    assert kinds(converter.make_result(value, ())) == ["Text"]
 
 
 def test_a_colour_bar_is_shown_as_its_figure(converter, plt):
     figure, axes = plt.subplots()
     bar = figure.colorbar(axes.imshow([[1, 2]]))
-    assert converter.result(bar, ()) == converter.result(figure, ())
-    assert kinds(converter.result(axes.pie([1, 2]), ())) == ["Image"]
+    assert converter.make_result(bar, ()) == converter.make_result(figure, ())
+    assert kinds(converter.make_result(axes.pie([1, 2]), ())) == ["Image"]
 
 
 def test_a_dict_of_parts_of_one_figure_is_its_picture(converter, plt):
     figure, axes = plt.subplots()
-    assert kinds(converter.result(axes.boxplot([[1, 2, 3]]), ())) == ["Image"]
-    assert kinds(converter.result({"left": figure, "right": [1]}, ()))[:2] == ["Text", "Image"]
-    assert kinds(converter.result({"only": axes}, ())) == ["Text", "Image"]
+    assert kinds(converter.make_result(axes.boxplot([[1, 2, 3]]), ())) == ["Image"]
+    assert kinds(converter.make_result({"left": figure, "right": [1]}, ()))[:2] == ["Text", "Image"]
+    assert kinds(converter.make_result({"only": axes}, ())) == ["Text", "Image"]
 
 
 def test_a_list_of_figures_is_their_pictures(converter, plt):
@@ -430,20 +435,20 @@ def test_a_list_of_figures_is_their_pictures(converter, plt):
         figure, axes = plt.subplots()
         axes.plot([n, 1])
         figures.append(figure)
-    assert kinds(converter.result(figures, ())) == ["Image", "Image", "Image"]
+    assert kinds(converter.make_result(figures, ())) == ["Image", "Image", "Image"]
 
 
 def test_a_subfigure_is_shown_with_its_figure_and_an_empty_one_is_named(converter, plt):
     figure = plt.figure()
     parts = figure.subfigures(1, 2)
     parts[0].subplots().plot([1, 2])
-    assert kinds(converter.result(parts[0], ())) == ["Image"]
-    assert only_text(converter.result(plt.figure(), ())) == "[an empty figure]"
+    assert kinds(converter.make_result(parts[0], ())) == ["Image"]
+    assert only_text(converter.make_result(plt.figure(), ())) == "[an empty figure]"
 
 
 def test_large_pictures_are_scaled_down_and_say_so(converter):
     pil = pytest.importorskip("PIL.Image")
-    result = converter.result(pil.new("CMYK", (4_000, 1_000)), ())
+    result = converter.make_result(pil.new("CMYK", (4_000, 1_000)), ())
     assert kinds(result) == ["Image", "Text"]
     assert pil.open(io.BytesIO(result.content[0].data)).size == (1_568, 392)
     assert "from 4000x1000 to 1568x392" in result.content[1].text
@@ -451,7 +456,7 @@ def test_large_pictures_are_scaled_down_and_say_so(converter):
 
 def test_of_too_many_pictures_the_first_and_the_last_are_kept(converter):
     pil = pytest.importorskip("PIL.Image")
-    result = converter.result([pil.new("L", (n + 1, 1)) for n in range(20)], ())
+    result = converter.make_result([pil.new("L", (n + 1, 1)) for n in range(20)], ())
     pictures = [block for block in result.content if isinstance(block, Image)]
     sizes = [pil.open(io.BytesIO(picture.data)).width for picture in pictures]
     assert sizes == [1, 2, 3, 4, 5, 6, 7, 20]
@@ -459,18 +464,18 @@ def test_of_too_many_pictures_the_first_and_the_last_are_kept(converter):
 
 
 def test_bytes_that_are_a_picture_are_shown(converter):
-    assert converter.result(PNG, ()).content == [Image(PNG)]
+    assert converter.make_result(PNG, ()).content == [Image(PNG)]
 
 
 def test_an_image_whose_bytes_are_no_picture_becomes_a_sentence(converter):
-    text = only_text(converter.result(Image(b"nope"), ()))
+    text = only_text(converter.make_result(Image(b"nope"), ()))
     assert text == (
         "[4 bytes beginning with 6e 6f 70 65 are no picture: give PNG, JPEG, WebP or GIF.]"
     )
 
 
 def test_an_image_made_of_something_else_becomes_a_sentence(converter):
-    text = only_text(converter.result(Image("chart.png"), ()))
+    text = only_text(converter.make_result(Image("chart.png"), ()))
     assert text == (
         "[Image(data) takes a picture's encoded bytes, a PIL image or an array, not a str: "
         "for a file, Image(pathlib.Path(path).read_bytes()).]"
@@ -479,7 +484,7 @@ def test_an_image_made_of_something_else_becomes_a_sentence(converter):
 
 def test_blocks_of_content_and_other_values_mix_in_one_list(converter):
     value = [Text("see", audience=("user",)), Image(PNG, "image/jpeg"), "plain", {"a": 1}]
-    result = converter.result(value, ())
+    result = converter.make_result(value, ())
     assert list(result.content) == [
         Text("see", audience=("user",)),
         Image(PNG, "image/png"),
@@ -491,14 +496,14 @@ def test_what_a_block_is_made_of_keeps_what_the_block_says(converter, plt):
     figure, axes = plt.subplots()
     axes.plot([1, 2])
     said = {"audience": ("user",), "priority": 0.5, "last_modified": "2025-01-12"}
-    [picture] = converter.result(Image(figure, **said), ()).content
+    [picture] = converter.make_result(Image(figure, **said), ()).content
     assert picture == Image(picture.data, "image/png", **said)
     pandas = pytest.importorskip("pandas")
-    [table] = converter.result(Text(pandas.DataFrame({"a": [1]}), **said), ()).content
+    [table] = converter.make_result(Text(pandas.DataFrame({"a": [1]}), **said), ()).content
     assert table == Text(table.text, **said)
     assert "DataFrame: 1 row" in table.text
-    assert converter.result(Text(5, **said), ()).content == [Text("5", **said)]
-    assert converter.result(Text([1, "a"]), ()).content == [Text('[1, "a"]')]
+    assert converter.make_result(Text(5, **said), ()).content == [Text("5", **said)]
+    assert converter.make_result(Text([1, "a"]), ()).content == [Text('[1, "a"]')]
 
 
 def test_a_block_of_a_class_that_checks_nothing_is_checked(converter):
@@ -509,15 +514,15 @@ def test_a_block_of_a_class_that_checks_nothing_is_checked(converter):
         def __post_init__(self):
             pass
 
-    assert converter.result(Own("a", "n", audience="user"), ()).content == [
+    assert converter.make_result(Own("a", "n", audience="user"), ()).content == [
         Text("a", audience="user")
     ]
-    text = only_text(converter.result(Own("a", audience="dog"), ()))
+    text = only_text(converter.make_result(Own("a", audience="dog"), ()))
     assert text.startswith("A value of type Own cannot be shown: ValueError: `audience` is 'user'")
 
 
 def test_a_dict_with_pictures_names_each_of_them(converter):
-    result = converter.result({"n": 1, "plot": Image(PNG)}, ())
+    result = converter.make_result({"n": 1, "plot": Image(PNG)}, ())
     assert kinds(result) == ["Text", "Image"]
     assert texts(result) == ["n: 1\nplot:"]
 
@@ -529,7 +534,7 @@ def test_a_result_is_passed_on_with_its_parts_made_fit(converter):
         is_error=True,
         meta={"org.example/x": {1}},
     )
-    assert converter.result(given_, ()) == Result(
+    assert converter.make_result(given_, ()) == Result(
         [Text("text"), Resource("notebook:///x", "\ufffd")],
         structured={"a": None, "when": "2024-01-01"},
         is_error=True,
@@ -538,11 +543,11 @@ def test_a_result_is_passed_on_with_its_parts_made_fit(converter):
 
 
 def test_a_result_with_structured_content_alone_has_its_text_too(converter):
-    assert only_text(converter.result(Result(structured={"a": 1}), ())) == '{"a": 1}'
+    assert only_text(converter.make_result(Result(structured={"a": 1}), ())) == '{"a": 1}'
 
 
 def test_a_failure_keeps_what_was_printed_before(converter):
-    result = converter.failure(ToolError("no such city"), [Printed("looking\n")])
+    result = converter.make_failure(ToolError("no such city"), [Printed("looking\n")])
     assert result.is_error
     assert texts(result) == ["looking", "no such city"]
 
@@ -553,7 +558,7 @@ def test_an_interrupt_while_converting_reaches_the_caller(converter):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        converter.result(Interrupted(), ())
+        converter.make_result(Interrupted(), ())
 
 
 WEIRD = st.one_of(
@@ -619,7 +624,7 @@ FORMATTER = DisplayFormatter()
 @given(value=ANYTHING, prints=PRINTS, shown=BUNDLES, limit=st.sampled_from([500, 25_000]))
 def test_any_value_gives_a_result_that_can_be_sent(value, prints, shown, limit):
     converter = Converter(FORMATTER.format, Settings(max_result_chars=limit))
-    result = converter.result(value, [*prints, *shown])
+    result = converter.make_result(value, [*prints, *shown])
     assert result.content
     assert sum(map(len, texts(result))) <= limit
     for text in texts(result):
@@ -638,12 +643,12 @@ class NoClass:
 
 
 def test_a_value_that_does_not_tell_its_class_has_a_sentence(converter):
-    text = only_text(converter.result(NoClass(), ()))
+    text = only_text(converter.make_result(NoClass(), ()))
     assert text == "A value of type NoClass cannot be shown: RuntimeError: no class"
 
 
 def test_an_item_that_does_not_tell_its_class_does_not_hide_the_others(converter):
-    assert "shown" in only_text(converter.result(["shown", NoClass()], ()))
+    assert "shown" in only_text(converter.make_result(["shown", NoClass()], ()))
 
 
 def test_a_str_of_a_subclass_is_cleaned_without_its_methods(converter):
@@ -653,4 +658,4 @@ def test_a_str_of_a_subclass_is_cleaned_without_its_methods(converter):
 
         __iter__ = __len__ = __str__ = __repr__ = __contains__
 
-    assert "plain" in str(converter.result([Evil("plain")], ()))
+    assert "plain" in str(converter.make_result([Evil("plain")], ()))

@@ -12,7 +12,7 @@ from IPython.core.formatters import DisplayFormatter
 from mcp_notebook.content import Image, Resource, Result, Text
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.results.converter import NOTHING, Converter
-from mcp_notebook.kernel.results.custom_types import Converters
+from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.settings import Settings
 
@@ -28,14 +28,14 @@ class Square(Shape):
 
 
 @pytest.fixture
-def converters():
-    return Converters()
+def custom_types():
+    return CustomTypes()
 
 
 @pytest.fixture
-def made(converters):
-    converter = Converter(DisplayFormatter().format, Settings(), converters=converters)
-    return lambda value, outputs=(): list(converter.result(value, outputs).content)
+def made(custom_types):
+    converter = Converter(DisplayFormatter().format, Settings(), custom_types=custom_types)
+    return lambda value, outputs=(): list(converter.make_result(value, outputs).content)
 
 
 @pytest.fixture
@@ -47,102 +47,102 @@ def said(made):
     return text
 
 
-def test_a_value_of_the_type_is_given_as_what_the_function_returns(converters, said):
-    converters.set(Shape, lambda shape: f"a {type(shape).__name__}")
+def test_a_value_of_the_type_is_given_as_what_the_function_returns(custom_types, said):
+    custom_types.set(Shape, lambda shape: f"a {type(shape).__name__}")
     assert said(Shape()) == "a Shape"
-    converters.set(Shape, lambda _: {"sides": 4})
+    custom_types.set(Shape, lambda _: {"sides": 4})
     assert said(Shape()) == '{"sides": 4}'
-    converters.set(Shape, lambda _: None)
+    custom_types.set(Shape, lambda _: None)
     assert said(Shape()) == NOTHING
-    converters.set(Shape, lambda _: (n for n in range(3)))
+    custom_types.set(Shape, lambda _: (n for n in range(3)))
     assert said(Shape()) == "[0, 1, 2]"
-    converters.set(Shape, lambda _: pd.DataFrame({"a": [1]}))
+    custom_types.set(Shape, lambda _: pd.DataFrame({"a": [1]}))
     assert "DataFrame: 1 row" in said(Shape())
 
 
-def test_what_it_returns_may_be_content(converters, made):
-    converters.set(Shape, lambda _: [Text("a", audience="user"), Resource("a:b", "c"), "d"])
+def test_what_it_returns_may_be_content(custom_types, made):
+    custom_types.set(Shape, lambda _: [Text("a", audience="user"), Resource("a:b", "c"), "d"])
     expected = [Text("a", audience="user"), Resource("a:b", "c"), Text("d")]
     assert made(Shape()) == expected
-    converters.set(Shape, lambda _: Result(expected, is_error=True))
+    custom_types.set(Shape, lambda _: Result(expected, is_error=True))
     assert made(Shape()) == expected
     assert made(Result([Shape()])) == expected
 
 
-def test_subclasses_count_and_the_nearest_class_wins(converters, said):
-    converters.set(Shape, lambda _: "shape")
+def test_subclasses_count_and_the_nearest_class_wins(custom_types, said):
+    custom_types.set(Shape, lambda _: "shape")
     assert said(Square()) == "shape"
-    converters.set(Square, lambda _: "square")
+    custom_types.set(Square, lambda _: "square")
     assert said(Square()) == "square"
     assert said(Shape()) == "shape"
-    converters.set(Square, None)
-    converters.set(Square, None)
+    custom_types.set(Square, None)
+    custom_types.set(Square, None)
     assert said(Square()) == "shape"
 
 
-def test_items_of_lists_and_dicts_are_converted_too(converters, said):
-    converters.set(Shape, lambda _: "shape")
+def test_items_of_lists_and_dicts_are_converted_too(custom_types, said):
+    custom_types.set(Shape, lambda _: "shape")
     assert said([1, Square(), "b"]) == "1\nshape\n\nb"
     assert said({"a": Shape(), "b": 2}) == "a:\nshape\n\nb: 2"
     assert said(Text(Shape())) == "shape"
 
 
-def test_it_stands_in_for_what_we_do_ourselves(converters, said):
-    converters.set(pd.DataFrame, lambda frame: f"{len(frame)} rows")
-    converters.set(datetime, lambda time: time.year)
+def test_it_stands_in_for_what_we_do_ourselves(custom_types, said):
+    custom_types.set(pd.DataFrame, lambda frame: f"{len(frame)} rows")
+    custom_types.set(datetime, lambda time: time.year)
     assert said(pd.DataFrame({"a": [1, 2]})) == "2 rows"
-    converters.set(str, str.upper)
+    custom_types.set(str, str.upper)
     assert said("text") == "TEXT"
     assert said(datetime(2024, 1, 1)) == "2024"  # noqa: DTZ001 - what is tested
 
 
-def test_what_it_returns_does_not_come_back_to_it(converters, said):
-    converters.set(pd.DataFrame, lambda frame: frame.head(1))
+def test_what_it_returns_does_not_come_back_to_it(custom_types, said):
+    custom_types.set(pd.DataFrame, lambda frame: frame.head(1))
     assert "DataFrame: 1 row x 1 column" in said(pd.DataFrame({"a": range(9)}))
-    converters.set(list, lambda items: [*items, items])
+    custom_types.set(list, lambda items: [*items, items])
     assert said([1, 2]) == "[1, 2, [1, 2]]"
-    converters.set(Shape, lambda _: Square())
-    converters.set(Square, lambda _: Shape())
+    custom_types.set(Shape, lambda _: Square())
+    custom_types.set(Square, lambda _: Shape())
     assert "Square" in said(Square())
 
 
-def test_a_value_that_it_gives_back_is_shown_as_without_it(converters, said):
-    converters.set(int, lambda number: "many" if number > 10 else number)
+def test_a_value_that_it_gives_back_is_shown_as_without_it(custom_types, said):
+    custom_types.set(int, lambda number: "many" if number > 10 else number)
     assert said(5) == "5"
     assert said(50) == "many"
     assert said([5, 50]) == "5\nmany"
 
 
-def test_one_that_fails_is_a_sentence(converters, made, said):
+def test_one_that_fails_is_a_sentence(custom_types, made, said):
     def summary(shape):
         return shape.area
 
-    converters.set(Shape, summary)
+    custom_types.set(Shape, summary)
     assert said(Square()) == (
         "[The converter `summary` of Shape failed: AttributeError: 'Square' object has no "
         "attribute 'area'. `registry.convert(Shape, None)` takes it away.]"
     )
     assert made(["first", Shape()])[0].text.startswith("first\n[The converter")
-    converters.set(Shape, lambda _: sys.exit(3))
+    custom_types.set(Shape, lambda _: sys.exit(3))
     assert "SystemExit: 3" in said(Shape())
 
     def stopped(_):
         raise KeyboardInterrupt
 
-    converters.set(Shape, stopped)
+    custom_types.set(Shape, stopped)
     with pytest.raises(KeyboardInterrupt):
         made(Shape())
 
 
-def test_displays_and_content_are_not_converted(converters, made):
-    converters.set(object, lambda _: "converted")
+def test_displays_and_content_are_not_converted(custom_types, made):
+    custom_types.set(object, lambda _: "converted")
     assert made(None, [Displayed({"text/plain": "shown"})]) == [Text("shown")]
     assert made(Text("text")) == [Text("text")]
     assert made(Resource("a:b", "c")) == [Resource("a:b", "c")]
 
 
-def test_a_type_may_be_named_before_its_library_is_loaded(converters, said, monkeypatch):
-    converters.set("shapes.solid.Cube", lambda _: "cube")
+def test_a_type_may_be_named_before_its_library_is_loaded(custom_types, said, monkeypatch):
+    custom_types.set("shapes.solid.Cube", lambda _: "cube")
     assert said(1) == "1"
     module = types.ModuleType("shapes.solid")
     monkeypatch.setitem(sys.modules, "shapes.solid", module)
@@ -153,9 +153,9 @@ def test_a_type_may_be_named_before_its_library_is_loaded(converters, said, monk
         assert said(type("Dice", (module.Cube,), {})()) == "cube"
     module.Cube = "no class"
     assert said(1) == "1"
-    converters.set("pandas.DataFrame", len)
+    custom_types.set("pandas.DataFrame", len)
     assert said(pd.DataFrame({"a": [1, 2]})) == "2"
-    converters.set("pandas.DataFrame", None)
+    custom_types.set("pandas.DataFrame", None)
     assert "DataFrame: 1 row" in said(pd.DataFrame({"a": [1]}))
 
 
@@ -188,16 +188,16 @@ async def coroutine(value):
         (int, Callable(), "cannot be a coroutine function"),
     ],
 )
-def test_what_can_be_no_converter_is_refused(converters, kind, function, said):
+def test_what_can_be_no_converter_is_refused(custom_types, kind, function, said):
     with pytest.raises(DefinitionError) as caught:
-        converters.set(kind, function)
+        custom_types.set(kind, function)
     assert said in str(caught.value)
-    assert converters.find(5) is None
+    assert custom_types.find(5) is None
 
 
-def test_any_callable_of_one_argument_will_do(converters, said):
+def test_any_callable_of_one_argument_will_do(custom_types, said):
     for function in (repr, functools.partial(str.__mod__, "%03d"), "{:03}".format, Fraction):
-        converters.set(int, function)
+        custom_types.set(int, function)
         assert said(7) in ("7", "007", "7/1")
 
 
@@ -214,8 +214,8 @@ def test_ipythons_formatters_convert_as_well():
     formatter.formatters["text/markdown"].for_type(Shape, lambda _: "**shape**")
     formatter.formatters["image/png"].for_type(Square, lambda _: (_picture(), {}))
     converter = Converter(formatter.format, Settings())
-    assert converter.result(Shape(), ()).content == [Text("**shape**")]
-    assert converter.result(Square(), ()).content == [Image(_picture(), "image/png")]
+    assert converter.make_result(Shape(), ()).content == [Text("**shape**")]
+    assert converter.make_result(Square(), ()).content == [Image(_picture(), "image/png")]
 
 
 def _picture():

@@ -14,7 +14,7 @@ from IPython import display
 from mcp_notebook.content import Audio, Image, ResourceLink, Text
 from mcp_notebook.kernel.results import displays as bundles
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.displays import bundle_blocks
+from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.html_media import find_media
 from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.kernel.results.plots import draw as drawing
@@ -30,7 +30,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="50"><text y="2
 
 @pytest.fixture
 def budget(store):
-    return replace(Budget.of(Settings(), store.keep), renderer=ProcessRenderer())
+    return replace(Budget.from_settings(Settings(), store.keep), renderer=ProcessRenderer())
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_the_first_of_the_table_is_taken(budget, undrawn, pair):
     wanted = "text/latex" if set(pair) == {"image/png", "text/latex"} else pair[0]
     # The order in which a library gives them says nothing.
     data = {kind: ORDERED[kind][0] for kind in reversed(pair)}
-    first = bundle_blocks(data, budget)[0]
+    first = render_mime_bundle(data, budget)[0]
     if wanted == "image/png":
         assert isinstance(first, Image)
     else:
@@ -83,43 +83,47 @@ def test_the_table_of_the_docstring_has_all_of_them_in_order():
     ["<Foo object at 0x7f00>", "<a.b.Foo at 0x7f00>", "<IPython.core.display.HTML object>"],
 )
 def test_a_text_that_is_only_a_name_says_less_than_html(budget, name):
-    assert only_text(bundle_blocks({"text/plain": name, "text/html": "<p>x</p>"}, budget)) == "x"
-    assert only_text(bundle_blocks({"text/plain": name}, budget)) == name
+    assert (
+        only_text(render_mime_bundle({"text/plain": name, "text/html": "<p>x</p>"}, budget)) == "x"
+    )
+    assert only_text(render_mime_bundle({"text/plain": name}, budget)) == name
 
 
 def test_a_text_that_begins_with_a_name_is_more_than_that(budget):
     text = "<Foo object at 0x7f00>\nrows: 3"
-    assert only_text(bundle_blocks({"text/plain": text, "text/html": "<p>x</p>"}, budget)) == text
+    assert (
+        only_text(render_mime_bundle({"text/plain": text, "text/html": "<p>x</p>"}, budget)) == text
+    )
 
 
 def test_a_formula_is_latex_and_text(converter):
     sympy = pytest.importorskip("sympy")
     x = sympy.symbols("x")
-    made = only_text(converter.result(sympy.Integral(x**2, x), ()).content)
+    made = only_text(converter.make_result(sympy.Integral(x**2, x), ()).content)
     assert made == "$\\displaystyle \\int x^{2}\\, dx$\n\nIntegral(x**2, x)"
 
 
 def test_a_long_text_beside_latex_is_left_out(budget):
     data = {"text/latex": "$x$", "text/plain": "x" * 2_000}
-    assert only_text(bundle_blocks(data, budget)) == "$x$"
+    assert only_text(render_mime_bundle(data, budget)) == "$x$"
 
 
 def test_an_svg_is_a_picture_and_a_link(converter, store):
     pytest.importorskip("vl_convert")
-    picture, link = converter.result(display.SVG(SVG), ()).content
+    picture, link = converter.make_result(display.SVG(SVG), ()).content
     assert isinstance(picture, Image)
     assert (link.name, link.mime_type) == ("picture.svg", "image/svg+xml")
     assert "<text" in store.find_form(link.uri).content()
 
 
 def test_a_short_svg_that_is_not_drawn_is_its_source(converter, undrawn):
-    assert "<text" in only_text(converter.result(display.SVG(SVG), ()).content)
+    assert "<text" in only_text(converter.make_result(display.SVG(SVG), ()).content)
 
 
 def test_a_long_svg_that_is_not_drawn_is_its_texts_and_a_link(budget, store, undrawn):
     rectangles = "<rect/>" * 2_000
     source = SVG.replace("</svg>", f"{rectangles}</svg>")
-    text, link = bundle_blocks({"image/svg+xml": source}, budget)
+    text, link = render_mime_bundle({"image/svg+xml": source}, budget)
     assert "`pip install cairosvg` draws it" in text.text
     assert text.text.endswith("Its texts:]\nhi")
     assert store.find_form(link.uri).content() == source
@@ -156,35 +160,37 @@ def test_a_long_svg_that_is_not_drawn_is_its_texts_and_a_link(budget, store, und
     ids=lambda value: type(value).__name__,
 )
 def test_what_ipython_displays_is_a_text(converter, formatter, value, text):
-    assert only_text(converter.result(value, ()).content) == text
+    assert only_text(converter.make_result(value, ()).content) == text
     shown = Displayed(formatter.format(value)[0])
-    assert only_text(converter.result(None, [shown]).content) == text
+    assert only_text(converter.make_result(None, [shown]).content) == text
 
 
 def test_a_progress_bar_of_ipython_says_how_far_it_is(converter):
-    assert only_text(converter.result(display.ProgressBar(7), ()).content).endswith("0/7")
+    assert only_text(converter.make_result(display.ProgressBar(7), ()).content).endswith("0/7")
 
 
 def test_a_widget_is_its_text(converter):
     widgets = pytest.importorskip("ipywidgets")
-    assert only_text(converter.result(widgets.IntSlider(3), ()).content) == "IntSlider(value=3)"
+    assert (
+        only_text(converter.make_result(widgets.IntSlider(3), ()).content) == "IntSlider(value=3)"
+    )
 
 
 @pytest.mark.parametrize("embedded", [True, False])
 def test_a_picture_of_ipython_is_read_only_if_it_holds_its_data(converter, embedded):
     if embedded:
-        [block] = converter.result(display.Image(PNG), ()).content
+        [block] = converter.make_result(display.Image(PNG), ()).content
         assert block.data == PNG
     else:
         made = only_text(
-            converter.result(display.Image(url="http://127.0.0.1:9/a.png"), ()).content
+            converter.make_result(display.Image(url="http://127.0.0.1:9/a.png"), ()).content
         )
         assert "http://127.0.0.1:9/a.png" in made
 
 
 def test_a_sound_of_ipython_is_a_sound(converter):
     np = pytest.importorskip("numpy")
-    [block] = converter.result(display.Audio(np.sin(np.arange(800)), rate=8_000), ()).content
+    [block] = converter.make_result(display.Audio(np.sin(np.arange(800)), rate=8_000), ()).content
     assert isinstance(block, Audio)
     with wave.open(io.BytesIO(block.data)) as sound:
         assert (sound.getframerate(), sound.getnframes()) == (8_000, 800)
@@ -193,7 +199,7 @@ def test_a_sound_of_ipython_is_a_sound(converter):
 def test_a_video_in_the_document_is_a_link_and_no_text_of_base64(converter, store):
     data = bytes(range(256)) * 1_000
     video = display.Video(data, embed=True, mimetype="video/mp4")
-    note, link = converter.result(video, ()).content
+    note, link = converter.make_result(video, ()).content
     assert note.text == "[a video, video/mp4, 256,000 bytes]"
     assert (link.name, link.mime_type, link.size) == ("video.mp4", "video/mp4", 256_000)
     assert store.find_form(link.uri).content() == data
@@ -202,13 +208,13 @@ def test_a_video_in_the_document_is_a_link_and_no_text_of_base64(converter, stor
 def test_a_page_within_the_page_is_its_text_and_a_link(budget, store):
     page = "<html><body><p>inner &amp; text</p><script>x</script></body></html>"
     html = f'<iframe srcdoc="{page.replace("&", "&amp;").replace(chr(34), "&quot;")}"></iframe>'
-    text, link = bundle_blocks({"text/html": html}, budget)
+    text, link = render_mime_bundle({"text/html": html}, budget)
     assert text.text == "[a page within the page:]\ninner & text"
     assert store.find_form(link.uri).content() == page
 
 
 def test_a_page_within_the_page_may_hold_what_cannot_be_sent(budget, store):
-    text, link = bundle_blocks({"text/html": '<iframe srcdoc="a\ud800b"></iframe>'}, budget)
+    text, link = render_mime_bundle({"text/html": '<iframe srcdoc="a\ud800b"></iframe>'}, budget)
     assert text.text == "[a page within the page:]\na\ufffdb"
     assert store.find_form(link.uri).content() == "a\ufffdb"
 
@@ -230,7 +236,7 @@ class Picture:
 
 
 def test_data_with_metadata_is_taken_without_it(converter):
-    [block] = converter.result(Picture(), ()).content
+    [block] = converter.make_result(Picture(), ()).content
     assert block.data == PNG
 
 
@@ -245,7 +251,7 @@ class Bundle:
 
 def test_a_bundle_with_metadata_is_taken_without_it(converter):
     bundle = Bundle()
-    assert only_text(converter.result(bundle, ()).content) == "**x**"
+    assert only_text(converter.make_result(bundle, ()).content) == "**x**"
     assert bundle.asked
 
 
@@ -261,12 +267,12 @@ class Failing:
 
 
 def test_a_representation_that_fails_leaves_the_others(converter):
-    assert only_text(converter.result(Failing(), ()).content) == "Failing()"
+    assert only_text(converter.make_result(Failing(), ()).content) == "Failing()"
 
 
 def test_base64_of_a_picture_is_in_no_text(converter):
     html = f'<p>a</p><img src="data:image/png;base64,{base64.b64encode(PNG).decode()}">'
-    made = converter.result(display.HTML(html), ()).content
+    made = converter.make_result(display.HTML(html), ()).content
     assert [type(block) for block in made] == [Text, Image]
     assert "base64" not in made[0].text
 
@@ -274,14 +280,14 @@ def test_base64_of_a_picture_is_in_no_text(converter):
 def test_a_specification_that_is_not_drawn_keeps_pictures_in_it_out(budget, undrawn):
     source = "data:image/png;base64," + "A" * 10_000
     spec = {"data": [], "layout": {"images": [{"source": source}]}}
-    text, link = bundle_blocks({"application/vnd.plotly.v1+json": spec}, budget)
+    text, link = render_mime_bundle({"application/vnd.plotly.v1+json": spec}, budget)
     assert "[data:image/png;base64, 10,022 characters]" in text.text
     assert isinstance(link, ResourceLink)
 
 
 def test_any_json_type_is_told_within_bounds(budget):
     rows = [{"x": number} for number in range(100_000)]
-    text = only_text(bundle_blocks({"application/vnd.my+json": rows}, budget))
+    text = only_text(render_mime_bundle({"application/vnd.my+json": rows}, budget))
     assert text.startswith("[application/vnd.my+json, which is for a notebook to show:]")
     assert len(text) < 5_200
     assert json.dumps(rows[0]) in text
@@ -289,8 +295,8 @@ def test_any_json_type_is_told_within_bounds(budget):
 
 def test_any_other_text_is_shown_as_it_is(budget):
     data = {"text/plain": "<Flow object at 0x7f00>", "text/vnd.mermaid": "graph LR; a --> b"}
-    assert only_text(bundle_blocks(data, budget)) == "graph LR; a --> b"
+    assert only_text(render_mime_bundle(data, budget)) == "graph LR; a --> b"
     data = {"text/csv": ["a,b\n", "1,2"], "application/javascript": "x()"}
-    assert only_text(bundle_blocks(data, budget)) == "a,b\n1,2"
+    assert only_text(render_mime_bundle(data, budget)) == "a,b\n1,2"
     data = {"text/plain": "Flow of 2", "text/vnd.mermaid": "graph LR; a --> b"}
-    assert only_text(bundle_blocks(data, budget)) == "Flow of 2"
+    assert only_text(render_mime_bundle(data, budget)) == "Flow of 2"

@@ -44,7 +44,7 @@ def made(folder, store):
 
     def blocks(value, **limits):
         converter = Converter(DisplayFormatter().format, Settings(**limits), keep=store.keep)
-        return list(converter.result(value, ()).content)
+        return list(converter.make_result(value, ()).content)
 
     return blocks
 
@@ -377,8 +377,8 @@ def test_the_folder_is_that_of_when_the_extension_was_loaded(folder, tmp_path, m
     written(folder / "a.txt", "content")
     written(tmp_path / "b.txt", "content")
     monkeypatch.chdir(tmp_path)
-    assert converter.result(folder / "a.txt", ()).content == [Text("content")]
-    assert "outside" in converter.result(Path("b.txt"), ()).content[0].text
+    assert converter.make_result(folder / "a.txt", ()).content == [Text("content")]
+    assert "outside" in converter.make_result(Path("b.txt"), ()).content[0].text
 
 
 def test_a_kernel_in_the_root_folder_allows_nothing(folder, monkeypatch, said):
@@ -485,7 +485,7 @@ def test_any_file_gives_a_result_that_can_be_sent(beginning, content, suffix, ti
         )
         store = ResourceStore("k", 10**9)
         converter = Converter(FORMATTER.format, SMALL, keep=store.keep)
-        result = converter.result(path, ())
+        result = converter.make_result(path, ())
         message, attachments = content_blocks.pack_result(1, result)
         message.model_dump_json().encode()
         assert list(content_blocks.unpack_result(message, attachments).content) == list(

@@ -6,7 +6,7 @@ import pytest
 from IPython.core.compilerop import CachingCompiler
 
 from mcp_notebook.errors import InvalidArguments, ToolError
-from mcp_notebook.kernel.results.tracebacks import failure_text
+from mcp_notebook.kernel.results.tracebacks import describe_exception
 
 CELL = """\
 def average(numbers):
@@ -40,7 +40,7 @@ def raised(function, *args):
 def test_the_lines_of_the_cells_are_named_as_in_the_notebook(compiler):
     error = raised(cell(compiler, CELL)["outer"])
     error.__traceback__ = error.__traceback__.tb_next  # without this test's own frame
-    assert failure_text(error, compiler.format_code_name) == (
+    assert describe_exception(error, compiler.format_code_name) == (
         "ZeroDivisionError: division by zero\n"
         "Traceback (most recent call last):\n"
         "  Cell In[3], line 5, in outer\n"
@@ -52,7 +52,7 @@ def test_the_lines_of_the_cells_are_named_as_in_the_notebook(compiler):
 
 def test_of_a_library_only_the_frame_that_raised_is_named(compiler):
     namespace = cell(compiler, "import json\ndef load():\n    return json.loads('{')\n")
-    text = failure_text(raised(namespace["load"]), compiler.format_code_name)
+    text = describe_exception(raised(namespace["load"]), compiler.format_code_name)
     assert (
         "Cell In[3], line 3, in load\n    return json.loads('{')\n    ...\n  json/decoder.py"
         in text
@@ -67,7 +67,7 @@ def test_what_runs_the_users_code_is_left_out(compiler):
 
     with ThreadPoolExecutor(1) as pool:
         error = pool.submit(namespace["outer"]).exception()
-    assert "concurrent" not in failure_text(error, compiler.format_code_name)
+    assert "concurrent" not in describe_exception(error, compiler.format_code_name)
 
 
 @pytest.mark.parametrize("error", [ToolError("no such city"), InvalidArguments("n: too large")])
@@ -75,7 +75,7 @@ def test_an_error_meant_for_the_model_is_exactly_its_text(error):
     def tool():
         raise error
 
-    assert failure_text(raised(tool)) == str(error)
+    assert describe_exception(raised(tool)) == str(error)
 
 
 def test_what_caused_it_is_told(compiler):
@@ -83,7 +83,7 @@ def test_what_caused_it_is_told(compiler):
         "def f():\n    try:\n        {}['x']\n    except KeyError as e:\n"
         "        raise ValueError('no x') from e\n"
     )
-    text = failure_text(raised(cell(compiler, source)["f"]), compiler.format_code_name)
+    text = describe_exception(raised(cell(compiler, source)["f"]), compiler.format_code_name)
     assert text.startswith("ValueError: no x\n")
     assert "It was caused by:\n\nKeyError: 'x'\n" in text
     assert "Cell In[3], line 3, in f\n    {}['x']" in text
@@ -94,19 +94,19 @@ def test_a_suppressed_cause_is_not_told(compiler):
         "def f():\n    try:\n        {}['x']\n"
         "    except KeyError:\n        raise ValueError from None\n"
     )
-    assert "KeyError" not in failure_text(raised(cell(compiler, source)["f"]))
+    assert "KeyError" not in describe_exception(raised(cell(compiler, source)["f"]))
 
 
 def test_the_members_of_a_group_are_told_up_to_a_bound():
     group = ExceptionGroup("several", [ValueError(str(n)) for n in range(8)])
-    text = failure_text(group)
+    text = describe_exception(group)
     assert text.startswith("ExceptionGroup: several (8 sub-exceptions)")
     assert "- ValueError: 4\n- ... and 3 more" in text
 
 
 def test_a_syntax_error_shows_its_line(compiler):
     source = "def f():\n    compile('x = = 1', 'made.py', 'exec')\n"
-    text = failure_text(raised(cell(compiler, source)["f"]), compiler.format_code_name)
+    text = describe_exception(raised(cell(compiler, source)["f"]), compiler.format_code_name)
     assert 'File "made.py", line 1' in text
     assert "x = = 1" in text
     assert "SyntaxError: invalid syntax" in text
@@ -114,7 +114,7 @@ def test_a_syntax_error_shows_its_line(compiler):
 
 def test_an_endless_recursion_is_short(compiler):
     namespace = cell(compiler, "def f(n):\n    return f(n + 1)\n")
-    text = failure_text(raised(namespace["f"], 0), compiler.format_code_name)
+    text = describe_exception(raised(namespace["f"], 0), compiler.format_code_name)
     assert text.startswith("RecursionError: maximum recursion depth exceeded")
     assert "more times]" in text
     assert len(text) < 1_000
@@ -122,7 +122,7 @@ def test_an_endless_recursion_is_short(compiler):
 
 def test_recursion_through_two_functions_is_short(compiler):
     source = "def f(n):\n    return g(n + 1)\n\ndef g(n):\n    return f(n + 1)\n"
-    text = failure_text(raised(cell(compiler, source)["f"], 0), compiler.format_code_name)
+    text = describe_exception(raised(cell(compiler, source)["f"], 0), compiler.format_code_name)
     assert len(text) < 3_000
 
 
@@ -133,19 +133,19 @@ def test_an_exception_whose_message_fails_is_named():
 
         __repr__ = __str__
 
-    assert "Mute" in failure_text(Mute())
+    assert "Mute" in describe_exception(Mute())
 
 
 def test_notes_of_an_exception_are_kept():
     error = ValueError("bad")
     error.add_note("try region='EU'")
-    assert failure_text(error) == "ValueError: bad\ntry region='EU'"
+    assert describe_exception(error) == "ValueError: bad\ntry region='EU'"
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2), MemoryError()])
 def test_what_is_no_ordinary_exception_is_named(error):
-    assert failure_text(error).startswith(type(error).__name__)
+    assert describe_exception(error).startswith(type(error).__name__)
 
 
 def test_a_huge_message_is_cut():
-    assert len(failure_text(ValueError("x" * 1_000_000))) < 10_000
+    assert len(describe_exception(ValueError("x" * 1_000_000))) < 10_000

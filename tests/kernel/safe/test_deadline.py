@@ -97,12 +97,12 @@ def text_of(result):
 
 @pytest.mark.parametrize("kind", SLOW)
 def test_an_object_that_never_ends_is_named(where, converter, kind):
-    text = text_of(where(lambda: converter.result(kind(), ())))
+    text = text_of(where(lambda: converter.make_result(kind(), ())))
     assert text == f"[an object of type {kind.__name__} whose repr took longer than 0.05 s]"
 
 
 def test_a_collection_that_never_ends_is_named(where, converter):
-    text = text_of(where(lambda: converter.result(LoopsAsMapping(), ())))
+    text = text_of(where(lambda: converter.make_result(LoopsAsMapping(), ())))
     assert text == "[an object of type LoopsAsMapping whose repr took longer than 0.05 s]"
 
 
@@ -111,17 +111,17 @@ def test_a_repr_that_sleeps_is_woken_on_the_main_thread(converter):
         def __repr__(self):
             time.sleep(1_000)
 
-    assert "Sleeps whose repr took longer" in text_of(converter.result(Sleeps(), ()))
+    assert "Sleeps whose repr took longer" in text_of(converter.make_result(Sleeps(), ()))
 
 
 def test_the_rest_of_the_result_is_shown(where, converter):
-    text = text_of(where(lambda: converter.result([1, Loops(), "two"], ())))
+    text = text_of(where(lambda: converter.make_result([1, Loops(), "two"], ())))
     assert text == '[1, "[an object of type Loops whose repr took longer than 0.05 s]", "two"]'
 
 
 def test_all_objects_of_one_result_share_the_time(where, converter):
     began = time.monotonic()
-    text = text_of(where(lambda: converter.result([Loops()] * 1_000, ())))
+    text = text_of(where(lambda: converter.make_result([Loops()] * 1_000, ())))
     assert time.monotonic() - began < 1_000 * SECONDS / 2
     assert text.count("whose repr took longer") == 1
     assert "that is not shown: the objects before it took the 0.05 s" in text
@@ -129,8 +129,8 @@ def test_all_objects_of_one_result_share_the_time(where, converter):
 
 def test_the_next_result_has_its_own_time(where, converter):
     def twice():
-        converter.result(Loops(), ())
-        return converter.result(frozenset({1j}), ())
+        converter.make_result(Loops(), ())
+        return converter.make_result(frozenset({1j}), ())
 
     assert text_of(where(twice)) == '["1j"]'
 
@@ -138,7 +138,7 @@ def test_the_next_result_has_its_own_time(where, converter):
 def test_cells_of_a_table_share_the_time(where, converter):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": ["x", Loops()], "b": [Loops(), 2]})
-    text = text_of(where(lambda: converter.result(frame, ())))
+    text = text_of(where(lambda: converter.make_result(frame, ())))
     assert text.count("an object of type Loops") == 2
     assert "\nx,[an object" in text
 
@@ -149,13 +149,13 @@ def test_an_exception_whose_message_never_ends_is_told(where, converter):
             while True:
                 pass
 
-    result = where(lambda: converter.failure(Slow(), ()))
+    result = where(lambda: converter.make_failure(Slow(), ()))
     assert result.is_error
     assert "Slow" in text_of(result)
 
 
 def test_one_that_catches_it_once_says_what_it_likes(where, converter):
-    assert text_of(where(lambda: converter.result(CatchesOnce(), ()))) == "caught"
+    assert text_of(where(lambda: converter.make_result(CatchesOnce(), ()))) == "caught"
 
 
 def test_one_that_goes_on_is_stopped_again(where, converter):
@@ -170,16 +170,16 @@ def test_one_that_goes_on_is_stopped_again(where, converter):
             while True:
                 pass
 
-    assert "GoesOn whose repr" in text_of(where(lambda: converter.result(GoesOn(), ())))
+    assert "GoesOn whose repr" in text_of(where(lambda: converter.make_result(GoesOn(), ())))
 
 
 def test_a_result_within_a_repr_shares_the_time(where, converter):
     class Nested:
         def __repr__(self):
-            return text_of(converter.result(Loops(), ()))
+            return text_of(converter.make_result(Loops(), ()))
 
     assert "an object of type Loops whose repr" in text_of(
-        where(lambda: converter.result(Nested(), ()))
+        where(lambda: converter.make_result(Nested(), ()))
     )
 
 
@@ -204,7 +204,7 @@ def test_an_interrupt_stops_the_call_and_not_only_the_repr(converter):
     with pytest.raises(KeyboardInterrupt), gate:
         gate.open()
         try:
-            patient.result([Waits()], ())
+            patient.make_result([Waits()], ())
         finally:
             gate.close()
     thread.join()
@@ -212,7 +212,7 @@ def test_an_interrupt_stops_the_call_and_not_only_the_repr(converter):
 
 def test_the_handler_of_the_signal_is_put_back(converter):
     before = signal.getsignal(signal.SIGURG)
-    converter.result(Loops(), ())
+    converter.make_result(Loops(), ())
     assert signal.getsignal(signal.SIGURG) is before
 
 
@@ -227,7 +227,7 @@ def test_plain_values_start_no_thread(where, converter, monkeypatch):
     def convert():
         monkeypatch.setattr(threading.Thread, "start", refuse)
         for value in ("a", 1, 1.5, [1, ["a"]], {"a": {1}}, numpy.float64(1), frame):
-            assert "AssertionError" not in text_of(converter.result(value, ()))
+            assert "AssertionError" not in text_of(converter.make_result(value, ()))
         monkeypatch.undo()
 
     where(convert)
@@ -238,7 +238,7 @@ def test_without_threads_there_is_no_bound(monkeypatch, converter):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    assert text_of(converter.result(frozenset({1j}), ())) == '["1j"]'
+    assert text_of(converter.make_result(frozenset({1j}), ())) == '["1j"]'
 
 
 def spin(seconds):

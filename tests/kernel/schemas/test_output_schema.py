@@ -166,7 +166,7 @@ def result_of(annotation, value, outputs=(), limit=100_000, **options):
     """Return the result of a tool that returns this, after a client's own check."""
     tool = tool_of(annotation, **options)
     bounded = Settings(max_structured_chars=limit)
-    result = Converter(DisplayFormatter().format, bounded).result(value, outputs, tool.output)
+    result = Converter(DisplayFormatter().format, bounded).make_result(value, outputs, tool.output)
     schema = tool.info.output_schema
     if schema is not None and not result.is_error and options.get("validate_output", True):
         Draft202012Validator.check_schema(schema)
@@ -538,7 +538,7 @@ def test_calls_on_several_threads_share_a_schema():
     converter = Converter(DisplayFormatter().format, Settings())
     values = [[Item(name=str(n), price=n)] * 5 for n in range(50)]
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda value: converter.result(value, (), tool.output), values))
+        made = list(pool.map(lambda value: converter.make_result(value, (), tool.output), values))
     assert [result.structured["result"][0]["Name"] for result in made] == list(map(str, range(50)))
 
 

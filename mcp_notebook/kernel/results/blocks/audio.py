@@ -17,7 +17,7 @@ from typing import Any
 from mcp_notebook.content import Audio, ContentBlock, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import format_size, link_original
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type
 from mcp_notebook.kernel.safe.text import is_instance, safe_message
 
@@ -118,7 +118,7 @@ def _link(
     what: str, mime_type: str, content: Callable[[], bytes], sizes: tuple[int, int], budget: Budget
 ) -> list[ContentBlock]:
     size, cost = sizes
-    form = Form(_EXTENSIONS.get(mime_type, ""), mime_type, content, size)
+    form = FileFormat(_EXTENSIONS.get(mime_type, ""), mime_type, content, size)
     return link_original(what, Original("sound", what, (form,), cost), budget)
 
 

@@ -15,13 +15,12 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
-from mcp_notebook.kernel.results.blocks import audio as sounds
-from mcp_notebook.kernel.results.blocks import images as pictures
+from mcp_notebook.kernel.results.blocks import audio, images
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import normalize_uri, render_resource
 from mcp_notebook.kernel.results.blocks.image_block import Shown, Unshowable
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
-from mcp_notebook.kernel.results.blocks.truncation import Draft, data_original, draft
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
+from mcp_notebook.kernel.results.blocks.truncation import Draft, describe_data_original, draft
 from mcp_notebook.kernel.safe.text import clean, cut, is_instance, safe_repr
 from mcp_notebook.kernel.safe.to_json import json_text, to_json_part
 
@@ -36,12 +35,12 @@ _WHOLE = frozenset({"uri", "data"})
 _TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
 
 
-def encoded_picture(data: Any, budget: Budget) -> list[ContentBlock]:
+def render_encoded_image(data: Any, budget: Budget) -> list[ContentBlock]:
     """Make a block of an encoded picture: bytes, or base64 as Jupyter's messages have it."""
-    return picture(lambda: pictures.fit_image(bytes_of(data), budget), budget)
+    return render_image(lambda: images.fit_image(decode_bytes(data), budget), budget)
 
 
-def picture(make: Callable[[], Shown], budget: Budget) -> list[ContentBlock]:
+def render_image(make: Callable[[], Shown], budget: Budget) -> list[ContentBlock]:
     """Make blocks of a picture, or of why there is none."""
     try:
         return [make()]
@@ -50,7 +49,7 @@ def picture(make: Callable[[], Shown], budget: Budget) -> list[ContentBlock]:
         return [Text(f"[{error}]"), *links]
 
 
-def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
+def check_block(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
     """Make a block of an author's own fit to be sent: right types, clean strings."""
     # The bridge refuses a frame with a block of wrong types, and the whole link with it.
     # A class of the author's own may have let anything through: as one of ours it is checked.
@@ -66,17 +65,17 @@ def checked(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
         case Image():
             return _checked_image(block, budget)
         case Audio():
-            return sounds.render_audio(block, budget)
+            return audio.render_audio(block, budget)
         case Resource() | ResourceLink():
             return _addressed(block, budget)
 
 
-def as_list(content: Any) -> list[Any]:
+def list_parts(content: Any) -> list[Any]:
     """Return the parts of a `Result`, whose author may have given one without a list."""
     return list(content) if isinstance(content, (list, tuple)) else [content]
 
 
-def annotated(blocks: list[ContentBlock], like: ContentBlock) -> list[ContentBlock]:
+def copy_annotations(blocks: list[ContentBlock], like: ContentBlock) -> list[ContentBlock]:
     """Have all that became of a block say of itself what the block says."""
     said = {
         name: value
@@ -86,7 +85,7 @@ def annotated(blocks: list[ContentBlock], like: ContentBlock) -> list[ContentBlo
     return [replace(block, **said) for block in blocks] if said else blocks
 
 
-def json_block(value: Any, max_items: int, *, repeats: bool = False) -> Text:
+def make_json_text(value: Any, max_items: int, *, repeats: bool = False) -> Text:
     """Make a block of a value's JSON, and keep a reference to the value if it does not fit.
 
     Args:
@@ -97,10 +96,10 @@ def json_block(value: Any, max_items: int, *, repeats: bool = False) -> Text:
     made, partial = to_json_part(value, max_items)
     text = made if isinstance(made, str) else json_text(made)
     if partial:
-        original = data_original(value, lambda: _whole_json(value))
+        original = describe_data_original(value, lambda: _whole_json(value))
     else:
         written = json_text(made) if isinstance(made, str) else text
-        form = Form(".json", "application/json", lambda: written)
+        form = FileFormat(".json", "application/json", lambda: written)
         original = Original("value", "The whole value as JSON", (form,), sys.getsizeof(text))
     return Draft(text, original=original, partial=partial, repeats=repeats)
 
@@ -152,18 +151,18 @@ def _addressed(block: Resource | ResourceLink, budget: Budget) -> list[ContentBl
 
 
 def _checked_image(block: Image, budget: Budget) -> list[ContentBlock]:
-    return annotated(picture(lambda: _marked(block, budget), budget), block)
+    return copy_annotations(render_image(lambda: _marked(block, budget), budget), block)
 
 
 def _marked(block: Image, budget: Budget) -> Shown:
     """Make the picture that an author marked as one."""
     data = block.data
     if isinstance(data, bytes):
-        return pictures.fit_image(data, budget)
+        return images.fit_image(data, budget)
     if is_instance(data, "PIL.Image.Image"):
-        return pictures.encode_pil_image(data, budget, block.mime_type)
-    if pictures.is_array(data):
-        return pictures.encode_pil_image(pictures.convert_array(data), budget, block.mime_type)
+        return images.encode_pil_image(data, budget, block.mime_type)
+    if images.is_array(data):
+        return images.encode_pil_image(images.convert_array(data), budget, block.mime_type)
     name = type(data).__name__
     text = f"Image(data) takes a picture's encoded bytes, a PIL image or an array, not a {name}"
     if isinstance(data, (str, os.PathLike)):
@@ -171,17 +170,17 @@ def _marked(block: Image, budget: Budget) -> Shown:
     raise Unshowable(f"{text}.")
 
 
-def bytes_of(data: Any) -> bytes:
+def decode_bytes(data: Any) -> bytes:
     """Return a display's bytes, which may be base64 text; none if they are neither."""
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
     try:
-        return base64.b64decode(string_of(data))
+        return base64.b64decode(join_lines(data))
     except (binascii.Error, ValueError):
         return b""
 
 
-def string_of(value: Any) -> str:
+def join_lines(value: Any) -> str:
     """Return a display's text."""
     # A notebook file has a list of lines where a message has one text.
     if isinstance(value, list):

@@ -7,7 +7,7 @@ a value; keeping all blocks of a result to it together is `kernel.results.blocks
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from mcp_notebook.kernel.results.blocks.originals import Keep, keep_nothing
+from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_original
 from mcp_notebook.settings import Settings, TableFormat
 
 
@@ -53,12 +53,14 @@ class Budget:
     """Rows of one table."""
     table_format: TableFormat
     """How tables are written."""
-    keep: Keep = keep_nothing
+    keep: OriginalSink = discard_original
     renderer: PlotRenderer = field(default_factory=NoRenderer, compare=False, repr=False)
     """Draw plots; they remember what has failed, so the budgets of a kernel share them."""
 
     @classmethod
-    def of(cls, settings: Settings, keep: Keep = keep_nothing, *, chars: int | None = None) -> Self:
+    def from_settings(
+        cls, settings: Settings, keep: OriginalSink = discard_original, *, chars: int | None = None
+    ) -> Self:
         """Return the budget that the settings give.
 
         Args:

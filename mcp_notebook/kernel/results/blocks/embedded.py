@@ -15,7 +15,7 @@ from pydantic_core import Url, ValidationError
 
 from mcp_notebook.content import ContentBlock, Resource, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.safe.text import clean, cut
 
 BINARY = "application/octet-stream"
@@ -38,7 +38,7 @@ def render_resource(block: Resource, budget: Budget) -> list[ContentBlock]:
     size = f"{len(data):,} characters" if isinstance(data, str) else format_size(len(data))
     what = f"The resource {block.uri} ({block.mime_type}, {size})"
     file = PurePosixPath(unquote(urlsplit(block.uri).path))
-    form = Form(
+    form = FileFormat(
         file.suffix or mimetypes.guess_extension(block.mime_type) or "",
         block.mime_type,
         lambda: data,

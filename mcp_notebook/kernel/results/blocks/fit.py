@@ -12,13 +12,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
-from mcp_notebook.kernel.results.blocks import images as pictures
+from mcp_notebook.kernel.results.blocks import images
 from mcp_notebook.kernel.results.blocks.audio import render_audio
-from mcp_notebook.kernel.results.blocks.author_blocks import annotated, picture
+from mcp_notebook.kernel.results.blocks.author_blocks import copy_annotations, render_image
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import render_resource
-from mcp_notebook.kernel.results.blocks.image_block import finished, within_count, without_twins
-from mcp_notebook.kernel.results.blocks.truncation import shortened
+from mcp_notebook.kernel.results.blocks.image_block import (
+    finish_images,
+    fit_image_count,
+    skip_repeated_images,
+)
+from mcp_notebook.kernel.results.blocks.truncation import truncate_texts
 from mcp_notebook.kernel.safe.text import fair_share
 
 MAX_BLOCKS = 100
@@ -27,7 +31,7 @@ _LONGEST = 12
 """Bytes of a character in JSON that is ASCII: an emoji."""
 
 
-def within_budget(blocks: Sequence[ContentBlock], budget: Budget) -> list[ContentBlock]:
+def fit_blocks(blocks: Sequence[ContentBlock], budget: Budget) -> list[ContentBlock]:
     """Keep a result to what a model can take, and to what every client can.
 
     The same picture is sent once (a figure that was shown and returned); of too many pictures the
@@ -37,17 +41,17 @@ def within_budget(blocks: Sequence[ContentBlock], budget: Budget) -> list[Conten
     after it. All texts and links together keep to `budget.chars`: the longest texts are cut, links
     to the whole of them added.
     """
-    kept, notes = within_count(list(without_twins(blocks)), budget.pictures, budget.keep)
+    kept, notes = fit_image_count(list(skip_repeated_images(blocks)), budget.pictures, budget.keep)
     kept, more = _within_blocks(kept)
     notes += more
-    kept = within_bytes(kept, budget)
-    kept, more = _within_blocks(list(finished(kept, budget.keep)))
+    kept = fit_bytes(kept, budget)
+    kept, more = _within_blocks(list(finish_images(kept, budget.keep)))
     notes += more
     chars = budget.chars - sum(len(note.text) for note in notes)
-    return [*shortened(kept, chars, budget.keep), *notes]
+    return [*truncate_texts(kept, chars, budget.keep), *notes]
 
 
-def within_bytes(blocks: Sequence[ContentBlock], budget: Budget) -> list[ContentBlock]:
+def fit_bytes(blocks: Sequence[ContentBlock], budget: Budget) -> list[ContentBlock]:
     """Make pictures smaller, and links of sounds and documents, until all bytes fit together.
 
     Each has a fair share: what the small ones leave goes to the large ones.
@@ -68,14 +72,14 @@ def within_bytes(blocks: Sequence[ContentBlock], budget: Budget) -> list[Content
         if size <= (room.picture_bytes if isinstance(block, Image) else share):
             made.append(block)
         else:
-            made += annotated(_smaller(block, room, share), block)
+            made += copy_annotations(_smaller(block, room, share), block)
     return made
 
 
 def _smaller(block: ContentBlock, room: Budget, share: int) -> list[ContentBlock]:
     match block:
         case Image():
-            return picture(lambda: pictures.shrink_image(block, room), room)
+            return render_image(lambda: images.shrink_image(block, room), room)
         case Audio():
             return render_audio(block, replace(room, picture_bytes=share))
         case Resource():

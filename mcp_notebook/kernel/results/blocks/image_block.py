@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from mcp_notebook.content import ContentBlock, Image, Text
-from mcp_notebook.kernel.results.blocks.originals import Form, Keep, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original, OriginalSink
 
 NOT_KEPT = "The original is too large to be kept."
 EXTENSIONS = {
@@ -39,7 +39,7 @@ class Unshowable(ValueError):
 
 @dataclass(frozen=True)
 class Shown(Image):
-    """An encoded picture that fits, with what `finished` puts after it."""
+    """An encoded picture that fits, with what `finish_images` puts after it."""
 
     notes: tuple[str, ...] = ()
     """Sentences about what was done to it."""
@@ -47,14 +47,16 @@ class Shown(Image):
     """The picture before that."""
 
 
-def encoded_original(data: bytes, mime_type: str, size: tuple[int, int] | None = None) -> Original:
+def describe_encoded_original(
+    data: bytes, mime_type: str, size: tuple[int, int] | None = None
+) -> Original:
     """Describe an encoded picture as it came."""
     pixels = f": {size[0]}x{size[1]} pixels" if size else ""
-    form = Form(EXTENSIONS.get(mime_type, ""), mime_type, lambda: data, len(data))
+    form = FileFormat(EXTENSIONS.get(mime_type, ""), mime_type, lambda: data, len(data))
     return Original("picture", f"The original picture{pixels}", (form,), len(data))
 
 
-def without_twins(blocks: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
+def skip_repeated_images(blocks: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
     """Let each picture through once: a figure may have been shown and returned."""
     seen: set[bytes] = set()
     for block in blocks:
@@ -65,8 +67,8 @@ def without_twins(blocks: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
         yield block
 
 
-def within_count(
-    blocks: Sequence[ContentBlock], most: int, keep: Keep
+def fit_image_count(
+    blocks: Sequence[ContentBlock], most: int, keep: OriginalSink
 ) -> tuple[list[ContentBlock], list[Text]]:
     """Of too many pictures keep the first ones and the last one, which is the tool's value.
 
@@ -84,7 +86,7 @@ def within_count(
             kept.append(block)
             continue
         original = block.original if isinstance(block, Shown) else None
-        original = original or encoded_original(block.data, block.mime_type)
+        original = original or describe_encoded_original(block.data, block.mime_type)
         title = f"Picture {places.index(index) + 1} of {len(places)}"
         links = keep(replace(original, title=title))
         linked += bool(links)
@@ -96,7 +98,7 @@ def within_count(
     return kept, [Text(f"[{text}.]")]
 
 
-def finished(blocks: Sequence[ContentBlock], keep: Keep) -> Iterator[ContentBlock]:
+def finish_images(blocks: Sequence[ContentBlock], keep: OriginalSink) -> Iterator[ContentBlock]:
     """Put after each picture what was done to it, and the links to its original."""
     for block in blocks:
         if not isinstance(block, Shown):

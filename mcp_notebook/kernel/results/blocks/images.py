@@ -20,14 +20,14 @@ from mcp_notebook.kernel.results.blocks.image_block import (
     NOT_KEPT,
     Shown,
     Unshowable,
-    encoded_original,
+    describe_encoded_original,
 )
 from mcp_notebook.kernel.results.blocks.image_encoding import (
     EncodedImage,
     convert_for_png,
     encode_image,
 )
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.safe.magic_numbers import detect_image_type
 from mcp_notebook.kernel.safe.text import safe_message
 
@@ -125,7 +125,7 @@ def shrink_image(picture: Image, budget: Budget) -> Shown:
     """
     before = picture if isinstance(picture, Shown) else Shown(picture.data, picture.mime_type)
     data = before.data
-    original = before.original or encoded_original(data, before.mime_type)
+    original = before.original or describe_encoded_original(data, before.mime_type)
     try:
         import PIL.Image  # noqa: F401, PLC0415 - only for pictures, and only if it is there
     except ImportError:
@@ -142,9 +142,9 @@ def shrink_image(picture: Image, budget: Budget) -> Shown:
     except Exception as error:  # PIL raises anything on broken files
         raise Unshowable(f"A picture cannot be read: {safe_message(error)}.", original) from error
     if not made.notes:
-        notes += (_compressed(made, original.forms[0].size),)
+        notes += (_compressed(made, original.formats[0].size),)
     if original is not before.original:
-        original = encoded_original(data, before.mime_type, size)
+        original = describe_encoded_original(data, before.mime_type, size)
     return Shown(made.data, made.mime_type, notes=notes, original=original)
 
 
@@ -155,7 +155,7 @@ def _unmeasured(data: bytes, mime_type: str | None, budget: Budget) -> Shown:
         raise Unshowable(
             f"A picture of {len(data):,} bytes is too large to be shown: install Pillow "
             "(`pip install pillow`), and it is scaled down.",
-            encoded_original(data, mime_type),
+            describe_encoded_original(data, mime_type),
         )
     return Shown(data, mime_type)
 
@@ -187,7 +187,7 @@ def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -
         raise Unshowable(
             f"A picture of {size[0]}x{size[1]} pixels ({len(data):,} bytes) is too large to be "
             "shown: make it smaller in the tool.",
-            encoded_original(data, kind, size),
+            describe_encoded_original(data, kind, size),
         )
     if image.getexif().get(_ORIENTATION, 1) in _ON_ITS_SIDE:  # decodes a PNG
         size = size[::-1]
@@ -198,7 +198,7 @@ def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -
     notes = (*frame, *made.notes)
     if mime_type is not None and not made.notes:
         notes += (_compressed(made, len(data)),)
-    original = encoded_original(data, kind, size) if notes else None
+    original = describe_encoded_original(data, kind, size) if notes else None
     return Shown(made.data, made.mime_type, notes=notes, original=original)
 
 
@@ -258,7 +258,7 @@ def _pixels(image: Any) -> Original | None:
         convert_for_png(copy).save(buffer, format="PNG")
         return buffer.getvalue()
 
-    form = Form(EXTENSIONS["image/png"], "image/png", content)
+    form = FileFormat(EXTENSIONS["image/png"], "image/png", content)
     per_band = 4 if copy.mode in {"I", "F"} else 2 if copy.mode.startswith("I;16") else 1
     cost = width * height * len(copy.getbands()) * per_band
     return Original("picture", f"The original picture: {width}x{height} pixels", (form,), cost)

@@ -13,7 +13,7 @@ from mcp_notebook.content import ResourceLink
 
 
 @dataclass(frozen=True)
-class Form:
+class FileFormat:
     """One way to get an original: a table as CSV, say."""
 
     extension: str
@@ -33,16 +33,16 @@ class Original:
     """A file's name without its extension: ``"table"``."""
     title: str
     """What it is, for people: ``"The whole table: 1,000 rows x 3 columns"``."""
-    forms: tuple[Form, ...]
+    formats: tuple[FileFormat, ...]
     """The ways to get it; the first is what most readers want."""
     cost: int
     """Bytes of memory that are held for as long as it is kept."""
 
 
-Keep: TypeAlias = Callable[[Original], tuple[ResourceLink, ...]]
-"""Keeps an original; returns a link for each of its forms, none if it is too large to be kept."""
+OriginalSink: TypeAlias = Callable[[Original], tuple[ResourceLink, ...]]
+"""Keeps an original; returns a link for each of its formats, none if it is too large to be kept."""
 
 
-def keep_nothing(_original: Original) -> tuple[ResourceLink, ...]:
+def discard_original(_original: Original) -> tuple[ResourceLink, ...]:
     """Keep no originals: where nobody could read them."""
     return ()

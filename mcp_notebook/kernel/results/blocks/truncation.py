@@ -1,7 +1,7 @@
 """Texts that are too long for a result: their ends, and a link to the whole.
 
 Runs in the user's kernel, on the thread of the call. A `Draft` is a text on its way through the
-conversion; `shortened` is what becomes of all texts of a result at its end
+conversion; `truncate_texts` is what becomes of all texts of a result at its end
 (`kernel.results.blocks.budget`).
 """
 
@@ -12,7 +12,12 @@ from itertools import islice
 from typing import Any
 
 from mcp_notebook.content import Annotated, ContentBlock, ResourceLink, Text
-from mcp_notebook.kernel.results.blocks.originals import Form, Keep, Original, keep_nothing
+from mcp_notebook.kernel.results.blocks.originals import (
+    FileFormat,
+    Original,
+    OriginalSink,
+    discard_original,
+)
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.text import clean, cut, fair_share, is_sendable
 
@@ -59,7 +64,7 @@ def draft(text: str, extension: str = ".txt", mime_type: str = "text/plain") -> 
     """
     raw = str.__len__(text) > CLEANED_WHOLE
     text = str.__str__(text) if raw else clean(text)
-    return Draft(text, raw=raw, original=text_original(text, extension, mime_type))
+    return Draft(text, raw=raw, original=describe_text_original(text, extension, mime_type))
 
 
 def repeating(block: Text) -> Text:
@@ -78,31 +83,33 @@ def is_plain(block: Text) -> bool:
     )
 
 
-def text_original(
+def describe_text_original(
     text: str, extension: str = ".txt", mime_type: str = "text/plain", what: str = "text"
 ) -> Original:
     """Describe the whole of a text; it is not copied, and cleaned when it is read."""
     return Original(
         name=what.lower(),
         title=f"The whole {what}: {len(text):,} characters",
-        forms=(Form(extension, mime_type, lambda: clean(text)),),
+        formats=(FileFormat(extension, mime_type, lambda: clean(text)),),
         cost=sys.getsizeof(text),
     )
 
 
-def data_original(value: Any, make: Callable[[], str]) -> Original:
+def describe_data_original(value: Any, make: Callable[[], str]) -> Original:
     """Describe the JSON of a value: a reference to it is kept, which the tool may change later.
 
     Args:
         value: What is kept.
         make: Makes the JSON text.
     """
-    form = Form(".json", "application/json", make)
+    form = FileFormat(".json", "application/json", make)
     title = "The whole value as JSON, as it is when it is read"
-    return Original("value", title, (form,), memory_of(value))
+    return Original("value", title, (form,), estimate_memory(value))
 
 
-def shortened(blocks: Sequence[ContentBlock], chars: int, keep: Keep) -> list[ContentBlock]:
+def truncate_texts(
+    blocks: Sequence[ContentBlock], chars: int, keep: OriginalSink
+) -> list[ContentBlock]:
     """Cut the longest texts of a result, so that all of them keep to a number of characters.
 
     Links count, too. After each text that was cut, or was a part only, comes a link to the whole.
@@ -119,7 +126,7 @@ def shortened(blocks: Sequence[ContentBlock], chars: int, keep: Keep) -> list[Co
     room = max(room, chars // 2)
     share = fair_share(lengths, room)
     links = 0
-    if keep is not keep_nothing:
+    if keep is not discard_original:
         most = min(MAX_LINKS, max(room, 0) // (2 * LINK))
         for _ in range(2):  # the room that links take may make more texts too long
             parted = sum(len(text.text) > share or _is_partial(text) for text in unlinked)
@@ -135,13 +142,13 @@ def shortened(blocks: Sequence[ContentBlock], chars: int, keep: Keep) -> list[Co
     made: list[ContentBlock] = []
     for block in blocks:
         if isinstance(block, Text):
-            made += _fitted(block, share, keep if id(block) in linked else keep_nothing)
+            made += _fitted(block, share, keep if id(block) in linked else discard_original)
         else:
             made.append(block)
     return made
 
 
-def memory_of(value: Any) -> int:
+def estimate_memory(value: Any) -> int:
     """Return about how many bytes of memory a value holds, by a sample of its parts."""
     try:
         return _memory_of(value, len(_SAMPLES) - 1)
@@ -149,13 +156,13 @@ def memory_of(value: Any) -> int:
         return _UNKNOWN
 
 
-def _fitted(block: Text, share: int, keep: Keep) -> list[ContentBlock]:
+def _fitted(block: Text, share: int, keep: OriginalSink) -> list[ContentBlock]:
     info = block if isinstance(block, Draft) else Draft(block.text)
     links: tuple[ResourceLink, ...] = ()
     is_cut = len(block.text) > share
     note = ""
-    if (is_cut or info.partial) and keep is not keep_nothing:
-        links = keep(info.original or text_original(block.text))
+    if (is_cut or info.partial) and keep is not discard_original:
+        links = keep(info.original or describe_text_original(block.text))
         note = "" if links else _NOT_KEPT
     text = cut(block.text, share, note, cleaned=not info.raw)
     if not is_sendable(text):

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_notebook.kernel.results.blocks.budget import PlotRenderer
-from mcp_notebook.kernel.results.blocks.originals import Form, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.plots import draw as drawing
 from mcp_notebook.kernel.results.plots.bokeh_folium import (
     find_bokeh_documents,
@@ -63,7 +63,7 @@ class Plot:
     """What it is, with its article: ``"a plotly figure"``."""
     name: str
     """Of its file, without an extension."""
-    form: Form
+    form: FileFormat
     """The whole of it."""
     cost: int
     """Bytes that it holds, about."""
@@ -148,7 +148,7 @@ def _plotly(figure: Mapping[str, Any]) -> Plot:
     return Plot(
         "a plotly figure",
         "figure",
-        Form(".json", PLOTLY, lambda: write_json(figure)),
+        FileFormat(".json", PLOTLY, lambda: write_json(figure)),
         estimate_memory(figure),
         lambda size: compact_json(_without(figure, _PLOTLY_NOISE), size),
         lambda side, renderer: drawing.draw_plotly(figure, side, renderer),
@@ -160,7 +160,7 @@ def _vega(spec: Mapping[str, Any], mime_type: str) -> Plot:
     return Plot(
         "a Vega-Lite chart" if "lite" in mime_type else "a Vega chart",
         "chart",
-        Form(".json", mime_type, lambda: write_json(spec)),
+        FileFormat(".json", mime_type, lambda: write_json(spec)),
         estimate_memory(spec),
         lambda size: compact_json(shown, size),
         lambda side, renderer: drawing.draw_vega(spec, side, renderer),
@@ -171,7 +171,7 @@ def _bokeh(documents: Any) -> Plot:
     return Plot(
         "a bokeh plot",
         "plot",
-        Form(".json", "application/json", lambda: write_json(documents)),
+        FileFormat(".json", "application/json", lambda: write_json(documents)),
         estimate_memory(documents),
         lambda size: compact_json(summarize_bokeh(documents), size),
         note=_BOKEH_NOTE,
@@ -182,7 +182,7 @@ def _folium(page: str) -> Plot:
     return Plot(
         "a folium map",
         "map",
-        Form(".html", "text/html", lambda: page, len(page.encode("utf-8", "replace"))),
+        FileFormat(".html", "text/html", lambda: page, len(page.encode("utf-8", "replace"))),
         len(page),
         lambda size: compact_json(summarize_folium(page), size),
         note="only a browser shows it",
@@ -193,7 +193,9 @@ def _dot(source: str) -> Plot:
     return Plot(
         "a graph in DOT",
         "graph",
-        Form(".gv", "text/vnd.graphviz", lambda: source, len(source.encode("utf-8", "replace"))),
+        FileFormat(
+            ".gv", "text/vnd.graphviz", lambda: source, len(source.encode("utf-8", "replace"))
+        ),
         len(source),
         lambda size: source if len(source) <= size else source[: size - 5] + "\n...",
         note=_DOT_NOTE,

@@ -15,7 +15,7 @@ from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from mcp_notebook.kernel.results.blocks.originals import Form
+from mcp_notebook.kernel.results.blocks.originals import FileFormat
 from mcp_notebook.kernel.results.tables.frame import ABSENT, Frame, name_text
 from mcp_notebook.kernel.safe.text import is_instance, safe_repr
 from mcp_notebook.kernel.safe.to_json import free_name, is_missing, whole_text
@@ -31,11 +31,11 @@ _PLAIN = _WHOLE | {float}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def table_forms(frame: Frame) -> tuple[Form, ...]:
+def table_forms(frame: Frame) -> tuple[FileFormat, ...]:
     """Return the ways in which a client can get all of a table."""
-    forms = [Form(".csv", CSV, lambda: csv_text(frame))]
+    forms = [FileFormat(".csv", CSV, lambda: csv_text(frame))]
     if find_spec("pyarrow") is not None:
-        forms.append(Form(".parquet", PARQUET, lambda: parquet_bytes(frame)))
+        forms.append(FileFormat(".parquet", PARQUET, lambda: parquet_bytes(frame)))
     return tuple(forms)
 
 

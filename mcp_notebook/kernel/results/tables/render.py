@@ -14,7 +14,7 @@ from typing import Any
 
 from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.originals import Original, keep_nothing
+from mcp_notebook.kernel.results.blocks.originals import Original, discard_original
 from mcp_notebook.kernel.results.blocks.truncation import LINK, Draft
 from mcp_notebook.kernel.results.tables.cell_text import CUT, MAX_CELL, without_midnights
 from mcp_notebook.kernel.results.tables.exports import table_forms
@@ -244,16 +244,16 @@ def _original(frame: Frame) -> Original:
     return Original(
         name="table",
         title=title + (", as it is when it is read" if kept.is_live else ""),
-        forms=table_forms(kept),
+        formats=table_forms(kept),
         cost=kept.cost(),
     )
 
 
 def _about_the_whole(original: Original, is_kept: bool, budget: Budget) -> str:  # noqa: FBT001
     if is_kept:
-        names = " and ".join(f"{original.name}{form.extension}" for form in original.forms)
+        names = " and ".join(f"{original.name}{form.extension}" for form in original.formats)
         return f"The whole table can be read as a resource: {names}."
-    if budget.keep is keep_nothing:
+    if budget.keep is discard_original:
         return ""
     return (
         f"The whole table cannot be read as a resource: it takes {original.cost / 2**20:,.0f} MiB, "

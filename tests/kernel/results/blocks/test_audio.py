@@ -14,7 +14,7 @@ from IPython.core.formatters import DisplayFormatter
 
 from mcp_notebook.content import Audio, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
-from mcp_notebook.kernel.results.blocks import audio as sounds
+from mcp_notebook.kernel.results.blocks import audio
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.settings import Settings
@@ -28,7 +28,7 @@ def made(value, limit=2**20, outputs=()):
     store = ResourceStore("k", 10**9)
     settings_ = Settings(max_picture_bytes=limit)
     converter = Converter(DisplayFormatter().format, settings_, keep=store.keep)
-    return converter.result(value, outputs).content, store
+    return converter.make_result(value, outputs).content, store
 
 
 def played(block):
@@ -187,7 +187,7 @@ def test_samples_are_kept_as_they_were():
 def test_a_long_sound_is_as_loud_everywhere():
     samples = np.zeros((300_000, 2), "f4")
     samples[-1] = [2, -4]
-    data, note = sounds.encode_wav(samples, RATE)
+    data, note = audio.encode_wav(samples, RATE)
     levels, _ = played(Audio(data))
     assert levels.shape == samples.shape
     assert levels[-1].tolist() == [16_384, -32_767]
@@ -197,7 +197,7 @@ def test_a_long_sound_is_as_loud_everywhere():
 
 def test_what_cannot_be_kept_says_so():
     converter = Converter(DisplayFormatter().format, Settings(max_picture_bytes=2_048))
-    [block] = converter.result(Audio(np.zeros(10**5), rate=RATE), ()).content
+    [block] = converter.make_result(Audio(np.zeros(10**5), rate=RATE), ()).content
     assert "too large to be kept for a client to read" in block.text
 
 

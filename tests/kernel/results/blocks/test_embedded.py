@@ -18,7 +18,7 @@ SMALL = Settings(max_result_chars=1_000, max_picture_bytes=2_048)
 def made(value, keep=None):
     store = ResourceStore("k", 10**9)
     converter = Converter(DisplayFormatter().format, SMALL, keep=keep or store.keep)
-    return list(converter.result(value, ()).content), store
+    return list(converter.make_result(value, ()).content), store
 
 
 @pytest.mark.parametrize(

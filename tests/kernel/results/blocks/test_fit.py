@@ -12,8 +12,8 @@ from mcp_notebook.bridge.server.mcp_types import call_result
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.fit import within_budget, within_bytes
-from mcp_notebook.kernel.results.blocks.originals import keep_nothing
+from mcp_notebook.kernel.results.blocks.fit import fit_blocks, fit_bytes
+from mcp_notebook.kernel.results.blocks.originals import discard_original
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.settings import Settings
 
@@ -22,7 +22,7 @@ MOST = 2**20
 
 
 def budget(keep, most=2**19, **other):
-    return Budget.of(Settings(max_result_bytes=most, **other), keep)
+    return Budget.from_settings(Settings(max_result_bytes=most, **other), keep)
 
 
 def picture(side=300, form="PNG", seed=0, mode="RGB"):
@@ -47,11 +47,11 @@ def bytes_in(blocks):
 
 def test_what_fits_together_is_left_as_it_is(store):
     blocks = [Image(NOISE[0]), Text("and"), Audio(b"RIFF" + bytes(1_000))]
-    assert within_budget(blocks, budget(store.keep)) == blocks
+    assert fit_blocks(blocks, budget(store.keep)) == blocks
 
 
 def test_pictures_that_do_not_fit_together_are_made_smaller_and_their_originals_kept(store):
-    made = within_budget([Image(data) for data in NOISE], budget(store.keep))
+    made = fit_blocks([Image(data) for data in NOISE], budget(store.keep))
     assert kinds(made) == ["Image", "Text", "ResourceLink"] * 8
     assert bytes_in(made) <= 2**19
     assert min(len(block.data) for block in made[::3]) > 20_000
@@ -65,7 +65,7 @@ def test_pictures_that_do_not_fit_together_are_made_smaller_and_their_originals_
 
 def test_small_pictures_stay_sharp_beside_large_ones(store):
     small = picture(50)
-    made = within_budget([Image(small), *map(Image, NOISE)], budget(store.keep, max_pictures=9))
+    made = fit_blocks([Image(small), *map(Image, NOISE)], budget(store.keep, max_pictures=9))
     assert made[0] == Image(small)
     assert kinds(made) == ["Image", *["Image", "Text", "ResourceLink"] * 8]
 
@@ -76,7 +76,7 @@ def test_a_picture_that_was_made_smaller_already_keeps_its_first_original(store)
     converter = Converter(
         lambda *_: ({}, {}), Settings(max_picture_side=299, max_pictures=9), keep=store.keep
     )
-    made = list(converter.result(values, ()).content)
+    made = list(converter.make_result(values, ()).content)
     assert kinds(made) == ["Image", "Text", "ResourceLink"] * 9
     assert "from 400x400 to 299x299 pixels" in made[1].text
     assert made[2].title == "The original picture: 400x400 pixels"
@@ -85,14 +85,14 @@ def test_a_picture_that_was_made_smaller_already_keeps_its_first_original(store)
 def test_of_what_was_done_to_a_picture_twice_the_last_is_said(store):
     values = [picture(500, seed=seed) for seed in range(3)]
     converter = Converter(lambda *_: ({}, {}), Settings(), keep=store.keep)
-    made = list(converter.result(values, ()).content)
+    made = list(converter.make_result(values, ()).content)
     assert kinds(made) == ["Image", "Text", "ResourceLink"] * 3
     assert made[1].text.count("The picture") == 1
     assert store.find_form(made[2].uri).content() == values[0]
 
 
 def test_pictures_with_something_transparent_stay_so(store):
-    made = within_budget(
+    made = fit_blocks(
         [Image(picture(mode="RGBA", seed=seed)) for seed in range(3)], budget(store.keep, 2**17)
     )
     assert [PIL.Image.open(io.BytesIO(block.data)).mode for block in made[::3]] == ["RGBA"] * 3
@@ -102,7 +102,7 @@ def test_sounds_and_documents_that_do_not_fit_become_links(store):
     sound = b"RIFF" + bytes(4) + b"WAVE" + bytes(400_000)
     document = Resource("file:///d.bin", bytes(300_000), "application/octet-stream")
     blocks = [Audio(sound, audience="user"), document, Image(NOISE[0])]
-    made = within_budget(blocks, budget(store.keep))
+    made = fit_blocks(blocks, budget(store.keep))
     assert kinds(made) == ["Text", "ResourceLink", "Text", "ResourceLink", "Image"]
     assert made[0].text == (
         "[The sound (audio/wav, 400 kB) is too large to be part of the result: read it by the "
@@ -115,15 +115,15 @@ def test_sounds_and_documents_that_do_not_fit_become_links(store):
 
 def test_a_text_document_counts_as_its_json(store):
     texts = [Resource(f"file:///{index}.txt", "\N{SMILE}" * 20_000) for index in range(5)]
-    made = within_budget(texts, budget(store.keep))
+    made = fit_blocks(texts, budget(store.keep))
     assert kinds(made) == ["Text", "ResourceLink"] * 5
-    made = within_budget(texts, budget(keep_nothing))
+    made = fit_blocks(texts, budget(discard_original))
     assert kinds(made) == ["Resource"] * 5, "nobody keeps it: its ends are better than nothing"
     assert len(json.dumps([block.data for block in made])) < 2**19
 
 
 def test_without_room_pictures_become_links(store):
-    made = within_budget([Image(data) for data in NOISE], budget(store.keep, 1_024))
+    made = fit_blocks([Image(data) for data in NOISE], budget(store.keep, 1_024))
     assert kinds(made) == ["Text", "ResourceLink"] * 8
     assert "does not fit" in made[0].text
     assert store.find_form(made[1].uri).content() == NOISE[0]
@@ -144,7 +144,7 @@ def test_a_result_of_everything_at_its_limits_is_less_than_clients_refuse(store)
         *[Text('"' * 20_000)] * 5,
     ]
     converter = Converter(lambda *_: ({}, {}), Settings(), keep=store.keep)
-    result = converter.result(values, ())
+    result = converter.make_result(values, ())
     answer = call_result(result, "2026-07-28").model_dump(mode="json", by_alias=True)
     structured_and_meta = 2 * 100_000
     assert len(json.dumps(answer)) + structured_and_meta < MOST
@@ -164,9 +164,9 @@ BLOCKS = st.one_of(
 @given(st.lists(BLOCKS, max_size=12), st.integers(1_024, 200_000), st.booleans())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.large_base_example])
 def test_any_blocks_fit_together_and_each_is_shown_or_noted(blocks, most, kept):
-    keep = ResourceStore("k", 10**9).keep if kept else keep_nothing
+    keep = ResourceStore("k", 10**9).keep if kept else discard_original
     room = budget(keep, most, max_pictures=100)
-    made = within_bytes(blocks, room)
+    made = fit_bytes(blocks, room)
     assert bytes_in(made) <= most
     assert len(made) >= len(blocks)
     for block in blocks:

@@ -18,7 +18,7 @@ from mcp_notebook.kernel.results.blocks.images import (
 )
 from mcp_notebook.settings import Settings
 
-BUDGET = Budget.of(Settings())
+BUDGET = Budget.from_settings(Settings())
 
 np = pytest.importorskip("numpy")
 pil = pytest.importorskip("PIL.Image")
@@ -52,7 +52,7 @@ def test_a_picture_of_30_000_pixels_is_not_decoded_but_its_original_is_kept():
     data = encoded(pil.new("1", (30_000, 30_000)), "png")
     with pytest.raises(Unshowable, match="30000x30000 pixels") as caught:
         fit_image(data, BUDGET)
-    assert caught.value.original.forms[0].content() is data
+    assert caught.value.original.formats[0].content() is data
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_large_picture_is_scaled_down_and_its_bytes_are_the_original():
     picture = fit_image(data, BUDGET)
     assert opened(picture).size == (1_568, 1_045)
     assert picture.notes == ("The picture was scaled down from 3000x2000 to 1568x1045 pixels.",)
-    [form] = picture.original.forms
+    [form] = picture.original.formats
     assert form.content() is data
     assert (form.extension, form.mime_type, form.size) == (".png", "image/png", len(data))
 
@@ -100,7 +100,7 @@ def test_the_original_of_an_image_is_encoded_when_it_is_read_and_as_it_was():
     image = pil.new("RGB", (2_000, 1_000), "red")
     picture = encode_pil_image(image, BUDGET)
     image.paste("blue", (0, 0, 2_000, 1_000))
-    original = pil.open(io.BytesIO(picture.original.forms[0].content()))
+    original = pil.open(io.BytesIO(picture.original.formats[0].content()))
     assert (original.size, original.getpixel((5, 5))) == ((2_000, 1_000), (255, 0, 0))
     assert picture.original.cost == 2_000 * 1_000 * 3
 
@@ -162,7 +162,7 @@ def test_of_an_animation_that_does_not_fit_the_first_frame_is_shown(form):
     picture = fit_image(data, BUDGET)
     assert picture.mime_type == "image/png"
     assert picture.notes[0] == "This is frame 1 of 5."
-    assert picture.original.forms[0].content() is data
+    assert picture.original.formats[0].content() is data
     with pil.open(io.BytesIO(data)) as image:
         assert encode_pil_image(image, BUDGET).notes == picture.notes
 

@@ -13,13 +13,13 @@ from IPython.core.formatters import DisplayFormatter
 from mcp_notebook.content import ResourceLink, Result, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks import author_blocks as blocks
-from mcp_notebook.kernel.results.blocks.originals import keep_nothing
+from mcp_notebook.kernel.results.blocks.originals import discard_original
 from mcp_notebook.kernel.results.blocks.truncation import (
     MAX_LINKS,
     MAX_REPEATED,
     Draft,
-    memory_of,
-    shortened,
+    estimate_memory,
+    truncate_texts,
 )
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.outputs import Displayed, Printed
@@ -40,7 +40,7 @@ def of_schema(function):
 
 def test_a_long_text_is_cut_and_followed_by_a_link_to_the_whole(converter, store):
     text = "line\n" * 20_000
-    result = converter.result(text, ())
+    result = converter.make_result(text, ())
     cut, link = result.content
     assert len(cut.text) <= 25_000 - 200
     assert "of 100,000 characters" in cut.text
@@ -50,7 +50,7 @@ def test_a_long_text_is_cut_and_followed_by_a_link_to_the_whole(converter, store
 
 
 def test_a_text_that_fits_has_no_link(converter):
-    assert converter.result("x" * 25_000, ()).content == [Text("x" * 25_000)]
+    assert converter.make_result("x" * 25_000, ()).content == [Text("x" * 25_000)]
 
 
 @pytest.mark.parametrize(
@@ -65,49 +65,49 @@ def test_a_text_that_fits_has_no_link(converter):
     ],
 )
 def test_the_whole_has_the_form_that_it_is_known_by(converter, store, value, name):
-    assert list(whole(store, converter.result(value, ()))) == [name]
+    assert list(whole(store, converter.make_result(value, ()))) == [name]
 
 
 def test_the_whole_of_a_value_is_all_of_its_json(converter, store):
     value = [{"names": [f"n{number}"]} for number in range(100_000)]
-    result = converter.result(value, ())
+    result = converter.make_result(value, ())
     assert json.loads(whole(store, result)["value.json"]) == value
 
 
 def test_what_was_printed_is_kept_whole_as_a_terminal_shows_it(converter, store):
     outputs = [Printed("1%\r2%\n"), Printed("\x1b[31mline\x1b[0m\n" * 10_000)]
-    result = converter.result(None, outputs)
+    result = converter.make_result(None, outputs)
     assert whole(store, result) == {"output.txt": "2%\n" + "line\n" * 9_999 + "line"}
 
 
 def test_html_whose_scripts_are_large_can_be_read_whole(converter, store):
     html = "<script>" + "x();" * 50_000 + "</script><p>a</p>"
-    result = converter.result(None, [Displayed({"text/html": html})])
+    result = converter.make_result(None, [Displayed({"text/html": html})])
     assert result.content[0] == Text("a")
     assert whole(store, result) == {"page.html": html}
 
 
 def test_html_that_was_read_in_part_says_so(converter):
-    text = converter.result(display.HTML("<p>word</p>" * 200_000), ()).content[0].text
+    text = converter.make_result(display.HTML("<p>word</p>" * 200_000), ()).content[0].text
     assert "of 2,200,000 characters of HTML left out" in text
 
 
 def test_html_whose_beginning_has_no_text_says_so_and_can_be_read(converter, store):
     html = "<div>" * 50_000 + "deep"
-    result = converter.result(display.HTML(html), ())
+    result = converter.make_result(display.HTML(html), ())
     assert result.content[0].text.startswith("[... 1")
     assert whole(store, result) == {"page.html": html}
 
 
 def test_a_text_that_is_too_large_to_be_kept_says_so():
     small = Converter(DisplayFormatter().format, Settings(), keep=ResourceStore("k", 1_000).keep)
-    [text] = small.result("x" * 50_000, ()).content
+    [text] = small.make_result("x" * 50_000, ()).content
     assert "left out, and too large to be kept ...]" in text.text
 
 
 def test_many_long_texts_have_a_bounded_number_of_links(store):
     blocks = [Text("x" * (1_000 + number)) for number in range(50)]
-    made = shortened(blocks, 10_000, store.keep)
+    made = truncate_texts(blocks, 10_000, store.keep)
     links = [block for block in made if isinstance(block, ResourceLink)]
     assert len(links) == MAX_LINKS
     longest = [blocks[-number].text for number in range(MAX_LINKS, 0, -1)]
@@ -120,7 +120,9 @@ def test_many_long_texts_have_a_bounded_number_of_links(store):
     st.booleans(),
 )
 def test_texts_and_links_keep_to_the_budget_together(blocks, chars, with_links):
-    made = shortened(blocks, chars, ResourceStore("k", 10**9).keep if with_links else keep_nothing)
+    made = truncate_texts(
+        blocks, chars, ResourceStore("k", 10**9).keep if with_links else discard_original
+    )
     size = sum(
         len(block.text) if isinstance(block, Text) else len(block.uri + block.name + block.title)
         for block in made
@@ -137,7 +139,7 @@ def test_a_hundred_megabytes_are_neither_copied_nor_searched(converter):
         for value in (text, [text], Text(text), display.Markdown(text)):
             tracemalloc.reset_peak()
             before = tracemalloc.get_traced_memory()[0]
-            result = converter.result(value, ())
+            result = converter.make_result(value, ())
             assert tracemalloc.get_traced_memory()[1] - before < 2**20
             assert "\x1b" not in result.content[0].text
             assert "[31m" not in result.content[0].text
@@ -146,15 +148,15 @@ def test_a_hundred_megabytes_are_neither_copied_nor_searched(converter):
 
 
 def test_a_whole_text_is_clean_when_it_is_read(converter, store):
-    result = converter.result("\x1b[31mred\x1b[0m\x00\n" * 200_000, ())
+    result = converter.make_result("\x1b[31mred\x1b[0m\x00\n" * 200_000, ())
     assert whole(store, result) == {"text.txt": "red\ufffd\n" * 200_000}
 
 
 def test_a_tool_may_have_a_budget_of_its_own(converter):
-    [text] = converter.within(40_000).result("x" * 40_000, ()).content
+    [text] = converter.make_result("x" * 40_000, (), max_chars=40_000).content
     assert len(text.text) == 40_000
-    assert len(converter.within(1_000).result("x" * 40_000, ()).content[0].text) <= 1_000
-    assert converter.within(None) is converter
+    small = converter.make_result("x" * 40_000, (), max_chars=1_000)
+    assert len(small.content[0].text) <= 1_000
 
 
 # -- the same as structured content ----------------------------------------------------------------
@@ -166,7 +168,7 @@ def test_a_large_text_of_what_is_structured_content_has_a_brief_one():
 
     converter = Converter(DisplayFormatter().format, Settings())
     value = list(range(4_000))
-    result = converter.result(value, (), of_schema(numbers))
+    result = converter.make_result(value, (), of_schema(numbers))
     [text] = result.content
     assert json.loads(text.text) == value == result.structured["result"]
     assert len(text.brief) <= MAX_REPEATED
@@ -177,7 +179,7 @@ def test_a_small_one_is_whole_in_both(converter):
     def numbers() -> list[int]:
         """Numbers."""
 
-    result = converter.result([1, 2], (), of_schema(numbers))
+    result = converter.make_result([1, 2], (), of_schema(numbers))
     assert result.content == [Text("[1, 2]")]
     assert result.structured == {"result": [1, 2]}
 
@@ -189,33 +191,33 @@ def test_the_text_of_a_table_that_is_structured_content_has_a_brief_one(converte
         """Rows."""
 
     frame = pandas.DataFrame({f"column {n}": range(10**6, 10**6 + 40) for n in range(25)})
-    result = converter.result(frame, (), of_schema(table))
+    result = converter.make_result(frame, (), of_schema(table))
     assert len(result.structured["result"]) == 40
     assert len(result.content[0].text) > MAX_REPEATED >= len(result.content[0].brief)
 
 
 def test_a_result_by_hand_that_has_only_data_says_it_as_text_and_in_brief(converter):
-    result = converter.result(Result(structured=list(range(5_000))), ())
+    result = converter.make_result(Result(structured=list(range(5_000))), ())
     assert result.content[0].brief is not None
-    assert converter.result(Result("own text", structured={"a": 1}), ()).content == [
+    assert converter.make_result(Result("own text", structured={"a": 1}), ()).content == [
         Text("own text")
     ]
 
 
 def test_other_texts_have_no_brief_one(converter):
-    assert converter.result("x" * 20_000, ()).content[0].brief is None
+    assert converter.make_result("x" * 20_000, ()).content[0].brief is None
 
 
 def test_memory_is_estimated_by_a_sample():
-    assert memory_of("x" * 1_000) == pytest.approx(1_000, rel=0.1)
-    assert memory_of(["x" * 1_000 + str(number) for number in range(5_000)]) > 5_000_000
+    assert estimate_memory("x" * 1_000) == pytest.approx(1_000, rel=0.1)
+    assert estimate_memory(["x" * 1_000 + str(number) for number in range(5_000)]) > 5_000_000
     loop: list[object] = []
     loop.append(loop)
-    assert memory_of(loop) < 10_000
+    assert estimate_memory(loop) < 10_000
 
 
 def test_a_draft_does_not_leave_the_conversion(converter):
-    result = converter.result(Draft("a", partial=True, audience=("user",)), ())
+    result = converter.make_result(Draft("a", partial=True, audience=("user",)), ())
     assert [type(block) for block in result.content] == [Text]
     assert result.content[0].audience == ("user",)
 
@@ -224,7 +226,7 @@ def test_json_that_was_written_is_kept_as_it_was_a_larger_value_as_it_is_when_it
     converter, store
 ):
     small, large = list(range(20_000)), list(range(100_000))
-    results = [converter.result(value, ()) for value in (small, large)]
+    results = [converter.make_result(value, ()) for value in (small, large)]
     titles = [result.content[1].title for result in results]
     small.clear()
     large.clear()
@@ -240,7 +242,9 @@ def test_what_is_far_more_as_text_than_in_memory_is_not_written(converter, store
     for _ in range(9):
         value = [value] * 10
     (link,) = (
-        block for block in converter.result(value, ()).content if isinstance(block, ResourceLink)
+        block
+        for block in converter.make_result(value, ()).content
+        if isinstance(block, ResourceLink)
     )
     with pytest.raises(ValueError, match="more than 30,000 elements and characters"):
         store.find_form(link.uri).content()
@@ -262,13 +266,13 @@ def test_what_objects_do_when_they_are_measured_does_no_harm(store):
     converter = Converter(DisplayFormatter().format, Settings(), keep=store.keep, seconds=0.2)
     for find in (lambda: 1 / 0, sleep):
         began = time.monotonic()
-        text = converter.result([Odd(find), *range(30_000)], ()).content[0].text
+        text = converter.make_result([Odd(find), *range(30_000)], ()).content[0].text
         assert "Odd object" in text
         assert time.monotonic() - began < 10
 
 
 def test_measuring_takes_bounded_time():
     began = time.monotonic()
-    assert memory_of([[[[1] * 20] * 20] * 1_000] * 1_000) > 1_000_000_000
+    assert estimate_memory([[[[1] * 20] * 20] * 1_000] * 1_000) > 1_000_000_000
     assert time.monotonic() - began < 5
-    assert memory_of([1] * 5_000 + ["x" * 1_000_000] * 5_000) > 4_000_000_000
+    assert estimate_memory([1] * 5_000 + ["x" * 1_000_000] * 5_000) > 4_000_000_000

@@ -51,7 +51,7 @@ def whole(store, block):
 
 def test_a_chart_is_a_picture_and_its_specification_a_link(alt, converter, store):
     pytest.importorskip("vl_convert")
-    picture, link = converter.result(bars(alt), ()).content
+    picture, link = converter.make_result(bars(alt), ()).content
     assert isinstance(picture, Image)
     assert picture.data.startswith(PNG_START)
     assert (link.name, link.mime_type) == ("chart.json", "application/vnd.vegalite.v6+json")
@@ -70,7 +70,7 @@ def test_a_displayed_chart_is_found_whatever_shows_it(alt, formatter, renderer):
 def test_a_chart_that_is_not_drawn_says_what_to_install_and_what_it_shows(
     alt, converter, store, undrawn
 ):
-    text, link = converter.result(bars(alt, 5_000), ()).content
+    text, link = converter.make_result(bars(alt, 5_000), ()).content
     assert "`pip install vl-convert-python` makes it a picture" in text.text
     assert '{"a": 4999, "b": 4999}' in text.text
     assert len(text.text) < 5_300
@@ -81,12 +81,12 @@ def test_a_chart_that_is_not_drawn_says_what_to_install_and_what_it_shows(
 def test_the_data_of_a_chart_is_not_fetched(alt, converter):
     chart = alt.Chart("http://127.0.0.1:9/x.csv").mark_bar().encode(x="a:Q")
     for made in (chart, chart | chart, chart + chart):
-        text = converter.result(made, ()).content[0].text
+        text = converter.make_result(made, ()).content[0].text
         assert "its data is at 'http://127.0.0.1:9/x.csv', which is not fetched" in text
 
 
 def test_a_chart_that_altair_refuses_says_why(alt, converter):
-    text = converter.result(bars(alt, 6_000), ()).content[0].text
+    text = converter.make_result(bars(alt, 6_000), ()).content[0].text
     assert text.startswith("[A altair.Chart cannot be shown: MaxRowsError: The number of rows")
 
 
@@ -94,7 +94,7 @@ def test_a_figure_that_is_not_drawn_says_what_to_install_and_what_it_shows(
     px, converter, store, undrawn
 ):
     figure = px.scatter(x=np.arange(100_000), y=np.linspace(0, 1, 100_000), title="Growth")
-    text, link = converter.result(figure, ()).content
+    text, link = converter.make_result(figure, ()).content
     assert text.text.startswith(
         "[a plotly figure, not drawn here: `pip install -U kaleido` and Chrome make it a picture."
     )
@@ -109,7 +109,7 @@ def test_a_figure_that_is_not_drawn_says_what_to_install_and_what_it_shows(
 
 def test_figures_stay_in_their_place_among_other_values(px, converter, undrawn):
     figures = {"first": px.line(y=[1, 2]), "second": px.line(y=[3, 4])}
-    made = [b for b in converter.result(figures, ()).content if isinstance(b, Text)]
+    made = [b for b in converter.make_result(figures, ()).content if isinstance(b, Text)]
     assert [block.text.partition(":")[0] for block in made] == ["first", "second"]
     assert "[3, 4]" in made[1].text
 
@@ -137,7 +137,7 @@ def test_a_figure_is_drawn_by_kaleido(px, converter):
     browsers = ("google-chrome", "chromium", "chromium-browser", "chrome")
     if not any(map(shutil.which, browsers)):
         pytest.skip("kaleido needs Chrome")
-    first, link = converter.result(px.line(y=[1, 2], width=300, height=200), ()).content
+    first, link = converter.make_result(px.line(y=[1, 2], width=300, height=200), ()).content
     assert isinstance(link, ResourceLink)
     if isinstance(first, Text):  # a machine too busy to start a browser in time
         assert "did not draw it within" in first.text
@@ -155,7 +155,7 @@ def test_kaleido_without_chrome_says_so_at_once(px, monkeypatch):
 def test_what_the_user_registered_for_a_figure_wins(px, formatter, converter):
     figure = px.line(y=[1, 2])
     formatter.formatters["text/markdown"].for_type(type(figure), lambda _: "**mine**")
-    [block] = converter.result(figure, ()).content
+    [block] = converter.make_result(figure, ()).content
     assert block.text == "**mine**"
 
 
@@ -164,7 +164,7 @@ def test_a_mimebundle_that_the_user_registered_wins_too(alt, formatter, converte
     formatter.mimebundle_formatter.for_type(
         type(chart), lambda *_, **__: ({"text/markdown": "*mine*"}, {})
     )
-    [block] = converter.result(chart, ()).content
+    [block] = converter.make_result(chart, ()).content
     assert block.text == "*mine*"
 
 
@@ -188,7 +188,7 @@ def test_a_picture_within_a_chart_is_drawn_only_if_it_is_in_the_chart_itself(
         spec |= {"data": {"values": [{"u": address}]}, "mark": {"type": "image", **size}}
         spec |= {"encoding": {"url": {"field": "u", "type": "nominal"}}}
     kind = f"application/vnd.{language.replace('-', '')}.v5+json"
-    first = converter.result(None, [Displayed({kind: spec})]).content[0]
+    first = converter.make_result(None, [Displayed({kind: spec})]).content[0]
     if at.startswith("data:"):
         drawn = image.open(io.BytesIO(first.data)).convert("RGB")
         assert (255, 0, 0) in {colour for _, colour in drawn.getcolors(1_000_000)}
@@ -201,7 +201,7 @@ def test_a_plotly_figure_with_a_picture_elsewhere_is_not_drawn(converter):
     go = pytest.importorskip("plotly.graph_objects")
     figure = go.Figure()
     figure.add_layout_image(source="file:///etc/hostname", x=0, y=1)
-    first = converter.result(figure, ()).content[0]
+    first = converter.make_result(figure, ()).content[0]
     assert "it has a picture at 'file:///etc/hostname', which is not read" in first.text
 
 
@@ -223,7 +223,7 @@ def check_bokeh(plot):
 
 
 def test_a_bokeh_plot_says_what_it_is_made_of(bokeh_figure, converter, store):
-    text, link = converter.result(bokeh_figure, ()).content
+    text, link = converter.make_result(bokeh_figure, ()).content
     assert "get_screenshot_as_png" in text.text
     assert whole(store, link)["name"] == "Figure"
     check_bokeh(find_plot_in_object(bokeh_figure))
@@ -248,7 +248,7 @@ def test_a_map_says_where_it_is_and_what_is_on_it(converter, store):
     world = folium.Map(location=[45.5, -122.6], zoom_start=12)
     folium.Marker([45.1, -122.2], popup="Mt. <b>Hood</b>").add_to(world)
     folium.CircleMarker([45.2, -122.3]).add_to(world)
-    text, link = converter.result(world, ()).content
+    text, link = converter.make_result(world, ()).content
     head, _, shown = text.text.partition(":]\n")
     assert head.startswith("[a folium map, not drawn here")
     assert json.loads(shown) == {
@@ -269,7 +269,7 @@ def test_a_graph_is_its_source_where_dot_is_missing(converter, store, monkeypatc
     graph = graphviz.Digraph()
     graph.edge("a", "b")
     for value in (graph, graphviz.Source(graph.source)):
-        text, link = converter.result(value, ()).content
+        text, link = converter.make_result(value, ()).content
         assert "\ta -> b\n" in text.text
         assert whole(store, link) == graph.source
 
@@ -279,7 +279,7 @@ def test_a_graph_is_a_picture_where_dot_is_there(converter):
     pytest.importorskip("vl_convert")
     if shutil.which("dot") is None:
         pytest.skip("the program dot is missing")
-    picture, link = converter.result(graphviz.Source("digraph { a -> b }"), ()).content
+    picture, link = converter.make_result(graphviz.Source("digraph { a -> b }"), ()).content
     assert isinstance(picture, Image)
     assert link.mime_type == "image/svg+xml"
 
@@ -309,7 +309,9 @@ def test_what_only_looks_like_a_plot_is_none(data):
     ],
 )
 def test_a_broken_figure_is_still_told(converter, spec, undrawn):
-    shown = converter.result(None, [Displayed({"application/vnd.plotly.v1+json": spec})]).content
+    shown = converter.make_result(
+        None, [Displayed({"application/vnd.plotly.v1+json": spec})]
+    ).content
     assert shown[0].text.startswith("[a plotly figure, not drawn here")
 
 
@@ -322,7 +324,7 @@ def test_the_template_of_a_figure_gives_its_size():
 def test_a_figure_that_fails_in_its_own_code_is_a_sentence(px, converter, monkeypatch):
     figure = px.line(y=[1])
     monkeypatch.setattr(type(figure), "to_dict", lambda _: 1 / 0)
-    [block] = converter.result(figure, ()).content
+    [block] = converter.make_result(figure, ()).content
     assert "plotly.Figure cannot be shown: ZeroDivisionError" in block.text
 
 
@@ -386,14 +388,14 @@ def deep():
 @pytest.mark.parametrize("kind", ["plotly.v1", "vegalite.v5", "my"])
 def test_a_specification_without_an_end_is_still_told(converter, make, kind):
     display = Displayed({f"application/vnd.{kind}+json": make()})
-    text = converter.result(None, [display]).content[0].text
+    text = converter.make_result(None, [display]).content[0].text
     assert '"data": [' in text
     assert len(text) < 5_300
 
 
 def test_dates_and_missing_numbers_are_told(px, converter, store, undrawn):
     frame = pd.DataFrame({"t": pd.date_range("2024", periods=1_000), "y": [1.5, None] * 500})
-    text, link = converter.result(px.line(frame, x="t", y="y"), ()).content
+    text, link = converter.make_result(px.line(frame, x="t", y="y"), ()).content
     assert '"x": ["2024-01-01T00:00:00' in text.text
     assert '"y": [1.5, "NaN", 1.5' in text.text
     assert len(whole(store, link)["data"][0]["x"]) == 1_000

@@ -50,7 +50,7 @@ def shown(result):
 def test_a_large_figure_is_scaled_down_and_its_own_picture_is_the_original(converter, plt, store):
     figure, axes = plt.subplots(figsize=(30, 20))
     axes.plot([1, 2])
-    result = converter.result(figure, ())
+    result = converter.make_result(figure, ())
     size, [note] = shown(result)
     assert max(size) == 1_568
     link = result.content[-1]
@@ -67,7 +67,7 @@ def test_a_figure_of_30_000_pixels_is_drawn_small_at_once(converter, plt):
     figure = plt.figure(figsize=(300, 300), dpi=100)
     figure.add_subplot().plot([1, 2])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    size, [note] = shown(converter.result(figure, ()))
+    size, [note] = shown(converter.make_result(figure, ()))
     taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert max(size) == 1_568
     assert note == (
@@ -82,7 +82,7 @@ def test_what_lies_far_outside_a_figure_does_not_make_it_huge(converter, plt):
     figure, axes = plt.subplots()
     axes.plot([1, 2])
     axes.text(3_000, 1, "far away")
-    size, [note] = shown(converter.result(figure, ()))
+    size, [note] = shown(converter.make_result(figure, ()))
     assert size == (640, 480)
     assert note.startswith("[What lies outside the figure is left out: with it there would be 1,")
 
@@ -90,7 +90,7 @@ def test_what_lies_far_outside_a_figure_does_not_make_it_huge(converter, plt):
 def test_a_figure_without_height_is_named(converter, plt):
     figure = plt.figure(figsize=(30_000, 3))
     figure.add_subplot().plot([1, 2])
-    [text] = converter.result(figure, ()).content
+    [text] = converter.make_result(figure, ()).content
     assert text.text == (
         "[The figure cannot be drawn: ValueError: it is 30000 x 3 inches, which are "
         "3,000,000 x 300 pixels.]"
@@ -119,13 +119,13 @@ def test_a_subfigure_that_is_displayed_is_its_whole_figure(converter, plt):
     figure = plt.figure()
     left, _ = figure.subfigures(1, 2)
     left.subplots().plot([1, 2])
-    assert converter.displayed(left) == converter.displayed(figure)
+    assert converter.format_display(left) == converter.format_display(figure)
 
 
 def test_an_image_of_a_figure_keeps_what_its_author_says(converter, plt):
     figure, axes = plt.subplots()
     axes.plot([1, 2])
-    [picture] = converter.result(Image(figure, audience="user", priority=1), ()).content
+    [picture] = converter.make_result(Image(figure, audience="user", priority=1), ()).content
     assert (picture.audience, picture.priority) == (("user",), 1)
 
 
@@ -141,11 +141,11 @@ def test_an_animation_is_its_first_frame_without_warnings(converter, plt, animat
         return (line,)
 
     moving = animation.FuncAnimation(figure, draw, frames=range(7, 500), blit=blit)
-    _, texts = shown(converter.result(moving, ()))
+    _, texts = shown(converter.make_result(moving, ()))
     assert texts == ["[This is the first frame of an animation.]"]
     assert set(drawn) == {7}
     assert line.get_ydata() == [7, 8]
-    data, metadata = converter.displayed(moving)
+    data, metadata = converter.format_display(moving)
     assert "image/png" in data
     assert metadata
     del moving
@@ -156,7 +156,7 @@ def test_an_animation_of_artists_is_its_first_frame_also_in_a_list(converter, pl
     figure, axes = plt.subplots()
     frames = [axes.plot([number, 0]) for number in range(3)]
     moving = animation.ArtistAnimation(figure, frames)
-    _, texts = shown(converter.result([moving, "moving"], ()))
+    _, texts = shown(converter.make_result([moving, "moving"], ()))
     assert texts == ["[This is the first frame of an animation.]", "moving"]
     assert [frame[0].get_visible() for frame in frames] == [True, False, False]
 
@@ -166,7 +166,7 @@ def test_an_animation_whose_frames_raise_becomes_a_sentence(converter, plt, anim
         raise RuntimeError("no frame today")
 
     moving = animation.FuncAnimation(plt.figure(), draw, frames=3)
-    [text] = converter.result(moving, ()).content
+    [text] = converter.make_result(moving, ()).content
     assert text.text == "[The animation cannot be drawn: RuntimeError: no frame today.]"
 
 

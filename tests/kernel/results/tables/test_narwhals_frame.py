@@ -19,7 +19,9 @@ pq = pytest.importorskip("pyarrow.parquet")
 def content(value, store=None, **settings):
     keep = {"keep": store.keep} if store else {}
     return (
-        Converter(DisplayFormatter().format, Settings(**settings), **keep).result(value, ()).content
+        Converter(DisplayFormatter().format, Settings(**settings), **keep)
+        .make_result(value, ())
+        .content
     )
 
 

@@ -13,7 +13,9 @@ pytest.importorskip("jinja2")
 
 
 def lines(value, rows=50):
-    [block] = render_table(value, Budget.of(Settings(max_table_rows=rows, table_format="csv")))
+    [block] = render_table(
+        value, Budget.from_settings(Settings(max_table_rows=rows, table_format="csv"))
+    )
     return block.text.split("\n")
 
 

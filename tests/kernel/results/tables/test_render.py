@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.originals import keep_nothing
+from mcp_notebook.kernel.results.blocks.originals import discard_original
 from mcp_notebook.kernel.results.tables.frame import MAX_COLUMNS
 from mcp_notebook.kernel.results.tables.render import format_array, render_index, render_table
 from mcp_notebook.settings import Settings
@@ -23,7 +23,7 @@ def shown(table, max_rows=50, max_chars=25_000):
     settings = Settings(
         max_table_rows=max_rows, max_result_chars=max_chars, table_format="markdown"
     )
-    [block] = render_table(table, Budget.of(settings))
+    [block] = render_table(table, Budget.from_settings(settings))
     return block.text
 
 
@@ -157,8 +157,8 @@ def test_arrays_are_shortened_under_their_shape():
 # -- formats, budgets, the whole -------------------------------------------------------------------
 
 
-def blocks(value, keep=keep_nothing, make=render_table, **settings):
-    return make(value, Budget.of(Settings(**settings), keep))
+def blocks(value, keep=discard_original, make=render_table, **settings):
+    return make(value, Budget.from_settings(Settings(**settings), keep))
 
 
 def test_csv_text_is_quoted_and_has_the_same_head_and_tail():

@@ -16,7 +16,7 @@ np = pytest.importorskip("numpy")
 
 
 def content(value, **given):
-    return Converter(DisplayFormatter().format, Settings(), **given).result(value, ()).content
+    return Converter(DisplayFormatter().format, Settings(), **given).make_result(value, ()).content
 
 
 def text(value):
