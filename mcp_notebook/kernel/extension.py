@@ -39,11 +39,11 @@ from mcp_notebook.kernel.notebook.decorators import EXTENSION
 from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
-from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
-from mcp_notebook.kernel.tools.attribute_tools import classes_of_tools, named_tools
-from mcp_notebook.kernel.tools.declared_tool import ToolRegistry, marked
-from mcp_notebook.kernel.tools.metadata import with_result_size
+from mcp_notebook.kernel.tools.attribute_tools import find_classes_of_tools, make_tools_by_name
+from mcp_notebook.kernel.tools.declared_tool import ToolRegistry, find_marked
+from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages
 
@@ -189,13 +189,15 @@ class Extension:
     def _adopt_marked(self) -> None:
         """Take up what was decorated before the extension was loaded, once if it has two names."""
         namespace = self.shell.user_ns
-        functions = {id(value): name for name, value in reversed(tuple(marked(namespace.items())))}
-        for name in (*reversed(functions.values()), *classes_of_tools(namespace.items())):
+        functions = {
+            id(value): name for name, value in reversed(tuple(find_marked(namespace.items())))
+        }
+        for name in (*reversed(functions.values()), *find_classes_of_tools(namespace.items())):
             try:
-                tools = named_tools(name, namespace, schemas=self.registry.schemas)
+                tools = make_tools_by_name(name, namespace, schemas=self.registry.schemas)
                 self.registry.add(*tools)
             except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
-                said = str(error) if isinstance(error, DefinitionError) else safe_message(error)
+                said = str(error) if isinstance(error, DefinitionError) else describe_error(error)
                 print(f"{name} is not offered as a tool: {said}", file=sys.stderr)  # noqa: T201
 
     # -- what the notebook and the parts tell us ---------------------------------------------------
@@ -208,7 +210,7 @@ class Extension:
     def _told_tools(self) -> list[messages.ToolInfo]:
         most = self.settings.max_result_chars
         return [
-            with_result_size(tool.info, tool.options.max_result_chars or most)
+            add_result_size(tool.info, tool.options.max_result_chars or most)
             for tool in self.registry.tools
         ]
 

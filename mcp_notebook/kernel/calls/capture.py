@@ -27,7 +27,7 @@ from mcp_notebook.kernel.calls.progress_bars import ProgressBars
 from mcp_notebook.kernel.calls.streams import leave_stream, route_stream
 from mcp_notebook.kernel.calls.task_guards import Steps, guarded
 from mcp_notebook.kernel.results.outputs import Displayed, Output, Printed
-from mcp_notebook.kernel.safe.text import clean
+from mcp_notebook.kernel.safe.text import clean_text
 from mcp_notebook.kernel.tools.context import LogMessage
 
 MAX_PRINTED = 1_000_000
@@ -116,7 +116,7 @@ class Capture:
     def _tell_line(self, text: str) -> None:
         self._line += text[-2 * _MAX_LINE :].replace("\r", "\n")
         told, newline, self._line = self._line[-2 * _MAX_LINE :].rpartition("\n")
-        line = clean(told).rstrip().rpartition("\n")[2].strip()
+        line = clean_text(told).rstrip().rpartition("\n")[2].strip()
         if newline and line and self.on_line is not None:
             self.on_line(line[:_MAX_LINE])
 

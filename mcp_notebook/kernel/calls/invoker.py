@@ -50,7 +50,7 @@ from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.schemas.output_schema import OutputSchema
 from mcp_notebook.kernel.tools.context import LEVELS, NO_CLIENT, Client, Context, LogMessage, Update
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, ToolRegistry
-from mcp_notebook.kernel.tools.elicitation import Questions
+from mcp_notebook.kernel.tools.elicitation import Elicitations
 from mcp_notebook.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class ActiveCall(Call):
     """What its result is for a program, as the tool that runs says it."""
     ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
     """Where its result goes to be given again, if it may."""
-    questions: Questions = field(kw_only=True, default_factory=Questions, repr=False)
+    elicitations: Elicitations = field(kw_only=True, default_factory=Elicitations, repr=False)
     """What it asks its client's user."""
     started: bool = field(default=False, init=False)
     """It was handed to where it will run."""
@@ -270,15 +270,17 @@ class Invoker:
 
         if send_log is not None or least is not None:
             call.capture.log = log
-        if client.questions is not None:
-            call.questions = client.questions
-            call.questions.tell_waiting(lambda waits: self._wait_for_user(call, waits=waits))
+        if client.elicitations is not None:
+            call.elicitations = client.elicitations
+            call.elicitations.set_waiting_callback(
+                lambda waits: self._wait_for_user(call, waits=waits)
+            )
         call.context = Context(
             tool,
             report=report,
             send_log=log,
             stopped=lambda: None if call.asked is None else str(call.asked[1]),
-            questions=call.questions,
+            elicitations=call.elicitations,
         )
         if report is not None:
             call.capture.on_line = lambda line: report(Update(message=line))
@@ -576,11 +578,11 @@ class Invoker:
             # A child that the tool forked and that came back out of the tool's code. It is no
             # kernel: with its copies of the kernel's sockets it must answer nobody.
             os._exit(0)
-        call.questions.close(Cancelled(_ENDED))
+        call.elicitations.close(Cancelled(_ENDED))
         to = CallState.FAILED if result.is_error else CallState.DONE
         if result.is_error and call.asked is not None:
             to = call.asked[0]
-        again = call.asked is None and not result.is_error and not call.questions.consulted
+        again = call.asked is None and not result.is_error and not call.elicitations.is_used
         if call.ticket is not None and again:
             self.cache.store(call.ticket, result)
         self._answer(call, to, result)

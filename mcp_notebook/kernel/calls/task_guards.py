@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.calls.interrupts import InterruptGate
-from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.safe.text import describe_error
 
 
 class Steps:
@@ -105,4 +105,4 @@ class _Guarded(Coroutine[Any, Any, Any]):
 
 
 def _ended(error: BaseException) -> ToolError:
-    return ToolError(f"A task that the tool started raised {safe_message(error)}.")
+    return ToolError(f"A task that the tool started raised {describe_error(error)}.")

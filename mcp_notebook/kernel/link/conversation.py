@@ -17,7 +17,13 @@ from mcp_notebook.kernel.calls.call import Call
 from mcp_notebook.kernel.link.progress_notices import ProgressNotices
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.tools.context import LEVELS, Client, LogMessage
-from mcp_notebook.kernel.tools.elicitation import Question, Questions, Reply, Withdrawal, undeclared
+from mcp_notebook.kernel.tools.elicitation import (
+    Elicitation,
+    Elicitations,
+    Reply,
+    Withdrawal,
+    refuse_undeclared,
+)
 from mcp_notebook.wire import content_blocks, frames, messages
 
 logger = logging.getLogger(__name__)
@@ -54,7 +60,7 @@ class _OpenCall:
     """A call that the bridge has not been given the result of."""
 
     call: Call
-    questions: Questions
+    elicitations: Elicitations
     notices: ProgressNotices | None
     """None: its client did not ask for progress."""
 
@@ -112,7 +118,7 @@ class Conversation:
         for open_call in self._open.values():
             if open_call.notices is not None:
                 open_call.notices.close()
-            open_call.questions.close(CannotElicit("The client that called the tool is gone."))
+            open_call.elicitations.close(CannotElicit("The client that called the tool is gone."))
         self._open.clear()
         self._writer.close()
 
@@ -146,16 +152,17 @@ class Conversation:
         notices = None
         if message.progress:
             notices = ProgressNotices(message.id, self._loop, self.send)
-        questions = Questions(
-            self._make_asker(message.id) if message.can_elicit else None, undeclared(message.tool)
+        elicitations = Elicitations(
+            self._make_asker(message.id) if message.can_elicit else None,
+            refuse_undeclared(message.tool),
         )
         client = Client(
             report=None if notices is None else notices.report,
             send_log=self._make_logger(message),
-            questions=questions,
+            elicitations=elicitations,
         )
         call = self._calls.submit(message.tool, message.arguments, reply, client)
-        self._open[message.id] = _OpenCall(call, questions, notices)
+        self._open[message.id] = _OpenCall(call, elicitations, notices)
         if notices is not None:
             notices.start(call, self._calls.describe)
 
@@ -172,7 +179,7 @@ class Conversation:
         reply: Reply | CallError = Reply(message.action, message.content)
         if message.error is not None:
             reply = CannotElicit(message.error)
-        open_call.questions.answer(message.question, reply)
+        open_call.elicitations.answer(message.question, reply)
 
     # -- what calls hand in, on any thread ---------------------------------------------------------
 
@@ -192,10 +199,10 @@ class Conversation:
 
         return send_log
 
-    def _make_asker(self, call_id: int) -> Callable[[Question | Withdrawal], None]:
+    def _make_asker(self, call_id: int) -> Callable[[Elicitation | Withdrawal], None]:
         """Return what sends a call's questions, and takes them back."""
 
-        def ask(question: Question | Withdrawal) -> None:
+        def ask(question: Elicitation | Withdrawal) -> None:
             message: messages.Ask | messages.Withdraw
             if isinstance(question, Withdrawal):
                 message = messages.Withdraw(id=call_id, question=question.number)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from mcp_notebook.content import Resource
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.link.resource_store import ResourceStore
-from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.wire import content_blocks, messages
 
 logger = logging.getLogger(__name__)
@@ -116,8 +116,8 @@ class ResourceReader:
         except BaseException as error:  # noqa: BLE001 - the user's objects may raise anything
             said = (
                 f"The resource {uri!r} cannot be read: making its content failed with "
-                f"{safe_message(error)}. Another form of it, if one is listed, or another call of "
-                "the tool may do."
+                f"{describe_error(error)}. Another form of it, if one is listed, or another call "
+                "of the tool may do."
             )
             return messages.Contents(id=request.id, error=said), ()
 

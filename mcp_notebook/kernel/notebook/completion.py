@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_notebook.kernel.notebook.magic_line import option_words
 from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
-from mcp_notebook.kernel.tools.attribute_tools import marked_methods
+from mcp_notebook.kernel.tools.attribute_tools import find_marked_methods
 from mcp_notebook.kernel.tools.declared_tool import ToolRegistry
 
 
@@ -48,4 +48,4 @@ def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:
 
 def _can_be_tools(value: Any) -> bool:
     is_function = callable(value) and not issubclass(type(value), type)
-    return is_function or bool(marked_methods(type(value)))
+    return is_function or bool(find_marked_methods(type(value)))

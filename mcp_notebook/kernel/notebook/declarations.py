@@ -14,8 +14,8 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.cells import make_cell_function, run_cell
 from mcp_notebook.kernel.notebook.magic_line import Line, line_options
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
-from mcp_notebook.kernel.tools.attribute_tools import named_tools
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, mark_of
+from mcp_notebook.kernel.tools.attribute_tools import make_tools_by_name
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, read_mark
 from mcp_notebook.kernel.tools.options import ToolOptions
 
 
@@ -82,7 +82,7 @@ def declare_names(
     chosen = None if options == ToolOptions() else options
     tools: dict[str, DeclaredTool] = {}
     for word in words:
-        for tool in named_tools(
+        for tool in make_tools_by_name(
             word, shell.user_ns, chosen, prefix=line.options.prefix, schemas=schemas
         ):
             if tool.name in tools:
@@ -143,7 +143,7 @@ def _check_names(names: Sequence[str], options: ToolOptions) -> None:
 
 def _merge_mark(options: ToolOptions, function: Any) -> ToolOptions:
     """Return the line's options, completed by those of a decorator in the cell."""
-    mark, defaults = mark_of(function), ToolOptions()
+    mark, defaults = read_mark(function), ToolOptions()
     if mark is None:
         return options
     values = {option.name: getattr(options, option.name) for option in fields(ToolOptions)}

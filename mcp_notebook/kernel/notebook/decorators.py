@@ -16,7 +16,12 @@ from typing import Any, Protocol, TypeVar, overload
 from IPython.core.getipython import get_ipython
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.tools.attribute_tools import ClassOfTools, Origin, mark_class, object_tools
+from mcp_notebook.kernel.tools.attribute_tools import (
+    ClassOfTools,
+    Origin,
+    make_object_tools,
+    mark_class,
+)
 from mcp_notebook.kernel.tools.context import LogLevel
 from mcp_notebook.kernel.tools.declared_tool import ToolRegistry, make_tool, mark
 from mcp_notebook.kernel.tools.options import RunMode, ToolOptions
@@ -217,12 +222,12 @@ def _declare(owner: type, made: ClassOfTools) -> None:
         return
     origin = Origin(
         word=variable or f"{owner.__module__}.{owner.__qualname__}",
-        held=owner,
+        value=owner,
         is_object=True,
         schemas=extension.registry.schemas,
-        follows=variable is not None,
+        is_variable=variable is not None,
     )
-    tools = object_tools(made.instance, made.prefix, origin)
+    tools = make_object_tools(made.instance, made.prefix, origin)
     names = {tool.name for tool in tools}
     old = [
         tool.name

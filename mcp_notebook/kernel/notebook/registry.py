@@ -119,7 +119,7 @@ class Registry(Mapping[str, Tool]):
         changes = {"name": name, **changes}
         new = _declared(replace(_described(old), **changes))
         if not {"handler", "input_schema"} & changes.keys():  # it is still what it follows
-            origin = None if old.origin is None else old.origin.saying(new.options)
+            origin = None if old.origin is None else old.origin.with_options(new.options)
             new = replace(new, variable=old.variable, origin=origin)
         if new.name != name and registry.get(new.name) is not None:
             raise DefinitionError(

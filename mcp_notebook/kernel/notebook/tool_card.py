@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from mcp_notebook import meta_keys
 from mcp_notebook.kernel.schemas.input_schema import FunctionSchema
-from mcp_notebook.kernel.schemas.validation_messages import allowed_values, shown
+from mcp_notebook.kernel.schemas.validation_messages import describe_schema, format_value
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 
 _STYLE = (
@@ -80,7 +80,7 @@ def _by_schema(tool: DeclaredTool) -> str:
 
 def _default(schema: Any) -> str:
     has_one = isinstance(schema, dict) and "default" in schema
-    return shown(schema["default"]) if has_one else "..."
+    return format_value(schema["default"]) if has_one else "..."
 
 
 def _bare(annotation: Any) -> Any:
@@ -98,10 +98,10 @@ def _parameters(tool: DeclaredTool) -> list[tuple[str, str, str]]:
     required = schema.get("required", ())
     rows = []
     for name, item in schema.get("properties", {}).items():
-        allowed = allowed_values(item, schema)
+        allowed = describe_schema(item, schema)
         said = item if isinstance(item, dict) else {}
         if name not in required:
-            default = f" = {shown(said['default'])}" if "default" in said else ""
+            default = f" = {format_value(said['default'])}" if "default" in said else ""
             allowed = f"{allowed}{default or ', optional'}"
         rows.append((name, allowed, said.get("description", "")))
     return rows
@@ -124,8 +124,8 @@ def _returned(tool: DeclaredTool) -> str:
     if tool.output is None:
         return ""
     schema = tool.output.schema
-    inner = tool.output.inner(schema["properties"]) if tool.output.wrapped else schema
-    return allowed_values(inner, schema)
+    inner = tool.output.unwrap(schema["properties"]) if tool.output.wrapped else schema
+    return describe_schema(inner, schema)
 
 
 def _facts(tool: DeclaredTool) -> str:

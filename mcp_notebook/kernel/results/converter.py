@@ -71,13 +71,13 @@ from mcp_notebook.kernel.results.tracebacks import CodeName, describe_exception
 from mcp_notebook.kernel.results.values import MISSING, Format, Rules, Values, render_display
 from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS, DeadlineExceeded, deadline
 from mcp_notebook.kernel.safe.text import (
-    clean_print,
-    safe_message,
-    slow_text,
-    type_name,
+    clean_printed,
+    describe_error,
+    describe_slow_value,
+    get_type_name,
 )
-from mcp_notebook.kernel.schemas.output_schema import OutputSchema, check_size, plain_data
-from mcp_notebook.kernel.schemas.validation_messages import shown
+from mcp_notebook.kernel.schemas.output_schema import OutputSchema, check_size, convert_plain_data
+from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.meta_keys import key_problem
 from mcp_notebook.settings import Settings
 
@@ -271,7 +271,7 @@ class Converter:
                 budget,
                 structured,
             )
-        data = MISSING if output is None else output.inner(structured)
+        data = MISSING if output is None else output.unwrap(structured)
         return self._guarded(
             lambda: replace(
                 self._finished(self._value_blocks(value, budget, data), outputs, budget),
@@ -291,17 +291,17 @@ class Converter:
         """
         limit = self._max_structured_chars
         if not isinstance(value, Result):
-            return None if output is None else output.structured(value, limit)
+            return None if output is None else output.convert(value, limit)
         _check_meta(value.meta)
         if output is not None and not value.is_error:
-            if value.structured is None and not output.takes_none:
+            if value.structured is None and not output.can_be_none:
                 raise InvalidResult(
                     "The tool has an output schema, but the `Result` that it returned has no "
                     "`structured`: give it the data, or declare the tool with "
                     "`output_schema=False` (`--no-output-schema`)."
                 )
-            return output.structured(value.structured, limit)
-        made = plain_data(value.structured, limit)
+            return output.convert(value.structured, limit)
+        made = convert_plain_data(value.structured, limit)
         check_size(made, limit)
         return made
 
@@ -334,7 +334,7 @@ class Converter:
             self._finished(made, outputs, budget),
             structured=structured,
             is_error=bool(value.is_error),
-            meta=plain_data(dict(value.meta or {}), self._max_structured_chars),
+            meta=convert_plain_data(dict(value.meta or {}), self._max_structured_chars),
         )
 
     def _finished(self, made: list[ContentBlock], outputs: Outputs, budget: Budget) -> Result:
@@ -350,7 +350,7 @@ def _output_blocks(outputs: Iterable[Output], budget: Budget) -> list[ContentBlo
         if isinstance(output, Printed):
             prints.append(output.text)
             continue
-        if text := clean_print("".join(prints)).rstrip():
+        if text := clean_printed("".join(prints)).rstrip():
             shown.append(Draft(text, original=describe_text_original(text, what="output")))
         prints.clear()
         if output is not None:
@@ -367,20 +367,20 @@ def _display_blocks(output: Displayed, budget: Budget) -> list[ContentBlock]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the data may be of any type
-        return [Text(f"[a display that cannot be shown: {safe_message(error)}]")]
+        return [Text(f"[a display that cannot be shown: {describe_error(error)}]")]
 
 
 def _no_text(value: Any, error: BaseException) -> str:
     if isinstance(error, DeadlineExceeded):
-        return slow_text(value, error)
-    return f"A value of type {type_name(value)} cannot be shown: {safe_message(error)}"
+        return describe_slow_value(value, error)
+    return f"A value of type {get_type_name(value)} cannot be shown: {describe_error(error)}"
 
 
 def _plain_failure(error: BaseException) -> BaseException:
     """Return an error that is told without a traceback: the call itself did not fail."""
     if isinstance(error, InvalidResult):
         return error
-    return InvalidResult(f"The result cannot be sent as data: {safe_message(error)}.")
+    return InvalidResult(f"The result cannot be sent as data: {describe_error(error)}.")
 
 
 def _check_meta(meta: Any) -> None:
@@ -392,11 +392,11 @@ def _check_meta(meta: Any) -> None:
     if meta is not None and not isinstance(meta, Mapping):
         raise InvalidResult(
             "The `meta` of the `Result` that the tool returned is a dict, like "
-            f"{{'com.example/source': 'sales'}}, not {shown(meta)}."
+            f"{{'com.example/source': 'sales'}}, not {format_value(meta)}."
         )
     for key in meta or ():
         if problem := key_problem(key):
             raise InvalidResult(
                 "The `meta` of the `Result` that the tool returned has the key "
-                f"{shown(key)}, {problem}."
+                f"{format_value(key)}, {problem}."
             )

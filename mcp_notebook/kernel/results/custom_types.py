@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from mcp_notebook.content import Annotated, Result
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.safe.text import describe_error
 
 Kind: TypeAlias = type | str
 """A class, or the name of one whose module may not have been loaded yet: "pandas.DataFrame"."""
@@ -38,7 +38,7 @@ class Conversion:
         """Say that it failed, to the model and the author."""
         function = getattr(self.function, "__name__", type(self.function).__name__)
         return (
-            f"The converter `{function}` of {self.name} failed: {safe_message(error)}. "
+            f"The converter `{function}` of {self.name} failed: {describe_error(error)}. "
             f"`registry.convert({self.name}, None)` takes it away."
         )
 

@@ -52,7 +52,7 @@ from mcp_notebook.kernel.results.blocks.truncation import Draft, draft
 from mcp_notebook.kernel.results.html_media import Medium, find_media
 from mcp_notebook.kernel.results.plots import detect, svg
 from mcp_notebook.kernel.results.plots.spec import compact_json
-from mcp_notebook.kernel.safe.text import clean, cut, is_sendable
+from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_sendable
 
 if TYPE_CHECKING:
     from mcp_notebook.kernel.results.html import HtmlContent
@@ -90,7 +90,7 @@ def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[ContentB
     if text is not None and text.text:
         return [text]
     if data.get("image/svg+xml"):
-        return _svg_blocks(clean(join_lines(data["image/svg+xml"])), budget)
+        return _svg_blocks(clean_text(join_lines(data["image/svg+xml"])), budget)
     return _plain_or_html_blocks(data, budget)
 
 
@@ -120,7 +120,9 @@ def render_plot(plot: detect.Plot, budget: Budget) -> list[ContentBlock]:
             note = str(error)
     if not shown:
         text = plot.summarize(min(MAX_SPECIFICATION, max(budget.chars - len(note), 0)))
-        shown = [Text(f"[{plot.kind}, not drawn here: {note}. What it is made of:]\n{clean(text)}")]
+        shown = [
+            Text(f"[{plot.kind}, not drawn here: {note}. What it is made of:]\n{clean_text(text)}")
+        ]
     return [*shown, *budget.keep(plot.original)]
 
 
@@ -157,7 +159,7 @@ def _svg_blocks(source: str, budget: Budget) -> list[ContentBlock]:
         note = (
             f"[an SVG picture of {len(source):,} characters, not drawn here: {error}. Its texts:]"
         )
-        shown = [Text(f"{note}\n{cut(clean(texts), size)}")]
+        shown = [Text(f"{note}\n{cut_text(clean_text(texts), size)}")]
     encoded = source.encode()
     form = FileFormat(".svg", "image/svg+xml", lambda: source, len(encoded))
     return [
@@ -173,7 +175,7 @@ def _poor_text_of(data: Mapping[str, Any]) -> str | None:
             return f"[{mime_type}, which is for a notebook to show:]\n{text}"
     if data.get("application/javascript"):
         return "[JavaScript, which only a notebook runs]"
-    return clean(join_lines(data.get("text/plain") or ""))
+    return clean_text(join_lines(data.get("text/plain") or ""))
 
 
 def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
@@ -199,8 +201,8 @@ def _medium(medium: Medium, budget: Budget) -> list[ContentBlock]:
     if medium.page:
         from mcp_notebook.kernel.results.html import convert_html  # noqa: PLC0415 - loads BeautifulSoup
 
-        text = clean(convert_html(medium.page, budget.chars).text)
-        content = clean(medium.page)
+        text = clean_text(convert_html(medium.page, budget.chars).text)
+        content = clean_text(medium.page)
         page = FileFormat(".html", "text/html", lambda: content, len(content.encode()))
         original = Original("page", "A page within a page", (page,), sys.getsizeof(content))
         return [Text(f"[{medium.note}:]\n{text}"), *budget.keep(original)]
@@ -209,11 +211,11 @@ def _medium(medium: Medium, budget: Budget) -> list[ContentBlock]:
         extension = mimetypes.guess_extension(medium.mime_type) or ".bin"
         form = FileFormat(extension, medium.mime_type, lambda: medium.data, len(medium.data))
         links = budget.keep(Original("video", medium.note, (form,), len(medium.data)))
-    return [Text(f"[{clean(medium.note)}]"), *links]
+    return [Text(f"[{clean_text(medium.note)}]"), *links]
 
 
 def _html_draft(html: str, made: "HtmlContent") -> Text:
-    text = clean(made.text)
+    text = clean_text(made.text)
     if made.converted_chars < made.markup_chars:
         gone = made.markup_chars - made.converted_chars
         note = f"[... {gone:,} of {made.markup_chars:,} characters of HTML left out ...]"
@@ -221,7 +223,7 @@ def _html_draft(html: str, made: "HtmlContent") -> Text:
     original = Original(
         name="page",
         title=f"The whole HTML: {len(html):,} characters",
-        formats=(FileFormat(".html", "text/html", lambda: clean(html)),),
+        formats=(FileFormat(".html", "text/html", lambda: clean_text(html)),),
         cost=sys.getsizeof(html),
     )
     dropped = len(html) - made.markup_chars > MUCH_DROPPED

@@ -20,7 +20,7 @@ from mcp_notebook.kernel.results.blocks.truncation import LINK, Draft
 from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.notebook_files import render_notebook
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type, detect_image_type
-from mcp_notebook.kernel.safe.text import clean, cut
+from mcp_notebook.kernel.safe.text import clean_text, cut_text
 
 MAX_READ = 100 * 2**20
 """Bytes of a file that a client can read by a link."""
@@ -127,10 +127,10 @@ def _text(
     made = _converted(file, found, encoding, budget)
     if not made:
         text, whole = read_text(file, found.size, encoding, budget.chars)
-        text = clean(text)
+        text = clean_text(text)
         if not whole:
             text, _ = read_text(file, found.size, encoding, budget.chars - LINK)
-            text = clean(text)
+            text = clean_text(text)
         made = [Draft(text, linked=not whole)]
         if not text.strip():
             return [Text(f"[The file {found.said} holds nothing but white space.]")]
@@ -211,7 +211,7 @@ def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str,
     file.seek(0)
     if size <= most * _BYTES_PER_CHAR:
         text = file.read(size).decode(encoding, "replace")
-        return cut(text, most), len(text) <= most
+        return cut_text(text, most), len(text) <= most
     marker = f"\n[... the middle of {size:,} bytes is left out ...]\n"
     half = max((most - len(marker)) // 2, 0)
     length = half * _BYTES_PER_CHAR

@@ -21,7 +21,7 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import BINARY, format_size
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.file_contents import File, render_file
-from mcp_notebook.kernel.safe.text import clean, safe_message
+from mcp_notebook.kernel.safe.text import clean_text, describe_error
 from mcp_notebook.settings import Settings
 
 MAX_FILES = 8
@@ -111,19 +111,21 @@ class Files:
             raise
         except BaseException as error:  # noqa: BLE001 - a path's own code, or a path with a NUL
             name = type(path).__name__
-            raise Unreadable(f"A {name} is no path: {safe_message(error)}.") from None
-        said = clean(given)
+            raise Unreadable(f"A {name} is no path: {describe_error(error)}.") from None
+        said = clean_text(given)
         if not any(real.is_relative_to(root) for root in self._roots):
-            raise Unreadable(self._outside(said, clean(os.path.abspath(given)), real))  # noqa: PTH100 - pathlib's keeps ".."
+            raise Unreadable(self._outside(said, clean_text(os.path.abspath(given)), real))  # noqa: PTH100 - pathlib's keeps ".."
         if os.name == "posix" and any(real.is_relative_to(place) for place in _NO_FILES):
             raise Unreadable(f"The file {said} is not shown: it is a view of the system's.")
         return said, real
 
     def _outside(self, said: str, absolute: str, real: Path) -> str:
-        target = clean(str(real))
+        target = clean_text(str(real))
         leads = "" if absolute == target else f" leads to {target}, which"
-        own = "the notebook's folder" + (f" ({clean(str(self._folder))})" if self._folder else "")
-        roots = os.pathsep.join(clean(str(root)) for root in (*self._allowed, real.parent))
+        own = "the notebook's folder" + (
+            f" ({clean_text(str(self._folder))})" if self._folder else ""
+        )
+        roots = os.pathsep.join(clean_text(str(root)) for root in (*self._allowed, real.parent))
         return (
             f"The file {said} is not shown: it{leads} is outside of {own} and the allowed roots. "
             f"To allow it, run `%env MCP_NOTEBOOK_ALLOWED_ROOTS={roots}`, `%reload_ext "
@@ -143,7 +145,7 @@ class Files:
             descriptor = os.open(real, _FLAGS)
         except FileNotFoundError:
             hint = " `.expanduser()` makes a path of `~`." if said.startswith("~") else ""
-            where = clean(str(real))
+            where = clean_text(str(real))
             raise Unreadable(f"There is no file {said}; it would be {where}.{hint}") from None
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
@@ -165,9 +167,9 @@ class Files:
             )
 
         mime_type = found.mime_type or ("text/plain" if encoding else BINARY)
-        name = clean(found.path.stem) or "file"
+        name = clean_text(found.path.stem) or "file"
         title = f"The file {found.said} ({mime_type}, {format_size(found.size)})"
-        form = FileFormat(clean(found.path.suffix), mime_type, content, found.size)
+        form = FileFormat(clean_text(found.path.suffix), mime_type, content, found.size)
         return Original(name, title, (form,), cost=0)
 
 
@@ -176,7 +178,7 @@ def _explained(said: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = clean(error.strerror or safe_message(error))
+        reason = clean_text(error.strerror or describe_error(error))
         raise Unreadable(f"The file {said} cannot be read: {reason}.") from None
 
 

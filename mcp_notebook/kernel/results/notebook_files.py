@@ -12,7 +12,7 @@ from typing import Any
 from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.displays import render_mime_bundle
-from mcp_notebook.kernel.safe.text import clean, clean_print
+from mcp_notebook.kernel.safe.text import clean_printed, clean_text
 
 MAX_PARTS = 500
 """Sources and outputs of a notebook that are shown."""
@@ -44,16 +44,16 @@ def render_notebook(source: str, budget: Budget) -> list[ContentBlock] | None:
 def _cell(cell: Mapping[str, Any], language: str, budget: Budget) -> Iterator[ContentBlock]:
     source = _lines(cell["source"]).strip()
     if cell["cell_type"] != "code":
-        yield Text(clean(source))
+        yield Text(clean_text(source))
         return
-    yield Text(f"```{language}\n{clean(source)}\n```")
+    yield Text(f"```{language}\n{clean_text(source)}\n```")
     for output in cell.get("outputs", ()):
         if "data" in output:
             yield from render_mime_bundle(output["data"], budget)
         elif "text" in output:
-            yield Text(clean_print(_lines(output["text"])).rstrip())
+            yield Text(clean_printed(_lines(output["text"])).rstrip())
         elif "ename" in output:
-            yield Text(clean(f"{output['ename']}: {output.get('evalue', '')}"))
+            yield Text(clean_text(f"{output['ename']}: {output.get('evalue', '')}"))
 
 
 def _joined(made: list[ContentBlock]) -> list[ContentBlock]:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.safe.deadline import run_bounded
-from mcp_notebook.kernel.safe.text import clean, cut, safe_message
+from mcp_notebook.kernel.safe.text import clean_text, cut_text, describe_error
 
 CodeName: TypeAlias = Callable[[str], tuple[str, str] | None]
 """IPython's ``shell.compile.format_code_name``: a cell's file name to ("Cell", "In[3]")."""
@@ -44,7 +44,7 @@ def describe_exception(error: BaseException, code_name: CodeName | None = None) 
         code_name: Names a cell by the name of its code; file names are shown without it.
     """
     if isinstance(error, CallError):
-        return clean(run_bounded(str, error)) or type(error).__name__
+        return clean_text(run_bounded(str, error)) or type(error).__name__
     report = _Report(code_name)
     parts = [report.exception(error)]
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -92,7 +92,7 @@ class _Report:
             inner = _Report(self._code_name)
             # A group within a group is named, not opened: its depth has no bound.
             nested = isinstance(member, BaseExceptionGroup)
-            text = safe_message(member) if nested else inner.exception(member)
+            text = describe_error(member) if nested else inner.exception(member)
             yield "- " + text.replace("\n", "\n  ")
         left_out = len(group.exceptions) - MAX_MEMBERS
         if left_out > 0:
@@ -102,16 +102,16 @@ class _Report:
         try:
             # Also what is special: SyntaxError's line and caret, notes, a __str__ that fails.
             lines = run_bounded(_last_lines, error)
-            text = clean("".join(lines)).strip().removeprefix("__main__.")
+            text = clean_text("".join(lines)).strip().removeprefix("__main__.")
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001 - the exception's own methods may raise anything
-            return safe_message(error)
+            return describe_error(error)
         if isinstance(error, SyntaxError) and error.filename and self._code_name is not None:
             label = self._code_name(error.filename)
             if label is not None:
                 text = text.replace(f'File "{error.filename}"', " ".join(label))
-        return cut(text, MAX_MESSAGE)
+        return cut_text(text, MAX_MESSAGE)
 
     def _frames(self, trace: TracebackType | None) -> list[str]:
         lines = _user_lines(trace)
@@ -124,7 +124,7 @@ class _Report:
                 continue
             shown.append(f"  {line.where(self._code_name)}")
             if line.theirs and (source := line.source()):
-                shown.append(f"{_INDENT}{cut(clean(source), 500)}")
+                shown.append(f"{_INDENT}{cut_text(clean_text(source), 500)}")
             if times > 1:
                 shown.append(f"{_INDENT}[repeated {times - 1:,} more times]")
         return ["Traceback (most recent call last):", *shown]

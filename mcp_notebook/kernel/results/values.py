@@ -25,8 +25,14 @@ from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collect_items, 
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
 from mcp_notebook.kernel.results.tables import render
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
-from mcp_notebook.kernel.safe.text import clean, is_instance, is_sendable, safe_repr, slow_text
-from mcp_notebook.kernel.safe.to_json import bytes_text, is_jsonable, json_text, to_json_value
+from mcp_notebook.kernel.safe.text import (
+    clean_text,
+    describe_slow_value,
+    is_instance,
+    is_sendable,
+    safe_repr,
+)
+from mcp_notebook.kernel.safe.to_json import describe_bytes, format_json, is_jsonable, to_json_value
 
 MISSING: Any = object()
 """Stands for no data."""
@@ -109,7 +115,7 @@ class Values:
         try:
             return self._one(value)
         except DeadlineExceeded as error:
-            return [Text(slow_text(value, error))]
+            return [Text(describe_slow_value(value, error))]
 
     def _one(self, value: Any) -> list[ContentBlock]:  # noqa: PLR0911 - the table, in its order
         if value is None:
@@ -185,7 +191,7 @@ class Values:
         if isinstance(value, (bytes, bytearray)):
             data = bytes(value)
             if not images.is_image(data):
-                return [Text(bytes_text(data) or "[no bytes]")]
+                return [Text(describe_bytes(data) or "[no bytes]")]
             return author_blocks.render_encoded_image(data, self._budget)
         return self._figures(value)
 
@@ -260,7 +266,7 @@ class Values:
         for key in islice(value, MAX_COLLECTED) if isinstance(value, Mapping) else ():
             rich = is_rich(value[key])
             made.append(
-                Text(f"{clean(str(key))}:" + ("" if rich else f" {self._json(value[key])}"))
+                Text(f"{clean_text(str(key))}:" + ("" if rich else f" {self._json(value[key])}"))
             )
             made += self.one(value[key]) if rich else []
         for item in () if isinstance(value, Mapping) else value[:MAX_COLLECTED]:
@@ -315,7 +321,7 @@ class Values:
 
     def _json(self, value: Any) -> str:
         made = to_json_value(value, self._budget.chars)
-        return made if isinstance(made, str) else json_text(made)
+        return made if isinstance(made, str) else format_json(made)
 
 
 def _is_rich(value: Any) -> bool:

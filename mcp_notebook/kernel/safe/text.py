@@ -23,7 +23,7 @@ _NEAR = 200
 """Characters that are given up to cut at the end of a line."""
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Remove ANSI codes, and replace control characters and lone surrogates."""
     # str.__str__ turns a str of a subclass, whose methods may do anything, into a plain one.
     text = str.__str__(text)
@@ -32,12 +32,12 @@ def clean(text: str) -> str:
     return _UNSENDABLE.sub("\ufffd", text)
 
 
-def clean_print(text: str) -> str:
+def clean_printed(text: str) -> str:
     """Clean what was printed, and keep of each line what a terminal would still show.
 
     A progress bar prints one line hundreds of times, with a carriage return in between.
     """
-    text = clean(text)
+    text = clean_text(text)
     if "\r" not in text:
         return text
     return _OVERWRITTEN.sub("", text.replace("\r\n", "\n")).replace("\r", "")
@@ -49,7 +49,7 @@ def is_sendable(text: str) -> bool:
     return str.__len__(text) > 0 and not str.isspace(text)
 
 
-def cut(text: str, size: int, note: str = "", *, cleaned: bool = True) -> str:
+def cut_text(text: str, size: int, note: str = "", *, cleaned: bool = True) -> str:
     """Cut a text in the middle to at most `size` characters, saying what was cut.
 
     Args:
@@ -58,7 +58,7 @@ def cut(text: str, size: int, note: str = "", *, cleaned: bool = True) -> str:
         note: What else is said at the cut.
         cleaned: It is clean already; otherwise what is kept is cleaned.
     """
-    tidy = str if cleaned else clean
+    tidy = str if cleaned else clean_text
     if len(text) <= size:
         return tidy(text)
     total = len(text), text.count("\n") + 1
@@ -96,7 +96,7 @@ def _outside(text: str, position: int) -> tuple[int, int]:
     return position, position
 
 
-def fair_share(lengths: Sequence[int], total: int) -> int:
+def compute_share(lengths: Sequence[int], total: int) -> int:
     """Return the length to which all texts must be cut so that together they keep to `total`."""
     for index, length in enumerate(ordered := sorted(lengths)):
         share = total // (len(ordered) - index)
@@ -109,31 +109,31 @@ def fair_share(lengths: Sequence[int], total: int) -> int:
 def safe_repr(value: Any, size: int = MAX_REPR) -> str:
     """Return an object's repr, bounded in size and time; a sentence if it has none that works."""
     try:
-        return cut(str.__str__(run_bounded(repr, value)), size, cleaned=False)
+        return cut_text(str.__str__(run_bounded(repr, value)), size, cleaned=False)
     except KeyboardInterrupt:
         raise
     except DeadlineExceeded as error:
-        return slow_text(value, error)
+        return describe_slow_value(value, error)
     except BaseException as error:  # noqa: BLE001 - the user's code may raise anything
-        name = type_name(value)
-        return f"<an object of type {name} whose repr failed: {safe_message(error)}>"
+        name = get_type_name(value)
+        return f"<an object of type {name} whose repr failed: {describe_error(error)}>"
 
 
-def slow_text(value: Any, error: DeadlineExceeded) -> str:
+def describe_slow_value(value: Any, error: DeadlineExceeded) -> str:
     """Return the sentence for an object whose code took too long."""
-    return f"[an object of type {type_name(value)} {error}]"
+    return f"[an object of type {get_type_name(value)} {error}]"
 
 
-def type_name(value: Any) -> str:
+def get_type_name(value: Any) -> str:
     """Return the name of a value's type, without running the code of either."""
-    return clean(type.__dict__["__name__"].__get__(type(value)))
+    return clean_text(type.__dict__["__name__"].__get__(type(value)))
 
 
-def safe_message(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an exception's type and message on one line, whatever its ``__str__`` does."""
-    name = type_name(error)
+    name = get_type_name(error)
     try:
-        text = cut(" ".join(clean(run_bounded(str, error)).split()), MAX_REPR)
+        text = cut_text(" ".join(clean_text(run_bounded(str, error)).split()), MAX_REPR)
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - the user's code may raise anything

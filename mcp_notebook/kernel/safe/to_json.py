@@ -62,7 +62,13 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
-from mcp_notebook.kernel.safe.text import clean, cut, is_instance, safe_repr, slow_text
+from mcp_notebook.kernel.safe.text import (
+    clean_text,
+    cut_text,
+    describe_slow_value,
+    is_instance,
+    safe_repr,
+)
 
 MAX_DEPTH = 40
 MAX_ARRAY = 1_000
@@ -109,10 +115,10 @@ def to_json_value(value: Any, max_items: int) -> Any:
         value: Anything.
         max_items: Elements to convert in all collections together.
     """
-    return to_json_part(value, max_items)[0]
+    return to_json_and_rest(value, max_items)[0]
 
 
-def to_json_part(value: Any, max_items: int) -> tuple[Any, bool]:
+def to_json_and_rest(value: Any, max_items: int) -> tuple[Any, bool]:
     """Do the same as `to_json_value`, and tell whether something was left out.
 
     Args:
@@ -133,7 +139,7 @@ def to_structured(value: Any, max_items: int) -> Any:
 
     Raises:
         TooLarge: There are more.
-        Endless: It contains itself, or is nested too deep.
+        TooDeep: It contains itself, or is nested too deep.
     """
     return _Exact(max_items).convert(value)
 
@@ -142,7 +148,7 @@ class TooLarge(Exception):
     """A value has more elements than structured content may have."""
 
 
-def json_text(value: Any) -> str:
+def format_json(value: Any) -> str:
     """Write a JSON value compactly: on one line if short, else a line for each of its items."""
     line = _written(value)
     if len(line) <= _ONE_LINE:
@@ -170,10 +176,10 @@ class _Conversion:
     def convert(self, value: Any) -> Any:
         try:
             return self._scalar(value)
-        except (KeyboardInterrupt, TooLarge, Endless):
+        except (KeyboardInterrupt, TooLarge, TooDeep):
             raise
         except DeadlineExceeded as error:
-            return slow_text(value, error)
+            return describe_slow_value(value, error)
         except BaseException:  # noqa: BLE001 - the value's own methods may raise anything
             return safe_repr(value)
 
@@ -181,7 +187,7 @@ class _Conversion:
         return "..."
 
     def _text(self, value: str) -> str:
-        shown = cut(str.__str__(value), max(self._room, MIN_TEXT), cleaned=False)
+        shown = cut_text(str.__str__(value), max(self._room, MIN_TEXT), cleaned=False)
         self.left_out = self.left_out or str.__len__(value) > max(self._room, MIN_TEXT)
         self._room -= len(shown)
         return shown
@@ -190,7 +196,7 @@ class _Conversion:
         return _number(value)
 
     def _bytes(self, value: bytes) -> str:
-        return bytes_text(value)
+        return describe_bytes(value)
 
     def _scalar(self, value: Any) -> Any:  # noqa: PLR0911 - the table above, in its order
         if isinstance(value, Enum):
@@ -208,7 +214,7 @@ class _Conversion:
         if is_instance(value, "numpy.generic"):
             return self._numpy_scalar(value)
         if isinstance(value, _AS_TEXT):
-            return clean(str(to_jsonable_python(value, fallback=str)))
+            return clean_text(str(to_jsonable_python(value, fallback=str)))
         if isinstance(value, (bytes, bytearray)):
             return self._bytes(bytes(value))
         return self._nested(value)
@@ -245,7 +251,7 @@ class _Conversion:
         if isinstance(value, _ARRAYS):
             return self._array(value)
         if is_instance(value, "numpy.ndarray") and value.size <= MAX_ARRAY:
-            return self.convert(elements(value))
+            return self.convert(list_elements(value))
         return safe_repr(value)
 
     def _mapping(self, value: Mapping[Any, Any]) -> dict[str, Any]:
@@ -294,7 +300,7 @@ class _Conversion:
         return shown, size - shown
 
 
-class Endless(ValueError):
+class TooDeep(ValueError):
     """A value contains itself, or is nested too deep."""
 
 
@@ -304,18 +310,18 @@ class _Exact(_Conversion):
     _most_open = MAX_STRUCTURED_DEPTH
 
     def _text(self, value: str) -> str:
-        return whole_text(value)
+        return replace_surrogates(value)
 
     def _number(self, value: float) -> Any:
         plain = float(value)
         return plain if math.isfinite(plain) else None
 
     def _bytes(self, value: bytes) -> str:
-        return bytes_data(value)
+        return encode_bytes(value)
 
     def _endless(self, value: Any) -> Any:
         why = "contains itself" if id(value) in self._open else "is nested too deep"
-        raise Endless(f"a {type(value).__name__} in it {why}")
+        raise TooDeep(f"a {type(value).__name__} in it {why}")
 
     def _opened(self, value: Any) -> Any:
         # For a program a part is said whole, however long that takes: not in place of it that it
@@ -328,16 +334,16 @@ class _Exact(_Conversion):
         if is_instance(value, "numpy.ndarray") and not value.dtype.names:
             if value.size > self._left:
                 raise TooLarge
-            return self.convert(elements(value))
+            return self.convert(list_elements(value))
         if is_instance(value, "pandas.DataFrame") or is_instance(value, "pandas.Series"):
             self._share(value.size)
-            return [self._object(list(row.items())) for row in records(value)]
-        if is_rows(value):
+            return [self._object(list(row.items())) for row in list_records(value)]
+        if is_table(value):
             self._share(math.prod(value.shape))
-            return [self._object(list(row.items())) for row in records(value)]
-        if is_values(value):
+            return [self._object(list(row.items())) for row in list_records(value)]
+        if is_series(value):
             self._share(len(value))
-            return [self.convert(item) for item in elements(value)]
+            return [self.convert(item) for item in list_elements(value)]
         return super()._container(value)
 
     def _share(self, size: int) -> tuple[int, int]:
@@ -347,43 +353,43 @@ class _Exact(_Conversion):
         return shown, left_out
 
 
-def is_rows(value: Any) -> bool:
-    """Tell whether a value is a table without an index, of which `records` makes rows."""
+def is_table(value: Any) -> bool:
+    """Tell whether a value is a table without an index, of which `list_records` makes rows."""
     paths = ("polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch")
     is_structured = is_instance(value, "numpy.ndarray") and value.ndim == 1 and value.dtype.names
     return bool(is_structured) or any(is_instance(value, path) for path in paths)
 
 
-def is_values(value: Any) -> bool:
-    """Tell whether a value is a series without an index, of which `elements` makes a list."""
+def is_series(value: Any) -> bool:
+    """Tell whether a value is a series without an index, of which `list_elements` makes a list."""
     paths = ("polars.Series", "pyarrow.Array", "pyarrow.ChunkedArray")
     return any(is_instance(value, path) for path in paths)
 
 
-def elements(array: Any) -> Any:
+def list_elements(array: Any) -> Any:
     """Return the nested lists of an array or series; numpy's own would have bare ints for times."""
-    if is_values(array):
+    if is_series(array):
         return array.to_list() if hasattr(array, "to_list") else array.to_pylist()
     kind = array.dtype.kind
     return (array.astype(f"{kind}8[us]") if kind in "mM" else array).tolist()
 
 
-def records(table: Any) -> list[dict[Any, Any]]:
+def list_records(table: Any) -> list[dict[Any, Any]]:
     """Return the rows of a table, pandas' index among their fields unless it counts.
 
     A name that comes a second time gets a number, so that no field is lost.
     """
-    columns = _columns(table) if is_rows(table) else _pandas_columns(table)
+    columns = _columns(table) if is_table(table) else _pandas_columns(table)
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _columns(table: Any) -> dict[Any, list[Any]]:
     columns: dict[Any, list[Any]] = {}
     if is_instance(table, "numpy.ndarray"):
-        return {name: elements(table[name]) for name in table.dtype.names}
+        return {name: list_elements(table[name]) for name in table.dtype.names}
     names = table.columns if is_instance(table, "polars.DataFrame") else table.schema.names
     for position, name in enumerate(names):
-        columns[free_name(name, columns)] = elements(
+        columns[find_free_name(name, columns)] = list_elements(
             table.to_series(position)
             if is_instance(table, "polars.DataFrame")
             else table.column(position)
@@ -401,13 +407,13 @@ def _pandas_columns(table: Any) -> dict[Any, list[Any]]:
         for level in levels:
             name = frame.index.names[level]
             name = ("index" if len(levels) == 1 else f"level_{level}") if name is None else name
-            columns[free_name(name, columns)] = list(frame.index.get_level_values(level))
+            columns[find_free_name(name, columns)] = list(frame.index.get_level_values(level))
     for position in range(frame.shape[1]):
-        columns[free_name(frame.columns[position], columns)] = frame.iloc[:, position].tolist()
+        columns[find_free_name(frame.columns[position], columns)] = frame.iloc[:, position].tolist()
     return columns
 
 
-def free_name(name: Any, taken: Mapping[Any, Any]) -> Any:
+def find_free_name(name: Any, taken: Mapping[Any, Any]) -> Any:
     """Return a name, with a number if there is one of that name already."""
     number, free = 1, name
     while free in taken:
@@ -416,13 +422,13 @@ def free_name(name: Any, taken: Mapping[Any, Any]) -> Any:
     return free
 
 
-def whole_text(value: str) -> str:
+def replace_surrogates(value: str) -> str:
     """Return a text with nothing replaced but lone surrogates, which cannot be sent."""
     plain = str.__str__(value)
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def bytes_data(data: bytes) -> str:
+def encode_bytes(data: bytes) -> str:
     """Return bytes as text where they are UTF-8, else as base64."""
     try:
         return data.decode()
@@ -430,13 +436,13 @@ def bytes_data(data: bytes) -> str:
         return base64.b64encode(data).decode("ascii")
 
 
-def bytes_text(data: bytes) -> str:
+def describe_bytes(data: bytes) -> str:
     """Return bytes as text where they are text, else their length and beginning."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
         text = None
-    if text is not None and clean(text) == text:
+    if text is not None and clean_text(text) == text:
         return text
     more = " ..." if len(data) > _BYTES_SHOWN else ""
     return f"<{len(data):,} bytes: {data[:_BYTES_SHOWN].hex(' ')}{more}>"

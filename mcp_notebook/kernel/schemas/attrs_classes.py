@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.safe.text import describe_error
 
 
 def is_attrs_class(annotation: Any) -> bool:
@@ -76,7 +76,7 @@ class AttrsSchema:
         except Exception as error:
             # The class's own validators raise TypeError, too, which pydantic lets through.
             raise PydanticCustomError(
-                "value_error", "{reason}", {"reason": safe_message(error)}
+                "value_error", "{reason}", {"reason": describe_error(error)}
             ) from error
 
 

@@ -20,12 +20,12 @@ from mcp_notebook.kernel.schemas.markers import header_problem
 from mcp_notebook.kernel.schemas.signatures import Handler, handler_of
 from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
-    allowed_values,
-    bounded,
-    dotted,
-    json_type,
-    known,
-    shown,
+    describe_schema,
+    format_path,
+    format_value,
+    name_json_type,
+    shorten_message,
+    suggest_parameters,
 )
 
 _EXPLAINED = frozenset(
@@ -41,7 +41,7 @@ _MAX_BRANCHES = 5
 
 
 @dataclass(frozen=True)
-class RawSchema:
+class AuthorSchema:
     """What a tool takes by its author's schema; has what `FunctionSchema` has."""
 
     description: str
@@ -78,7 +78,7 @@ class RawSchema:
             # Numbers beyond what Python's floats take, say.
             raise InvalidArguments(
                 f"arguments: cannot be compared with the schema ({type(error).__name__}: "
-                f"{bounded(str(error))})."
+                f"{shorten_message(str(error))})."
             ) from error
         if len(lines) > MAX_LINES:
             lines[MAX_LINES:] = ["... and more problems."]
@@ -87,13 +87,13 @@ class RawSchema:
         return dict(arguments)
 
 
-def raw_schema(
+def read_author_schema(
     function: Callable[..., Any],
     schema: Any,
     tool: str,
     *,
     hidden_types: tuple[type, ...] = (),
-) -> RawSchema:
+) -> AuthorSchema:
     """Bring together a function and the schema of its arguments.
 
     Args:
@@ -110,7 +110,7 @@ def raw_schema(
         raise DefinitionError(f"`{tool}`: {problem}.")
     handler = handler_of(function, tool, hidden_types=hidden_types)
     _check_fit(handler, plain, tool)
-    return RawSchema(
+    return AuthorSchema(
         handler.description,
         plain,
         handler.injected,
@@ -164,9 +164,9 @@ def _lines(errors: Iterator[Any], root: Mapping[str, Any]) -> Iterator[str]:
 def _told(error: Any, root: Mapping[str, Any]) -> Iterator[str]:
     path = tuple(error.absolute_path)
     keyword, value, schema = error.validator, error.instance, error.schema
-    came = f"{dotted(path)}: got {shown(value)} ({json_type(value)})"
+    came = f"{format_path(path)}: got {format_value(value)} ({name_json_type(value)})"
     if "propertyNames" in error.absolute_schema_path:
-        came = f"{dotted(path)}: got a member named {shown(value)}"
+        came = f"{format_path(path)}: got a member named {format_value(value)}"
     if schema is False:
         extra = set(list(error.absolute_schema_path)[-1:]) & _EXTRA
         yield _no_such(path, root) if extra else f"{came}; not allowed here."
@@ -181,14 +181,14 @@ def _told(error: Any, root: Mapping[str, Any]) -> Iterator[str]:
             else f"arguments: {_branches(error, root)}."
         )
     elif keyword in _EXPLAINED:
-        yield f"{came}; allowed: {allowed_values(schema, root)}{_format(schema)}."
+        yield f"{came}; allowed: {describe_schema(schema, root)}{_format(schema)}."
     else:
-        yield f"{came}; {bounded(_own_words(error))}."
+        yield f"{came}; {shorten_message(_own_words(error))}."
 
 
 def _missing(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
-    allowed = allowed_values(_described(path, root), root)
-    return f"{dotted(path)}: missing; allowed: {allowed}."
+    allowed = describe_schema(_described(path, root), root)
+    return f"{format_path(path)}: missing; allowed: {allowed}."
 
 
 def _missing_with(
@@ -197,7 +197,7 @@ def _missing_with(
     for given, needed in needs.items():
         for name in needed if given in value else ():
             if name not in value:
-                yield f"{dotted((*path, name))}: missing; {shown(given)} needs it."
+                yield f"{format_path((*path, name))}: missing; {format_value(given)} needs it."
 
 
 def _described(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:
@@ -207,7 +207,7 @@ def _described(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:
 
 
 def _no_such(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
-    return f"{dotted(path)}: no such parameter; {known(path, root)}"
+    return f"{format_path(path)}: no such parameter; {suggest_parameters(path, root)}"
 
 
 def _branches(error: Any, root: Mapping[str, Any]) -> str:
@@ -216,7 +216,7 @@ def _branches(error: Any, root: Mapping[str, Any]) -> str:
     if not error.context:
         return f"more than one of the {len(options)} alternatives holds, and only one may"
     if all(isinstance(option, dict) and _is_plain(option) for option in options):
-        return f"allowed: {allowed_values({'anyOf': options}, root)}"
+        return f"allowed: {describe_schema({'anyOf': options}, root)}"
     reasons: dict[Any, str] = {}
     for inner in error.context:
         branch = inner.schema_path[0] if inner.schema_path else len(reasons)
@@ -242,6 +242,6 @@ def _own_words(error: Any) -> str:
         "uniqueItems": "each item may be there once",
         "minProperties": f"at least {error.validator_value} members",
         "maxProperties": f"at most {error.validator_value} members",
-        "contains": f"an item is missing: {shown(error.validator_value)}",
+        "contains": f"an item is missing: {format_value(error.validator_value)}",
     }
     return words.get(error.validator) or str(error.message)

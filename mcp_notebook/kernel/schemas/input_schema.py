@@ -18,12 +18,17 @@ from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, function_doc
 from mcp_notebook.kernel.schemas.flat import Flat, check_known, flattened, is_model
 from mcp_notebook.kernel.schemas.markers import header_problem
 from mcp_notebook.kernel.schemas.metaschema import schema_problem
-from mcp_notebook.kernel.schemas.parameters import MISSING, Parameter, build, parameter
+from mcp_notebook.kernel.schemas.parameters import (
+    NO_DEFAULT,
+    Parameter,
+    build_schema,
+    make_parameter,
+)
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.schemas.signatures import (
     Hinted,
@@ -33,7 +38,11 @@ from mcp_notebook.kernel.schemas.signatures import (
     name_of,
     written,
 )
-from mcp_notebook.kernel.schemas.validation_messages import bounded, explain, shown
+from mcp_notebook.kernel.schemas.validation_messages import (
+    explain_arguments,
+    format_value,
+    shorten_message,
+)
 
 
 @dataclass(frozen=True)
@@ -68,12 +77,12 @@ class FunctionSchema:
                 check_known(arguments, self.input_schema)
             given = validator.validate_python(arguments)
         except ValidationError as error:
-            raise InvalidArguments(explain(error, arguments, self.input_schema)) from None
+            raise InvalidArguments(explain_arguments(error, arguments, self.input_schema)) from None
         except Exception as error:
             # A validator of the author's may raise anything.
             name = _culprit(validator, arguments)
             raise InvalidArguments(
-                f"{name or 'arguments'}: refused by a validator: {safe_message(error)}."
+                f"{name or 'arguments'}: refused by a validator: {describe_error(error)}."
             ) from error
         if self._flat is not None:
             return {self._flat: given}
@@ -149,7 +158,7 @@ def _made(  # noqa: PLR0913 - as `function_schema`
     notes += [
         f"`{item.name}` has no type hint: any value is taken."
         for item in hinted
-        if item.hint is MISSING
+        if item.hint is NO_DEFAULT
     ]
     known = {*fixed, *(item.name for item in hinted), *(flat.names if flat is not None else ())}
     notes += [
@@ -189,9 +198,9 @@ def _made(  # noqa: PLR0913 - as `function_schema`
 
 def _parameters(hinted: Sequence[Hinted], doc: FunctionDoc) -> list[Parameter]:
     return [
-        parameter(
+        make_parameter(
             item.name,
-            Any if item.hint is MISSING else item.hint,
+            Any if item.hint is NO_DEFAULT else item.hint,
             item.default,
             doc.parameters.get(item.name),
         )
@@ -201,7 +210,7 @@ def _parameters(hinted: Sequence[Hinted], doc: FunctionDoc) -> list[Parameter]:
 
 
 def _defaults(parameters: Sequence[Parameter]) -> dict[str, Any]:
-    return {item.name: item.default for item in parameters if item.default is not MISSING}
+    return {item.name: item.default for item in parameters if item.default is not NO_DEFAULT}
 
 
 # -- schemas of earlier starts ---------------------------------------------------------------------
@@ -218,7 +227,7 @@ def _key(cache: SchemaCache, said: tuple[Any, ...], hinted: Sequence[Hinted]) ->
 
 
 def _kept(value: Any) -> tuple[Any, ...]:
-    return ("none",) if value is MISSING else ("given", value)
+    return ("none",) if value is NO_DEFAULT else ("given", value)
 
 
 def _restored(stored: Mapping[str, Any], name: str, hinted: Sequence[Hinted]) -> FunctionSchema:
@@ -231,7 +240,7 @@ def _restored(stored: Mapping[str, Any], name: str, hinted: Sequence[Hinted]) ->
         item.name: item.default
         for item in hinted
         if item.seen_as == "argument"
-        and item.default is not MISSING
+        and item.default is not NO_DEFAULT
         and not isinstance(item.default, FieldInfo)
     }
     return FunctionSchema(
@@ -275,7 +284,7 @@ def _flat(parameters: Sequence[Parameter], documented: Mapping[str, str], name: 
 
 def _built(parameters: Sequence[Parameter], name: str) -> tuple[dict[str, Any], SchemaValidator]:
     try:
-        return build(parameters)
+        return build_schema(parameters)
     except Exception as error:
         # A hint's own class may take part in its schema, and raise anything.
         raise _no_schema(parameters, name, error) from error
@@ -284,7 +293,7 @@ def _built(parameters: Sequence[Parameter], name: str) -> tuple[dict[str, Any], 
 def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> DefinitionError:
     for item in parameters:
         try:
-            build([item])
+            build_schema([item])
         except Exception as own:  # noqa: BLE001 - as in `_built`
             hint = written(item.annotation)
             return DefinitionError(
@@ -295,14 +304,14 @@ def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> 
             )
     return DefinitionError(
         f"`{name}`: its parameters cannot be told to clients as a JSON Schema "
-        f"({safe_message(error)}): simplify their type hints."
+        f"({describe_error(error)}): simplify their type hints."
     )
 
 
 def _reason(error: Exception) -> str:
     # pydantic's advice for a type that it does not know is for authors of models.
     unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
-    return "" if unknown else f" ({safe_message(error)})"
+    return "" if unknown else f" ({describe_error(error)})"
 
 
 def _check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, name: str) -> None:
@@ -319,13 +328,13 @@ def _check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, nam
             ]
             reason = own[0] if own else None
         except Exception as error:  # noqa: BLE001 - a validator of the author's may raise anything
-            reason = safe_message(error)
+            reason = describe_error(error)
         else:
             continue
         if reason:
             raise DefinitionError(
-                f"`{name}`: the default of `{item}`, {shown(default)}, is not what its type hint "
-                f"allows ({bounded(reason)}): change one of them."
+                f"`{name}`: the default of `{item}`, {format_value(default)}, is not what its type "
+                f"hint allows ({shorten_message(reason)}): change one of them."
             )
 
 

@@ -29,7 +29,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.validation_messages import bounded, shown
+from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
 
 MAX_SCHEMA = 1_000_000
 """Characters of JSON that a schema may have: every client reads it in every list of tools."""
@@ -56,7 +56,7 @@ def checked(schema: Any, tool: str, option: str, *, of_arguments: bool = True) -
         return DefinitionError(f"`{tool}`: `{option}` {reason}")
 
     if not isinstance(schema, Mapping):
-        raise wrong(f"is a JSON Schema, a dict, not {shown(schema)}.")
+        raise wrong(f"is a JSON Schema, a dict, not {format_value(schema)}.")
     try:
         text = json.dumps(dict(schema), allow_nan=False, ensure_ascii=False)
         text.encode()  # a lone surrogate cannot be sent
@@ -79,7 +79,7 @@ def checked(schema: Any, tool: str, option: str, *, of_arguments: bool = True) -
     except SchemaError as error:
         place = "/".join(map(str, error.absolute_path))
         where = f" at {place!r}" if place else ""
-        raise wrong(f"is no JSON Schema{where}: {bounded(error.message)}.") from None
+        raise wrong(f"is no JSON Schema{where}: {shorten_message(error.message)}.") from None
     except _NotUsableError as error:
         raise wrong(str(error)) from None
     except RecursionError:
@@ -90,7 +90,7 @@ def checked(schema: Any, tool: str, option: str, *, of_arguments: bool = True) -
 def _no_json(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "is nested too deeply: make it flatter."
-    return f"is no JSON ({bounded(str(error))}): use what JSON has only."
+    return f"is no JSON ({shorten_message(str(error))}): use what JSON has only."
 
 
 def validator(schema: dict[str, Any]) -> Any:
@@ -184,18 +184,20 @@ def _against_metaschema(schema: Any) -> None:
 def _target(reference: str, resolver: Any) -> Any:
     if not reference.startswith("#"):
         raise _NotUsableError(
-            f"refers to {shown(reference)}: nothing is fetched, so put that schema under "
+            f"refers to {format_value(reference)}: nothing is fetched, so put that schema under "
             '`"$defs"` and refer to it as "#/$defs/...".'
         )
     try:
         target = resolver.lookup(reference)
     except (Unresolvable, ValueError) as error:
         raise _NotUsableError(
-            f"refers to {shown(reference)}, which it does not hold: add it, or correct the "
+            f"refers to {format_value(reference)}, which it does not hold: add it, or correct the "
             "reference."
         ) from error
     if not isinstance(target.contents, dict | bool):
-        raise _NotUsableError(f"refers to {shown(reference)}, which is no schema: correct it.")
+        raise _NotUsableError(
+            f"refers to {format_value(reference)}, which is no schema: correct it."
+        )
     return target
 
 
@@ -212,15 +214,15 @@ def _check_patterns(schema: Mapping[str, Any]) -> None:
         try:
             _regex(pattern)
         except Exception as error:
-            reason = bounded(str(error).rpartition("error: ")[2] or str(error))
+            reason = shorten_message(str(error).rpartition("error: ")[2] or str(error))
             step = (
                 "compare with it in the handler, since a client's text could take for ever"
                 if "support" in reason
                 else "correct it"
             )
             raise _NotUsableError(
-                f"holds the regular expression {shown(pattern)}, which cannot be used ({reason}): "
-                f"{step}."
+                f"holds the regular expression {format_value(pattern)}, which cannot be used "
+                f"({reason}): {step}."
             ) from error
 
 
@@ -268,7 +270,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 def _pattern(checker: Any, pattern: str, value: Any, _schema: Any) -> Iterator[ValidationError]:
     if checker.is_type(value, "string") and not _matches(pattern, value):
-        yield ValidationError(f"{shown(value)} does not match {pattern!r}")
+        yield ValidationError(f"{format_value(value)} does not match {pattern!r}")
 
 
 def _below(checker: Any, item: Any, schema: Any, key: str) -> Iterator[ValidationError]:
@@ -283,7 +285,7 @@ def _unique_items(checker: Any, unique: Any, value: Any, _schema: Any) -> Iterat
     if unique and checker.is_type(value, "array"):
         texts = [json.dumps(_canonical(item), sort_keys=True) for item in value]
         if len(set(texts)) < len(texts):
-            yield ValidationError(f"{shown(value)} has an item twice")
+            yield ValidationError(f"{format_value(value)} has an item twice")
 
 
 def _canonical(value: Any) -> Any:

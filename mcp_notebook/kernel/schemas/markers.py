@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.validation_messages import shown
+from mcp_notebook.kernel.schemas.validation_messages import format_value
 
 HEADER_KEY = "x-mcp-header"
 """Keyword of a property whose value HTTP clients repeat in a header."""
@@ -109,7 +109,7 @@ def header_problem(schema: Mapping[str, Any]) -> str | None:
         if HEADER_KEY not in position:
             continue
         header = position[HEADER_KEY]
-        told = shown(header)
+        told = format_value(header)
         if not path:
             return (
                 f"the header {told} is inside a type (an optional one, a list, a model), where "

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mcp_notebook.kernel.schemas.validation_messages import shown
+from mcp_notebook.kernel.schemas.validation_messages import format_value
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
 _SCHEMA = (
@@ -36,13 +36,13 @@ def _problem(schema: Any, root: Any) -> str | None:
     if isinstance(schema, bool):
         return None
     if not isinstance(schema, Mapping):
-        return f"{shown(schema)} is no schema"
+        return f"{format_value(schema)} is no schema"
     for keyword, value in schema.items():
         says = _RULES.get(keyword)
         if says is not None and not says(value):
-            return f"`{keyword}` cannot be {shown(value)}"
+            return f"`{keyword}` cannot be {format_value(value)}"
         if keyword == "$ref" and not _leads_somewhere(value, root):
-            return f"`$ref` names {shown(value)}, which is not in it"
+            return f"`$ref` names {format_value(value)}, which is not in it"
         for inner in _within(keyword, value):
             if problem := _problem(inner, root):
                 return problem

@@ -13,10 +13,10 @@ from typing import Any
 
 from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
-    allowed_values,
-    json_type,
-    place,
-    shown,
+    describe_schema,
+    format_place,
+    format_value,
+    name_json_type,
 )
 
 _COMPARES = "mcp_notebook.kernel.schemas.json_schema"
@@ -165,15 +165,15 @@ def _deepest(error: Any) -> Sequence[Any]:
 
 
 def _line(error: Any, path: list[str | int], root: Schema) -> str:
-    name = place(WRAP, path)
+    name = format_place(WRAP, path)
     if error.validator == "required":
         missing = [key for key in error.validator_value if key not in error.instance]
         listed = ", ".join(map(repr, missing[:MAX_LINES]))
         return f"{name}: {listed} missing"
     part = error.schema if isinstance(error.schema, dict) else {}
-    came = f"got {shown(error.instance)} ({json_type(error.instance)})"
+    came = f"got {format_value(error.instance)} ({name_json_type(error.instance)})"
     if error.validator in ("type", "enum", "const", "minimum", "maximum", "anyOf", "oneOf"):
-        return f"{name}: {came}; allowed: {allowed_values(part, root)}"
+        return f"{name}: {came}; allowed: {describe_schema(part, root)}"
     # jsonschema's message begins with the whole value, however long.
-    limit = shown(error.validator_value)
+    limit = format_value(error.validator_value)
     return f"{name}: {came}; its schema says `{error.validator}`: {limit}"

@@ -1,8 +1,8 @@
 """Output schemas: what a tool's results are for a program, and each result made to match.
 
-Runs in the user's kernel: `output_schema` at definition on the main thread, `OutputSchema` wherever
-a call ran; it is never changed, so that calls on several threads share it. Which annotations have a
-schema though nobody asked for one:
+Runs in the user's kernel: `make_output_schema` at definition on the main thread, `OutputSchema`
+wherever a call ran; it is never changed, so that calls on several threads share it. Which
+annotations have a schema though nobody asked for one:
 
 - models, dataclasses, TypedDict, named tuples; lists, tuples and sets of something; dicts; numbers,
   bool, dates, Decimal, UUID; Literal and Enum; unions of these;
@@ -34,8 +34,8 @@ from pydantic import BaseModel, ValidationError
 
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import DefinitionError, InvalidResult
-from mcp_notebook.kernel.safe.text import is_instance, safe_message
-from mcp_notebook.kernel.safe.to_json import Endless, TooLarge, to_structured
+from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge, to_structured
 from mcp_notebook.kernel.schemas.metaschema import schema_problem
 from mcp_notebook.kernel.schemas.output_match import (
     WRAP,
@@ -47,7 +47,7 @@ from mcp_notebook.kernel.schemas.output_match import (
 )
 from mcp_notebook.kernel.schemas.return_types import ReturnType, return_type
 from mcp_notebook.kernel.schemas.signatures import NO_ANNOTATION, return_annotation
-from mcp_notebook.kernel.schemas.validation_messages import explain_value, shown
+from mcp_notebook.kernel.schemas.validation_messages import explain_value, format_value
 
 
 class Declared(Protocol):
@@ -99,7 +99,7 @@ class OutputSchema:
     _returns: ReturnType | None = field(default=None, repr=False, compare=False)
     """The annotation; None: the schema is the author's own."""
 
-    def structured(self, value: Any, max_chars: int) -> Any:
+    def convert(self, value: Any, max_chars: int) -> Any:
         """Return a result's structured content.
 
         Args:
@@ -119,7 +119,7 @@ class OutputSchema:
             except Exception as error:  # noqa: BLE001 - an author's schema may lead anywhere
                 raise InvalidResult(
                     f"The result cannot be compared with the tool's output schema "
-                    f"({safe_message(error)}). {self._to_do}"
+                    f"({describe_error(error)}). {self._to_do}"
                 ) from None
             if lines:
                 raise self._mismatch(lines)
@@ -131,21 +131,21 @@ class OutputSchema:
         return comparison(self.schema)
 
     @property
-    def takes_none(self) -> bool:
+    def can_be_none(self) -> bool:
         """Whether None may be a result."""
         try:
-            self.structured(None, 1_000)
+            self.convert(None, 1_000)
         except InvalidResult:
             return False
         return True
 
-    def inner(self, structured: Any) -> Any:
-        """Return what the function returned, of what `structured` made of it."""
+    def unwrap(self, structured: Any) -> Any:
+        """Return what the function returned, of what `convert` made of it."""
         return structured[WRAP] if self.wrapped else structured
 
     def _converted(self, value: Any, max_chars: int) -> Any:
         if self._returns is None:
-            return plain_data(value, max_chars, _LESS)
+            return convert_plain_data(value, max_chars, _LESS)
         try:
             return self._returns.converted(value)
         except Exception as error:  # noqa: BLE001 - validators and serializers are the author's code
@@ -159,7 +159,7 @@ class OutputSchema:
             error = error.__cause__ if isinstance(error.__cause__, Exception) else error
             if isinstance(error, TooLarge):
                 raise _too_large(f"more than {max_chars:,} parts", max_chars, _LESS) from None
-            said = str(error) if isinstance(error, Endless) else safe_message(error)
+            said = str(error) if isinstance(error, TooDeep) else describe_error(error)
             raise InvalidResult(
                 f"The result cannot be sent as data: {said}. {self._to_do}"
             ) from None
@@ -169,7 +169,7 @@ class OutputSchema:
         try:
             return returns.dumped(value)
         except Exception:  # noqa: BLE001 - as above
-            return plain_data(value, max_chars, _LESS)
+            return convert_plain_data(value, max_chars, _LESS)
 
     def _mismatch(self, lines: list[str]) -> InvalidResult:
         more = len(lines) - MAX_PLACES
@@ -183,7 +183,7 @@ class OutputSchema:
         return _TO_DO.format("`output_schema`" if self._returns is None else "return annotation")
 
 
-def output_schema(
+def make_output_schema(
     function: Callable[..., Any], options: Declared, name: str
 ) -> tuple[OutputSchema | None, tuple[str, ...]]:
     """Return a tool's output schema, if it has one, and what its author should know.
@@ -204,12 +204,12 @@ def output_schema(
     if given is not None and given is not True:
         raise DefinitionError(
             f"`{name}`: `output_schema` is a JSON Schema (a dict), True or False, not "
-            f"{shown(given)}."
+            f"{format_value(given)}."
         )
     return _by_annotation(function, options, name)
 
 
-def plain_data(value: Any, max_chars: int, to_do: str = _LESS_BY_HAND) -> Any:
+def convert_plain_data(value: Any, max_chars: int, to_do: str = _LESS_BY_HAND) -> Any:
     """Return the JSON value of what has no annotation.
 
     Args:
@@ -224,7 +224,7 @@ def plain_data(value: Any, max_chars: int, to_do: str = _LESS_BY_HAND) -> Any:
         return to_structured(value, max_chars)
     except TooLarge:
         raise _too_large(f"more than {max_chars:,} parts", max_chars, to_do) from None
-    except Endless as error:
+    except TooDeep as error:
         raise InvalidResult(f"The result cannot be sent as data: {error}.") from None
 
 
@@ -237,7 +237,9 @@ def check_size(made: Any, max_chars: int, to_do: str = _LESS_BY_HAND) -> None:
     try:
         size = len(json.dumps(made, ensure_ascii=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidResult(f"The result cannot be sent as data: {safe_message(error)}.") from None
+        raise InvalidResult(
+            f"The result cannot be sent as data: {describe_error(error)}."
+        ) from None
     if size > max_chars:
         raise _too_large(f"{size:,} characters of JSON", max_chars, to_do)
 
@@ -302,7 +304,7 @@ def _checked(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _why(error: Exception) -> str:
-    return safe_message(error).partition("\n")[0].partition(". Set `arbitrary")[0]
+    return describe_error(error).partition("\n")[0].partition(". Set `arbitrary")[0]
 
 
 def _is_for_reading(annotation: Any) -> bool:

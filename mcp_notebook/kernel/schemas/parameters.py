@@ -31,7 +31,7 @@ from pydantic_core import (
 
 _Made = TypeVar("_Made")
 
-MISSING: Any = object()
+NO_DEFAULT: Any = object()
 """Stands for no default."""
 MAX_DEFAULT = 1_000
 """Characters of JSON that a default may have to be published: every client reads it in every list
@@ -50,19 +50,21 @@ class Parameter:
     name: str
     annotation: Any
     """For pydantic, with its description."""
-    default: Any = MISSING
+    default: Any = NO_DEFAULT
     """As the author wrote it."""
     optional: bool = False
     """Whether clients may leave it out; the default may also be in the annotation's ``Field``."""
 
 
-def parameter(name: str, annotation: Any, default: Any, documented: str | None = None) -> Parameter:
+def make_parameter(
+    name: str, annotation: Any, default: Any, documented: str | None = None
+) -> Parameter:
     """Bring together what signature and docstring say about a parameter.
 
     Args:
         name: Its name.
         annotation: Its resolved type hint.
-        default: Its default or `MISSING`; may be a ``Field(...)``, as other frameworks have it.
+        default: Its default or `NO_DEFAULT`; may be a ``Field(...)``, as other frameworks have it.
         documented: What the docstring says about it.
     """
     base, extras = annotation, []
@@ -70,7 +72,7 @@ def parameter(name: str, annotation: Any, default: Any, documented: str | None =
         base, *extras = get_args(annotation)
     if isinstance(default, FieldInfo):
         extras.append(default)
-        default = MISSING
+        default = NO_DEFAULT
     fields = [extra for extra in extras if isinstance(extra, FieldInfo)]
     said = [field.description for field in fields if field.description]
     texts = [extra for extra in extras if isinstance(extra, str)]
@@ -81,11 +83,11 @@ def parameter(name: str, annotation: Any, default: Any, documented: str | None =
         full = Optional[full]  # noqa: UP045 - `|` is not for every object: a string, a TypeVar
     if description:
         full = Annotated[full, Field(description=description)]
-    optional = default is not MISSING or not all(field.is_required() for field in fields)
+    optional = default is not NO_DEFAULT or not all(field.is_required() for field in fields)
     return Parameter(name, full, default, optional)
 
 
-def build(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], SchemaValidator]:
+def build_schema(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], SchemaValidator]:
     """Return the JSON Schema of an object with these parameters, and what validates one.
 
     The validator takes a dict and returns one with the same keys: defaults are the caller's.
@@ -105,11 +107,11 @@ def build(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], SchemaValida
     if schema["type"] == "definitions":  # what several parameters, or a tree, refer to
         root = schema["schema"] = dict(schema["schema"])
     root["extra_behavior"] = "forbid"
-    validator = built_alone(SchemaValidator, _strict(schema))
+    validator = build_alone(SchemaValidator, _strict(schema))
     # Only for clients: defaults are passed by Python's rules, not by pydantic's.
     root["fields"] = dict(root["fields"])
     for item in parameters:
-        if item.default is not MISSING:
+        if item.default is not NO_DEFAULT:
             field = dict(root["fields"][item.name])
             field["schema"] = core_schema.with_default_schema(field["schema"], default=item.default)
             root["fields"][item.name] = field
@@ -123,14 +125,14 @@ def model_schema(model: Any) -> tuple[dict[str, Any], SchemaValidator]:
     """Return the JSON Schema of a model as the arguments themselves, and what makes one of them.
 
     Raises:
-        Exception: As `build`.
+        Exception: As `build_schema`.
     """
     core: Any = TypeAdapter(model).core_schema
     made = SchemaGenerator(by_alias=True).generate(core, mode="validation")
     reference = made.pop("$ref", None)
     if reference is not None:  # a model that contains itself
         made = {**made["$defs"][reference.rpartition("/")[2]], **made}
-    return _published(made), built_alone(SchemaValidator, _strict(core))
+    return _published(made), build_alone(SchemaValidator, _strict(core))
 
 
 def _takes_none(base: Any) -> bool:
@@ -152,7 +154,7 @@ def _tellable(annotation: Any) -> Any:
 # -- stricter than pydantic ------------------------------------------------------------------------
 
 
-def built_alone(make: Callable[..., _Made], schema: Any) -> _Made:
+def build_alone(make: Callable[..., _Made], schema: Any) -> _Made:
     """Return pydantic's validator or serializer for a core schema, by that schema alone.
 
     A model's own would be used in place of the part of the schema, with its rules.
@@ -163,7 +165,7 @@ def built_alone(make: Callable[..., _Made], schema: Any) -> _Made:
         return make(schema)
 
 
-def rewritten(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]], Any]) -> Any:
+def rewrite(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]], Any]) -> Any:
     """Return a core schema with each schema in it changed, at any depth.
 
     Args:
@@ -171,7 +173,7 @@ def rewritten(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]],
         change: Takes a schema as it was and a copy with changed parts; returns what it becomes.
     """
     if isinstance(schema, (list, tuple)):
-        return type(schema)(rewritten(item, change) for item in schema)
+        return type(schema)(rewrite(item, change) for item in schema)
     if not isinstance(schema, dict):
         return schema
     made: dict[str, Any] = {}
@@ -179,23 +181,23 @@ def rewritten(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]],
         if key in NO_SCHEMAS:
             made[key] = value
         elif _is_named(key, value):
-            made[key] = {name: rewritten(item, change) for name, item in value.items()}
+            made[key] = {name: rewrite(item, change) for name, item in value.items()}
         else:
-            made[key] = rewritten(value, change)
+            made[key] = rewrite(value, change)
     return change(schema, made) if isinstance(schema.get("type"), str) else made
 
 
-def inner(schema: Any) -> Iterator[Mapping[str, Any]]:
+def walk_schemas(schema: Any) -> Iterator[Mapping[str, Any]]:
     """Yield each schema in a core schema, at any depth."""
     if isinstance(schema, (list, tuple)):
         for item in schema:
-            yield from inner(item)
+            yield from walk_schemas(item)
     elif isinstance(schema, dict):
         if isinstance(schema.get("type"), str):
             yield schema
         for key, value in schema.items():
             if key not in NO_SCHEMAS:
-                yield from inner(list(value.values()) if _is_named(key, value) else value)
+                yield from walk_schemas(list(value.values()) if _is_named(key, value) else value)
 
 
 def _is_named(key: str, value: Any) -> bool:
@@ -205,7 +207,7 @@ def _is_named(key: str, value: Any) -> bool:
 
 def _strict(schema: Any) -> Any:
     """Return a core schema with this module's exceptions to pydantic's rules, at any depth."""
-    return rewritten(schema, _stricter)
+    return rewrite(schema, _stricter)
 
 
 def _stricter(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
@@ -299,16 +301,16 @@ def _published(schema: dict[str, Any]) -> dict[str, Any]:
     for noise in ("title", "description"):
         schema.pop(noise, None)
     # Through JSON and back: an author's `json_schema_extra` may hold anything.
-    plain = json.loads(json.dumps(finite(schema), allow_nan=False))
+    plain = json.loads(json.dumps(drop_infinite(schema), allow_nan=False))
     return {"type": "object", "properties": {}, **plain}
 
 
-def finite(value: Any) -> Any:
+def drop_infinite(value: Any) -> Any:
     """Drop bounds of infinity, which bound nothing and are no JSON."""
     if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items() if not _is_infinite(item)}
+        return {key: drop_infinite(item) for key, item in value.items() if not _is_infinite(item)}
     if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value if not _is_infinite(item)]
+        return [drop_infinite(item) for item in value if not _is_infinite(item)]
     return value
 
 

@@ -23,21 +23,21 @@ from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator
 
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.safe.to_json import (
-    bytes_data,
-    elements,
+    encode_bytes,
     is_missing,
-    is_rows,
-    is_values,
-    records,
+    is_series,
+    is_table,
+    list_elements,
+    list_records,
+    replace_surrogates,
     to_structured,
-    whole_text,
 )
 from mcp_notebook.kernel.schemas.parameters import (
     SchemaGenerator,
-    built_alone,
-    finite,
-    inner,
-    rewritten,
+    build_alone,
+    drop_infinite,
+    rewrite,
+    walk_schemas,
 )
 
 MAX_ITEMS = 1_000_000
@@ -96,12 +96,12 @@ def return_type(annotation: Any) -> ReturnType:
     core: Any = TypeAdapter(annotation).core_schema
     schema = _ReturnSchema(by_alias=True).generate(core, mode="serialization")
     schema.pop("title", None)
-    proven = not any(map(_is_own, inner(core)))
+    proven = not any(map(_is_own, walk_schemas(core)))
     looser = _revalidating(_looser(core)) if proven else _looser(core)
-    validator = built_alone(SchemaValidator, looser)
-    serializer = built_alone(SchemaSerializer, looser)
+    validator = build_alone(SchemaValidator, looser)
+    serializer = build_alone(SchemaSerializer, looser)
     # Through JSON and back: an author's `json_schema_extra` may hold anything.
-    plain = json.loads(json.dumps(finite(schema), allow_nan=False))
+    plain = json.loads(json.dumps(drop_infinite(schema), allow_nan=False))
     return ReturnType(plain, proven, validator, serializer)
 
 
@@ -127,7 +127,7 @@ def _validated(validator: SchemaValidator, value: Any) -> Any:
 
 def _looser(schema: Any) -> Any:
     """Return a core schema that takes what this module promises, at any depth."""
-    return rewritten(schema, _loosened)
+    return rewrite(schema, _loosened)
 
 
 def _loosened(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
@@ -154,7 +154,7 @@ def _revalidating(schema: Any) -> Any:
             changed["revalidate_instances"] = "always"
         return changed
 
-    return rewritten(schema, change)
+    return rewrite(schema, change)
 
 
 def _before(function: Callable[[Any], Any], schema: dict[str, Any]) -> Any:
@@ -195,7 +195,9 @@ def _structured(value: Any) -> Any:
 
 
 def _bytes(value: Any) -> Any:
-    return bytes_data(bytes(value)) if isinstance(value, (bytes, bytearray)) else _structured(value)
+    return (
+        encode_bytes(bytes(value)) if isinstance(value, (bytes, bytearray)) else _structured(value)
+    )
 
 
 def _moment(value: Any, write: Callable[[Any], Any]) -> Any:
@@ -232,10 +234,10 @@ def _key(key: Any) -> Any:
 
 
 def _list(value: Any) -> Any:
-    if is_instance(value, "pandas.DataFrame") or is_rows(value):
-        return records(value)
-    if is_instance(value, "numpy.ndarray") or is_values(value):
-        return elements(value)
+    if is_instance(value, "pandas.DataFrame") or is_table(value):
+        return list_records(value)
+    if is_instance(value, "numpy.ndarray") or is_series(value):
+        return list_elements(value)
     is_pandas = is_instance(value, "pandas.Series") or is_instance(value, "pandas.Index")
     return value.tolist() if is_pandas else value
 
@@ -302,9 +304,9 @@ def _plain_json(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, str):
-        return whole_text(value)
+        return replace_surrogates(value)
     if isinstance(value, dict):
-        return {whole_text(key): _plain_json(item) for key, item in value.items()}
+        return {replace_surrogates(key): _plain_json(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain_json(item) for item in value]
     return value

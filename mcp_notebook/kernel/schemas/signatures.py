@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.annotations import resolved
 from mcp_notebook.kernel.schemas.docstrings import function_doc
 from mcp_notebook.kernel.schemas.markers import is_hidden
-from mcp_notebook.kernel.schemas.parameters import MISSING
+from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Hinted:
 
     name: str
     hint: Any
-    """Resolved; `MISSING` if there is none."""
+    """Resolved; `NO_DEFAULT` if there is none."""
     default: Any
-    """`MISSING` if there is none."""
+    """`NO_DEFAULT` if there is none."""
     seen_as: Literal["argument", "injected", "hidden"]
     """Whether clients see it, or why not."""
 
@@ -54,13 +54,13 @@ def hinted_parameters(
 def _hinted(
     item: inspect.Parameter, plain: Callable[..., Any], name: str, hidden_types: tuple[type, ...]
 ) -> Hinted:
-    hint = MISSING if item.annotation is item.empty else _resolved(item, plain, name)
-    default = MISSING if item.default is item.empty else item.default
+    hint = NO_DEFAULT if item.annotation is item.empty else _resolved(item, plain, name)
+    default = NO_DEFAULT if item.default is item.empty else item.default
     if _is_injected(hint, hidden_types):
         return Hinted(item.name, hint, default, "injected")
     if not is_hidden(hint):
         return Hinted(item.name, hint, default, "argument")
-    if default is MISSING:
+    if default is NO_DEFAULT:
         raise DefinitionError(
             f"`{name}`: the parameter `{item.name}` is `Hidden`, so no client can give it a value: "
             f"give it a default, `{item.name}: Annotated[..., Hidden] = ...`."
@@ -246,7 +246,7 @@ def _resolved(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> 
         # A hint that is a string is code of the author's.
         raise DefinitionError(
             f"`{name}`: the type hint of `{item.name}`, {written(item.annotation)}, cannot be read "
-            f"({safe_message(error)}): correct it."
+            f"({describe_error(error)}): correct it."
         ) from error
 
 

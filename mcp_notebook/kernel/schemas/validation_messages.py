@@ -39,7 +39,7 @@ _FORMATS = {
 }
 
 
-def explain(error: ValidationError, arguments: Mapping[str, Any], schema: _Schema) -> str:
+def explain_arguments(error: ValidationError, arguments: Mapping[str, Any], schema: _Schema) -> str:
     """Return one line for each problem.
 
     Args:
@@ -69,25 +69,25 @@ def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str
     for problem in error.errors(include_url=False, include_context=False):
         path = tuple(_path(problem["loc"], value, absent=problem["type"] in _ABSENT))
         part = _part(path, schema)
-        allowed = allowed_values(part, schema) if part else ""
+        allowed = describe_schema(part, schema) if part else ""
         if problem["type"] in _ABSENT:
             said = "missing" if problem["type"] == "missing" else "not allowed"
         else:
-            came = f"got {shown(problem['input'])} ({_type(problem['input'])})"
+            came = f"got {format_value(problem['input'])} ({_type(problem['input'])})"
             known = allowed and problem["type"] in _KNOWN and "[key]" not in problem["loc"]
-            said = f"{came}; {f'allowed: {allowed}' if known else bounded(problem['msg'])}"
-        lines[f"{place(name, path)}: {said}"] = None
+            said = f"{came}; {f'allowed: {allowed}' if known else shorten_message(problem['msg'])}"
+        lines[f"{format_place(name, path)}: {said}"] = None
     return list(lines)
 
 
-def place(name: str, path: Sequence[int | str]) -> str:
+def format_place(name: str, path: Sequence[int | str]) -> str:
     """Return where in a value something is: ``result.items[3].price``."""
     return name + "".join(
         f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in path
     )
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value's repr, bounded, whatever its class does."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = short.maxlong = MAX_SHOWN
@@ -99,13 +99,13 @@ def shown(value: Any) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
 
 
-def bounded(text: str) -> str:
+def shorten_message(text: str) -> str:
     """Return an author's message on one line, with an end."""
     line = " ".join(text.split()).removesuffix(".")
     return line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}..."
 
 
-def allowed_values(schema: _Part, root: _Schema) -> str:
+def describe_schema(schema: _Part, root: _Schema) -> str:
     """Say in a few words what a JSON Schema allows.
 
     Args:
@@ -136,19 +136,19 @@ def allowed_values(schema: _Part, root: _Schema) -> str:
 def _line(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) -> str:
     kind = problem["type"]
     path = tuple(_path(problem["loc"], arguments, absent=kind in _ABSENT))
-    name = dotted(path)
+    name = format_path(path)
     part = _part(path, root)
     if kind in _ABSENT and kind != "missing":
-        return f"{name}: no such parameter; {known(path, root)}"
-    allowed = allowed_values(part, root) if part else ""
+        return f"{name}: no such parameter; {suggest_parameters(path, root)}"
+    allowed = describe_schema(part, root) if part else ""
     if kind == "missing":
         return f"{name}: missing" + (f"; allowed: {allowed}." if allowed else ".")
-    came = f"got {shown(problem['input'])} ({json_type(problem['input'])})"
+    came = f"got {format_value(problem['input'])} ({name_json_type(problem['input'])})"
     is_key = bool(problem["loc"]) and problem["loc"][-1] == "[key]"
     if allowed and kind in _KNOWN and not is_key:
         return f"{name}: {came}; allowed: {allowed}."
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    return f"{name}: {came}; {bounded(message)}."
+    return f"{name}: {came}; {shorten_message(message)}."
 
 
 def _path(location: Sequence[int | str], arguments: Any, *, absent: bool) -> Iterator[int | str]:
@@ -166,7 +166,7 @@ def _path(location: Sequence[int | str], arguments: Any, *, absent: bool) -> Ite
         yield part
 
 
-def dotted(path: Sequence[int | str]) -> str:
+def format_path(path: Sequence[int | str]) -> str:
     """Return the name of what is at a path of the arguments."""
     return ".".join(map(_key, path)) or "arguments"
 
@@ -174,7 +174,7 @@ def dotted(path: Sequence[int | str]) -> str:
 def _key(part: int | str) -> str:
     """Return a part of a path as a message names it: short and on one line, whatever was sent."""
     text = str(part)
-    return text if text.isprintable() and len(text) <= MAX_SHOWN else shown(text)
+    return text if text.isprintable() and len(text) <= MAX_SHOWN else format_value(text)
 
 
 def _members(value: Any) -> Mapping[Any, Any]:
@@ -185,7 +185,7 @@ def _members(value: Any) -> Mapping[Any, Any]:
     return dict(enumerate(value)) if isinstance(value, (list, tuple)) else {}
 
 
-def known(path: tuple[int | str, ...], root: _Schema) -> str:
+def suggest_parameters(path: tuple[int | str, ...], root: _Schema) -> str:
     """Say which parameters there are where one that there is not was given."""
     parent = _part(path[:-1], root)
     names = [name for option in _options(parent, root) for name in option.get("properties", {})]
@@ -197,7 +197,7 @@ def known(path: tuple[int | str, ...], root: _Schema) -> str:
     return f"there are: {_listed(names, ', ', MAX_VALUES)}."
 
 
-def json_type(value: Any) -> str:
+def name_json_type(value: Any) -> str:
     """Return JSON's word for the type of a value."""
     names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
     return "null" if value is None else names.get(type(value), "object")
@@ -206,7 +206,7 @@ def json_type(value: Any) -> str:
 def _type(value: Any) -> str:
     """Return JSON's word for the type of a value, Python's for what JSON has none for."""
     plain = value is None or type(value) in (bool, int, float, str, list, dict)
-    return json_type(value) if plain else type(value).__name__
+    return name_json_type(value) if plain else type(value).__name__
 
 
 # -- parts of a schema -----------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def _option(schema: _Part, root: _Schema) -> str:
     target = _target(schema, root)
     if isinstance(schema, Mapping) and "$ref" in schema and "enum" not in target:
         return str(target.get("title") or schema["$ref"].rpartition("/")[2])
-    return allowed_values(target, root)
+    return describe_schema(target, root)
 
 
 def _array(schema: _Schema, root: _Schema) -> str:

@@ -15,9 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, mark_of, own_mark
+from mcp_notebook.kernel.tools.declared_tool import (
+    DeclaredTool,
+    make_tool,
+    read_mark,
+    read_own_mark,
+)
 from mcp_notebook.kernel.tools.options import ToolOptions
 
 CLASS_MARK = "__mcp_tools__"
@@ -43,7 +48,7 @@ class Origin:
 
     word: str
     """As it stands on the line: ``counter``, ``model.predict``."""
-    held: Any
+    value: Any
     """What the word's variable held when the tools were made."""
     options: ToolOptions | None = None
     prefix: str | None = None
@@ -51,18 +56,18 @@ class Origin:
     """Whether the tools are methods of an object."""
     schemas: SchemaCache | None = None
     """Those of earlier starts."""
-    follows: bool = True
+    is_variable: bool = True
     """False for a class in a module: it is no variable of the notebook."""
 
-    def holds(self, namespace: Mapping[str, Any]) -> bool:
+    def is_current(self, namespace: Mapping[str, Any]) -> bool:
         """Tell whether the variable holds what it held; its attributes are not looked at."""
-        return not self.follows or namespace.get(_variable(self.word), _GONE) is self.held
+        return not self.is_variable or namespace.get(_variable(self.word), _GONE) is self.value
 
-    def saying(self, options: ToolOptions) -> "Origin":
+    def with_options(self, options: ToolOptions) -> "Origin":
         """Return the same place, with other options; methods of an object say theirs themselves."""
         return self if self.is_object else replace(self, options=options)
 
-    def remade(self, namespace: Mapping[str, Any]) -> list[DeclaredTool]:
+    def make_tools(self, namespace: Mapping[str, Any]) -> list[DeclaredTool]:
         """Make the tools anew from what the variable holds now; none if it is gone.
 
         Raises:
@@ -77,12 +82,12 @@ class Origin:
                     f"`{self.word}` is of type {type(value).__name__} now, which has no methods "
                     "marked `@mcp_tool`."
                 )
-        return named_tools(
+        return make_tools_by_name(
             self.word, namespace, self.options, prefix=self.prefix, schemas=self.schemas
         )
 
 
-def named_tools(
+def make_tools_by_name(
     word: str,
     namespace: Mapping[str, Any],
     options: ToolOptions | None = None,
@@ -108,7 +113,7 @@ def named_tools(
     """
     variable, value = _variable(word), _named(word, namespace)
     origin = Origin(
-        word=word, held=namespace[variable], options=options, prefix=prefix, schemas=schemas
+        word=word, value=namespace[variable], options=options, prefix=prefix, schemas=schemas
     )
     owner, own_prefix = _owner(value, word)
     if owner is not None:
@@ -118,7 +123,7 @@ def named_tools(
                 "`@mcp_tool(timeout=...)`; the line takes only `--prefix`."
             )
         chosen = own_prefix if prefix is None else prefix
-        return object_tools(owner, chosen, replace(origin, is_object=True))
+        return make_object_tools(owner, chosen, replace(origin, is_object=True))
     if prefix is not None:
         raise DefinitionError(
             f"`--prefix` is for an object with methods marked `@mcp_tool`; `{word}` is of type "
@@ -126,13 +131,13 @@ def named_tools(
         )
     if variable == word:
         return [make_tool(value, options, variable=variable, schemas=schemas)]
-    mark = mark_of(value)
+    mark = read_mark(value)
     said = mark if mark is not None and options is None else options or ToolOptions()
     named = replace(said, name=said.name or word.rpartition(".")[2])
     return [replace(make_tool(value, named, schemas=schemas), origin=origin)]
 
 
-def object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredTool]:
+def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredTool]:
     """Make the tools of an object with marked methods.
 
     Args:
@@ -156,11 +161,11 @@ def object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredTool]:
             ),
             origin=origin,
         )
-        for name, options in marked_methods(type(owner)).items()
+        for name, options in find_marked_methods(type(owner)).items()
     ]
 
 
-def marked_methods(owner: type) -> dict[str, ToolOptions]:
+def find_marked_methods(owner: type) -> dict[str, ToolOptions]:
     """Return the methods of a class that ``@mcp_tool`` marks, base classes' first.
 
     A method that a class overrides counts as the class has it, marked or not. No property is asked.
@@ -169,7 +174,7 @@ def marked_methods(owner: type) -> dict[str, ToolOptions]:
     for base in reversed(owner.__mro__):
         for name, value in vars(base).items():
             static = type(value) in (staticmethod, classmethod)
-            options = own_mark(value) or (own_mark(value.__func__) if static else None)
+            options = read_own_mark(value) or (read_own_mark(value.__func__) if static else None)
             if options is None:
                 found.pop(name, None)
             else:
@@ -177,19 +182,19 @@ def marked_methods(owner: type) -> dict[str, ToolOptions]:
     return found
 
 
-def class_of_tools(owner: Any) -> ClassOfTools | None:
+def read_class_mark(owner: Any) -> ClassOfTools | None:
     """Return what ``@mcp_tools`` left on this very class, if it did."""
     mark = vars(owner).get(CLASS_MARK) if isinstance(owner, type) else None
     return mark if type(mark) is ClassOfTools else None
 
 
-def classes_of_tools(values: Iterable[tuple[str, Any]]) -> list[str]:
+def find_classes_of_tools(values: Iterable[tuple[str, Any]]) -> list[str]:
     """Return the names among a namespace's items that hold a class under ``@mcp_tools``."""
     # Not `isinstance`: a proxy that loads lazily should not load for being asked.
     found = {
         id(value): name
         for name, value in reversed(tuple(values))
-        if issubclass(type(value), type) and class_of_tools(value) is not None
+        if issubclass(type(value), type) and read_class_mark(value) is not None
     }
     return list(reversed(found.values()))
 
@@ -202,7 +207,7 @@ def mark_class(owner: type, prefix: str) -> ClassOfTools:
     """
     __tracebackhide__ = True
     name = owner.__name__
-    if not marked_methods(owner):
+    if not find_marked_methods(owner):
         raise DefinitionError(
             f"`{name}` has no tools: put `@mcp_tool` above the methods that shall be tools."
         )
@@ -248,17 +253,17 @@ def _check_no_arguments(owner: type) -> None:
 
 def _owner(value: Any, word: str) -> tuple[Any, str]:
     """Return the object whose methods are the tools, and its prefix; None if there is none."""
-    mark = class_of_tools(value)
+    mark = read_class_mark(value)
     if mark is not None:
         return mark.instance, mark.prefix
     if issubclass(type(value), type):
-        if marked_methods(value):
+        if find_marked_methods(value):
             raise DefinitionError(
                 f"`{word}` is a class with tools: put `@mcp_tools` above it, or make an object, "
                 f"`{word.lower()} = {word}(...)`, and write `%mcp_tool {word.lower()}`."
             )
         return None, ""
-    return (value, "") if marked_methods(type(value)) else (None, "")
+    return (value, "") if find_marked_methods(type(value)) else (None, "")
 
 
 def _variable(word: str) -> str:
@@ -283,6 +288,6 @@ def _named(word: str, namespace: Mapping[str, Any]) -> Any:
                 f"`{so_far}` has no attribute `{name}`: `dir({so_far})` lists what it has."
             ) from None
         except Exception as error:
-            raise DefinitionError(f"`{so_far}.{name}` fails: {safe_message(error)}.") from error
+            raise DefinitionError(f"`{so_far}.{name}` fails: {describe_error(error)}.") from error
         so_far = f"{so_far}.{name}"
     return value

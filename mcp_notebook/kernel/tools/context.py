@@ -15,10 +15,10 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from mcp_notebook.errors import Cancelled
-from mcp_notebook.kernel.tools.elicitation import Accepted, Answer, NotAccepted, Questions, Reply
+from mcp_notebook.kernel.tools.elicitation import Accepted, Answer, Elicitations, NotAccepted, Reply
 
 if TYPE_CHECKING:
-    from mcp_notebook.kernel.tools.elicitation_forms import Form
+    from mcp_notebook.kernel.tools.elicitation_forms import ElicitationForm
 
 _T = TypeVar("_T")
 
@@ -72,7 +72,7 @@ class Client:
     """Takes progress; None: it is not wanted."""
     send_log: Callable[[LogMessage], None] | None = None
     """Takes log messages; None: they are not wanted."""
-    questions: Questions | None = None
+    elicitations: Elicitations | None = None
     """Takes questions for the user; None: there is no user."""
 
 
@@ -95,7 +95,7 @@ class Context:
         report: Takes updates; None: nobody asked for progress.
         send_log: Takes log messages.
         stopped: Returns why the call shall stop, None if it shall not.
-        questions: Takes what the tool asks; None: nobody can be asked.
+        elicitations: Takes what the tool asks; None: nobody can be asked.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class Context:
         report: Callable[[Update], None] | None = None,
         send_log: Callable[[LogMessage], None] | None = None,
         stopped: Callable[[], str | None] = lambda: None,
-        questions: Questions | None = None,
+        elicitations: Elicitations | None = None,
     ) -> None:
         self.tool = tool
         self._report = report
         self._send_log = send_log
         self._stopped = stopped
-        self._questions = Questions() if questions is None else questions
+        self._elicitations = Elicitations() if elicitations is None else elicitations
 
     def __repr__(self) -> str:
         return f"<Context of a call of {self.tool!r}>" if self.tool else "<Context of no call>"
@@ -191,7 +191,7 @@ class Context:
     @property
     def can_elicit(self) -> bool:
         """Whether the client's user can be asked."""
-        return self._questions.possible
+        return self._elicitations.is_possible
 
     @overload
     def elicit(self, message: str, *, key: str | None = None) -> Answer[None]: ...
@@ -245,7 +245,7 @@ class Context:
             ValueError: The default is none of it, the message is too long, or the key is that of an
                 open question.
         """
-        self._questions.check_possible(message)
+        self._elicitations.check_possible(message)
         if _in_coroutine():
             raise RuntimeError(
                 "elicit: it would hold up everything else in the event loop: in a coroutine, write "
@@ -253,13 +253,13 @@ class Context:
             )
         form = _form(kind, default)
         self.raise_if_cancelled()
-        number, reply = self._questions.ask(message, form.schema, key)
+        number, reply = self._elicitations.ask(message, form.schema, key)
         try:
             while not wait((reply,), timeout=_LOOK).done:
                 self.raise_if_cancelled()
             return _answer(form, reply.result())
         finally:
-            self._questions.withdraw(number)
+            self._elicitations.withdraw(number)
 
     @overload
     async def elicit_async(self, message: str, *, key: str | None = None) -> Answer[None]: ...
@@ -284,14 +284,14 @@ class Context:
         key: str | None = None,
     ) -> Answer[Any]:
         """Ask the client's user, as `elicit` does, in a coroutine; other calls and cells run on."""
-        self._questions.check_possible(message)
+        self._elicitations.check_possible(message)
         form = _form(kind, default)
         self.raise_if_cancelled()
-        number, reply = self._questions.ask(message, form.schema, key)
+        number, reply = self._elicitations.ask(message, form.schema, key)
         try:
             return _answer(form, await asyncio.wrap_future(reply))
         finally:
-            self._questions.withdraw(number)
+            self._elicitations.withdraw(number)
 
 
 def _in_coroutine() -> bool:
@@ -301,14 +301,14 @@ def _in_coroutine() -> bool:
         return False
 
 
-def _form(kind: object, default: Any) -> "Form":
+def _form(kind: object, default: Any) -> "ElicitationForm":
     # Late: it loads pydantic, which most tools' contexts do without.
-    from mcp_notebook.kernel.tools.elicitation_forms import form  # noqa: PLC0415
+    from mcp_notebook.kernel.tools.elicitation_forms import make_form  # noqa: PLC0415
 
-    return form(kind) if default is _NO_DEFAULT else form(kind, default)
+    return make_form(kind) if default is _NO_DEFAULT else make_form(kind, default)
 
 
-def _answer(form: "Form", reply: Reply) -> Answer[Any]:
+def _answer(form: "ElicitationForm", reply: Reply) -> Answer[Any]:
     if reply.action == "accept":
         return Accepted(form.read(reply.content))
     return NotAccepted(reply.action)

@@ -16,18 +16,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.input_schema import FunctionSchema, function_schema
-from mcp_notebook.kernel.schemas.output_schema import OutputSchema, output_schema
+from mcp_notebook.kernel.schemas.output_schema import OutputSchema, make_output_schema
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import icon_again
-from mcp_notebook.kernel.tools.metadata import described, with_result_size
+from mcp_notebook.kernel.tools.metadata import add_result_size, make_metadata
 from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options
 from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
-    from mcp_notebook.kernel.schemas.author_schema import RawSchema
+    from mcp_notebook.kernel.schemas.author_schema import AuthorSchema
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -37,16 +37,16 @@ MAX_ICON_CHARS = 16 * 2**20
 """Characters of all icons of a notebook's tools."""
 
 
-class Followed(Protocol):
+class ToolOrigin(Protocol):
     """Where tools come from that follow more than one variable's function (`attribute_tools`)."""
 
-    def holds(self, namespace: Mapping[str, Any]) -> bool:
+    def is_current(self, namespace: Mapping[str, Any]) -> bool:
         """Tell whether the notebook still has what the tools were made from."""
 
-    def saying(self, options: ToolOptions) -> "Followed":
+    def with_options(self, options: ToolOptions) -> "ToolOrigin":
         """Return the same place, with something else to say about the tool that is made there."""
 
-    def remade(self, namespace: Mapping[str, Any]) -> "Sequence[DeclaredTool]":
+    def make_tools(self, namespace: Mapping[str, Any]) -> "Sequence[DeclaredTool]":
         """Make the tools anew from what the notebook has now; none if it is gone.
 
         Raises:
@@ -61,12 +61,12 @@ class DeclaredTool:
     info: messages.ToolInfo
     """What clients are told; its `name` identifies the tool in this kernel."""
     function: Callable[..., Any]
-    schema: "FunctionSchema | RawSchema"
+    schema: "FunctionSchema | AuthorSchema"
     """By its signature, or by the author's own."""
     options: ToolOptions
     variable: str | None
     """Name in the notebook's namespace that the tool follows; None: it follows none."""
-    origin: Followed | None = None
+    origin: ToolOrigin | None = None
     """What it follows in place of one variable."""
     output: OutputSchema | None = None
     """What its results are for a program."""
@@ -102,7 +102,7 @@ def make_tool(
     Raises:
         DefinitionError: The name or the signature cannot be offered to clients.
     """
-    options = options or mark_of(function) or ToolOptions()
+    options = options or read_mark(function) or ToolOptions()
     if not callable(function):
         raise DefinitionError(
             f"{variable or function!r} is not a function, but of type {type(function).__name__}: "
@@ -114,8 +114,8 @@ def make_tool(
     check_name(name)
     schema = _schema(function, name, options, schemas)
     check_options(options, name, takes_context=bool(schema.injected))
-    output, notes = output_schema(function, options, name)
-    said = described(options, name, schema)
+    output, notes = make_output_schema(function, options, name)
+    said = make_metadata(options, name, schema)
     info = messages.ToolInfo(
         name=name,
         title=said.title,
@@ -126,7 +126,7 @@ def make_tool(
         icons=said.icons,
         meta=said.meta,
     )
-    info = with_result_size(info, options.max_result_chars or 0)
+    info = add_result_size(info, options.max_result_chars or 0)
     options = replace(
         options,
         # A tool that follows its name is made again: from the pictures as they were, not the files.
@@ -147,7 +147,7 @@ def make_tool(
 
 def _schema(
     function: Callable[..., Any], name: str, options: ToolOptions, schemas: SchemaCache | None
-) -> "FunctionSchema | RawSchema":
+) -> "FunctionSchema | AuthorSchema":
     if options.flatten and options.input_schema is not None:
         raise DefinitionError(
             f"`{name}`: `flatten` makes the schema from a model, and `input_schema` gives one: "
@@ -163,9 +163,9 @@ def _schema(
             cache=schemas,
         )
     # Late: it loads jsonschema, which most notebooks do not need.
-    from mcp_notebook.kernel.schemas.author_schema import raw_schema  # noqa: PLC0415
+    from mcp_notebook.kernel.schemas.author_schema import read_author_schema  # noqa: PLC0415
 
-    return raw_schema(function, options.input_schema, name, hidden_types=(Context,))
+    return read_author_schema(function, options.input_schema, name, hidden_types=(Context,))
 
 
 class ToolRegistry:
@@ -254,18 +254,18 @@ class ToolRegistry:
         """
         changed: dict[DeclaredTool, Sequence[DeclaredTool]] = {}
         lost = []
-        remade: list[Followed] = []
+        remade: list[ToolOrigin] = []
         for tool in self.tools:
             origin = tool.origin
             if origin is not None and any(origin is done for done in remade):
                 changed[tool] = ()  # the first of them brought all that there are now
                 continue
             try:
-                if origin is None or origin.holds(namespace):
+                if origin is None or origin.is_current(namespace):
                     followed = _followed(tool, namespace, self.schemas)
                 else:
                     remade.append(origin)
-                    followed = origin.remade(namespace)
+                    followed = origin.make_tools(namespace)
             except Exception as error:  # noqa: BLE001 - a proxy may raise whatever it is asked
                 changed[tool] = ()
                 lost.append(self._lost(tool, error))
@@ -282,7 +282,7 @@ class ToolRegistry:
         return tuple(lost)
 
     def _lost(self, tool: DeclaredTool, error: Exception) -> str:
-        reason = str(error) if isinstance(error, DefinitionError) else safe_message(error)
+        reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)
         same = tool.origin is not None
         names = [repr(other.name) for other in self.tools if same and other.origin is tool.origin]
         if len(names) > 1:
@@ -330,19 +330,19 @@ def _followed(
         kind = type(current).__name__
         raise DefinitionError(f"`{tool.variable}` is a {kind} now, no function.")
     # A decorated redefinition says all its options anew.
-    options = None if mark_of(current) else tool.options
+    options = None if read_mark(current) else tool.options
     return [make_tool(current, options, variable=tool.variable, schemas=schemas)]
 
 
-def marked(values: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Callable[..., Any]]]:
+def find_marked(values: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Callable[..., Any]]]:
     """Yield the functions among a namespace's items that carry the mark of ``@mcp_tool``."""
     for name, value in values:
-        # Not `mark_of`: a proxy that loads lazily should not load for being asked.
-        if own_mark(value) is not None:
+        # Not `read_mark`: a proxy that loads lazily should not load for being asked.
+        if read_own_mark(value) is not None:
             yield name, value
 
 
-def own_mark(value: Any) -> ToolOptions | None:
+def read_own_mark(value: Any) -> ToolOptions | None:
     """Return the options that ``@mcp_tool`` left on this very object, if it did."""
     try:
         options = vars(value).get(MARK)
@@ -351,7 +351,7 @@ def own_mark(value: Any) -> ToolOptions | None:
     return options if type(options) is ToolOptions else None
 
 
-def mark_of(function: Any) -> ToolOptions | None:
+def read_mark(function: Any) -> ToolOptions | None:
     """Return the options that ``@mcp_tool`` left, if it did: a mock answers to any name."""
     options = getattr(function, MARK, None)
     return options if type(options) is ToolOptions else None

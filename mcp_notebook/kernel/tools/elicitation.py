@@ -1,8 +1,8 @@
 """The questions that a call asks its client's user, and their answers.
 
 Runs in the user's kernel. A tool asks and waits on its own thread or event loop, answers come in on
-the endpoint's thread; `Questions` is what they share, under its lock. What a tool writes to ask is
-`kernel.tools.context`'s business, what a user can be asked `kernel.tools.elicitation_forms`'.
+the endpoint's thread; `Elicitations` is what they share, under its lock. What a tool writes to ask
+is `kernel.tools.context`'s business, what a user can be asked `kernel.tools.elicitation_forms`'.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ Answer: TypeAlias = Accepted[_T] | NotAccepted
 
 
 @dataclass(frozen=True)
-class Question:
+class Elicitation:
     """A question on its way to the user."""
 
     number: int
@@ -88,11 +88,11 @@ class Reply:
     content: dict[str, Any] = field(default_factory=dict)
 
 
-Ask: TypeAlias = Callable[[Question | Withdrawal], None]
+Ask: TypeAlias = Callable[[Elicitation | Withdrawal], None]
 """Sends a question to the client, or takes it back; from any thread."""
 
 
-class Questions:
+class Elicitations:
     """The questions of one call; safe to use from any thread.
 
     Args:
@@ -111,10 +111,10 @@ class Questions:
         self._count = 0
         self._open: dict[int, tuple[str, Future[Reply]]] = {}
         self._closed: CallError | None = None
-        self.consulted = False
+        self.is_used = False
         """Whether the tool has asked, or whether it can: its result is for this client only."""
 
-    def tell_waiting(self, waits: Callable[[bool], None]) -> None:
+    def set_waiting_callback(self, waits: Callable[[bool], None]) -> None:
         """Have this called with True when the call begins to wait, with False when it has ended.
 
         It is called under the lock of this object. To be set before the call runs.
@@ -122,9 +122,9 @@ class Questions:
         self._waits = waits
 
     @property
-    def possible(self) -> bool:
+    def is_possible(self) -> bool:
         """Whether anybody can be asked."""
-        self.consulted = True
+        self.is_used = True
         return self._ask is not None and self._closed is None
 
     def check_possible(self, message: str) -> None:
@@ -133,7 +133,7 @@ class Questions:
         Raises:
             CallError: That is so.
         """
-        self.consulted = True
+        self.is_used = True
         if self._closed is not None:
             raise self._closed
         if self._ask is None:
@@ -167,7 +167,7 @@ class Questions:
             if not self._open:
                 self._waits(True)
             self._open[number] = name, future
-        self._ask(Question(number, name, message, schema))
+        self._ask(Elicitation(number, name, message, schema))
         if self._closed is not None:  # meanwhile
             self.close(self._closed)
         return number, future
@@ -213,7 +213,7 @@ def _check_texts(message: object, key: object) -> None:
         )
 
 
-def undeclared(tool: str) -> Callable[[str], CallError]:
+def refuse_undeclared(tool: str) -> Callable[[str], CallError]:
     """Return what makes the refusal for a client that has not declared that it can ask."""
 
     def refusal(message: str) -> CallError:

@@ -28,8 +28,12 @@ from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import InvalidAnswer
 from mcp_notebook.kernel.schemas.annotations import portable
-from mcp_notebook.kernel.schemas.parameters import MISSING, build, parameter
-from mcp_notebook.kernel.schemas.validation_messages import bounded, explain, shown
+from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT, build_schema, make_parameter
+from mcp_notebook.kernel.schemas.validation_messages import (
+    explain_arguments,
+    format_value,
+    shorten_message,
+)
 
 VALUE = "value"
 """Name of the one field of a form for something that has no fields of its own."""
@@ -55,7 +59,7 @@ _POSSIBLE = (
 
 
 @dataclass(frozen=True)
-class Form:
+class ElicitationForm:
     """Something that a user can be asked for."""
 
     schema: dict[str, Any]
@@ -73,7 +77,7 @@ class Form:
         """
         if self._validator is None:
             return None
-        if not self._whole and VALUE not in content and self._default is not MISSING:
+        if not self._whole and VALUE not in content and self._default is not NO_DEFAULT:
             return self._default
         given = {VALUE: dict(content)} if self._whole else dict(content)
         schema = self.schema
@@ -82,15 +86,15 @@ class Form:
         try:
             return self._validator.validate_python(given)[VALUE]
         except ValidationError as error:
-            reason = explain(error, given, schema)
+            reason = explain_arguments(error, given, schema)
         except Exception as error:  # noqa: BLE001 - a validator of the author's may raise anything
-            reason = bounded(f"{type(error).__name__}: {error}")
+            reason = shorten_message(f"{type(error).__name__}: {error}")
         if self._whole:
             reason = "\n".join(line.removeprefix(f"{VALUE}.") for line in reason.splitlines())
         raise InvalidAnswer(f"The user's answer does not fit the question: {reason}")
 
 
-def form(kind: Any = None, default: Any = MISSING) -> Form:
+def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
     """Return the form that asks for a value of this type, or for one of these choices.
 
     Raises:
@@ -98,40 +102,40 @@ def form(kind: Any = None, default: Any = MISSING) -> Form:
         ValueError: The default is no value of it.
     """
     if kind is None:
-        return Form({"type": "object", "properties": {}}, None, False, MISSING)
+        return ElicitationForm({"type": "object", "properties": {}}, None, False, NO_DEFAULT)
     annotation = _choices(kind) if isinstance(kind, (list, tuple, Mapping)) else kind
     try:
         if inspect.isroutine(kind):  # pydantic would take it for what it returns
             raise TypeError("it is a function")  # noqa: TRY301
-        published, validator = build([parameter(VALUE, portable(annotation), default)])
+        published, validator = build_schema([make_parameter(VALUE, portable(annotation), default)])
     except Exception as error:
         # pydantic's advice for a type that it does not know is for authors of models.
         unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
-        reason = "" if unknown else f" ({bounded(f'{type(error).__name__}: {error}')})"
+        reason = "" if unknown else f" ({shorten_message(f'{type(error).__name__}: {error}')})"
         raise TypeError(
-            f"elicit: {shown(kind)} cannot be asked for{reason}: {_POSSIBLE}"
+            f"elicit: {format_value(kind)} cannot be asked for{reason}: {_POSSIBLE}"
         ) from error
     definitions = published.get("$defs", {})
     schema = _resolved(published["properties"][VALUE], definitions)
     whole = schema.get("type") == "object" and "properties" in schema
-    if whole and default is not MISSING:
+    if whole and default is not NO_DEFAULT:
         raise ValueError("elicit: a form's defaults are those of its fields: leave `default` out")
     fields = schema["properties"] if whole else {VALUE: schema}
     properties = {name: _property(name, item, definitions) for name, item in fields.items()}
     required = schema.get("required", ()) if whole else published.get("required", ())
-    if default is not MISSING:
+    if default is not NO_DEFAULT:
         _check_default(default, validator)
     told: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
         told["required"] = list(required)
-    return Form(told, validator, whole, default)
+    return ElicitationForm(told, validator, whole, default)
 
 
 def _choices(kind: Sequence[Any] | Mapping[Any, Any]) -> Any:
     """Return choices that were given as they are, as a type."""
     texts = [*kind, *kind.values()] if isinstance(kind, Mapping) else [*kind]
     if not texts or not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"elicit: choices are texts, at least one: not {shown(kind)}")
+        raise TypeError(f"elicit: choices are texts, at least one: not {format_value(kind)}")
     choice: Any = Literal.__getitem__(tuple(map(str, kind)))
     if not isinstance(kind, Mapping):
         return choice
@@ -144,7 +148,7 @@ def _check_default(default: Any, validator: SchemaValidator) -> None:
         validator.validate_python({VALUE: default})
     except Exception as error:  # a validator of the author's may raise anything
         raise ValueError(
-            f"elicit: the default {shown(default)} is nothing that can be entered"
+            f"elicit: the default {format_value(default)} is nothing that can be entered"
         ) from error
 
 

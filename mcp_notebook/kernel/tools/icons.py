@@ -16,8 +16,8 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.magic_numbers import detect_image_type
-from mcp_notebook.kernel.safe.text import is_instance, safe_message
-from mcp_notebook.kernel.schemas.validation_messages import bounded, shown
+from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
 
 MAX_BYTES = 64 * 2**10
 """Bytes of one icon that travels in the tool's description: each client reads it in each list."""
@@ -95,13 +95,13 @@ def _info(icon: Icon, what: str) -> dict[str, Any]:
     mime_type = icon.mime_type or source.mime_type
     if mime_type is not None and not _is_picture_type(mime_type):
         raise DefinitionError(
-            f"{what} has the MIME type {shown(icon.mime_type)}: say that of a picture, "
+            f"{what} has the MIME type {format_value(icon.mime_type)}: say that of a picture, "
             "`mime_type='image/png'`, say, or leave it out."
         )
     if icon.theme is not None and icon.theme not in get_args(IconTheme):
         raise DefinitionError(
-            f"{what} has the theme {shown(icon.theme)}: it is 'light' or 'dark', or left out "
-            "for both."
+            f"{what} has the theme {format_value(icon.theme)}: it is 'light' or 'dark', or left "
+            "out for both."
         )
     info: dict[str, Any] = {"src": source.address}
     if mime_type is not None:
@@ -129,7 +129,7 @@ def _sizes(sizes: Any, what: str) -> list[str]:
         if all(isinstance(size, str) and _SIZE.fullmatch(size) for size in found):
             return found
     raise DefinitionError(
-        f"{what} has the sizes {shown(sizes)}: write `sizes='48x48'`, a list of such, or "
+        f"{what} has the sizes {format_value(sizes)}: write `sizes='48x48'`, a list of such, or "
         "'any' for a picture that scales."
     )
 
@@ -156,7 +156,7 @@ def _source(src: Any, what: str) -> _Source:
         return _from_web(src, what)
     advice = "give its path" if scheme == "file" else "use an https address, or a file's path"
     raise DefinitionError(
-        f"{what} {shown(src)} has an address of the kind `{scheme}:`, which clients do "
+        f"{what} {format_value(src)} has an address of the kind `{scheme}:`, which clients do "
         f"not take: {advice}."
     )
 
@@ -168,7 +168,7 @@ def _from_web(address: str, what: str) -> _Source:
         host = None
     if not host or not address.isascii() or re.search(r"[\s\x00-\x1f\x7f]", address):
         raise DefinitionError(
-            f"{what} {shown(address)} is no complete web address: write it as a browser "
+            f"{what} {format_value(address)} is no complete web address: write it as a browser "
             "shows it, 'https://example.com/icon.png'."
         )
     if len(address) > _MAX_ADDRESS:
@@ -184,8 +184,8 @@ def _from_data_address(address: str, what: str) -> _Source:
     mime_type, *parameters = head.split(";")
     if not comma or not _is_picture_type(mime_type) or not address.isascii():
         raise DefinitionError(
-            f"{what} {shown(address[:60])}... is a data address of no picture: it begins with "
-            "'data:image/png;base64,', say; or give its file."
+            f"{what} {format_value(address[:60])}... is a data address of no picture: it begins "
+            "with 'data:image/png;base64,', say; or give its file."
         )
     try:
         encoded = parameters[-1:] == ["base64"]
@@ -204,14 +204,14 @@ def _from_data_address(address: str, what: str) -> _Source:
 
 
 def _from_file(path: Path, what: str) -> _Source:
-    what = f"{what} {shown(str(path))}"
+    what = f"{what} {format_value(str(path))}"
     try:
         path = path.expanduser()
         if path.is_dir():
             raise DefinitionError(f"{what} is a folder: give the path of a picture in it.")
         if not path.is_file():
             raise DefinitionError(
-                f"{what} is no file in {shown(str(Path.cwd()))}: correct the path, or "
+                f"{what} is no file in {format_value(str(Path.cwd()))}: correct the path, or "
                 "give a whole one."
             )
         with path.open("rb") as file:
@@ -219,8 +219,8 @@ def _from_file(path: Path, what: str) -> _Source:
             size = len(data) if len(data) <= MAX_BYTES else path.stat().st_size
     except (OSError, RuntimeError, ValueError) as error:  # no home folder; a NUL in the path
         raise DefinitionError(
-            f"{what} cannot be read ({bounded(safe_message(error))}): correct the path, or the "
-            "file's rights."
+            f"{what} cannot be read ({shorten_message(describe_error(error))}): correct the path, "
+            "or the file's rights."
         ) from None
     _check_length(size, what)
     picture = _picture(data)
@@ -252,8 +252,8 @@ def _from_pil(image: Any, what: str) -> _Source:
                 break
     except Exception as error:  # PIL raises anything on broken images
         raise DefinitionError(
-            f"{what} is a PIL image that cannot be encoded ({bounded(safe_message(error))}): give "
-            "another."
+            f"{what} is a PIL image that cannot be encoded "
+            f"({shorten_message(describe_error(error))}): give another."
         ) from error
     return _Source(_data_address(data, "image/png"), "image/png", f"{small.width}x{small.height}")
 

@@ -1,8 +1,9 @@
 """What a tool says about itself besides its schemas: checked, and in the form that clients get.
 
-Runs in the user's kernel, at definition. `described` makes the fields of `messages.ToolInfo` from
-`ToolOptions`; what the words of the options are is `kernel.tools.options`' business, pictures are
-`kernel.tools.icons`', how a tool is made and where all this goes is `kernel.tools.declared_tool`'.
+Runs in the user's kernel, at definition. `make_metadata` makes the fields of `messages.ToolInfo`
+from `ToolOptions`; what the words of the options are is `kernel.tools.options`' business, pictures
+are `kernel.tools.icons`', how a tool is made and where all this goes is
+`kernel.tools.declared_tool`'.
 """
 
 import json
@@ -16,8 +17,8 @@ from pydantic_core import from_json, to_jsonable_python
 
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.safe.text import clean, safe_message
-from mcp_notebook.kernel.schemas.validation_messages import bounded, shown
+from mcp_notebook.kernel.safe.text import clean_text, describe_error
+from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
 from mcp_notebook.kernel.tools.icons import icon_infos
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.wire import messages
@@ -34,8 +35,8 @@ _DEPTH_OF_META = 20
 """Lists and dicts around it on the way to a client, with some to spare: readers take about 200."""
 
 
-class Arguments(Protocol):
-    """What is needed of `FunctionSchema`, or of `RawSchema`."""
+class ArgumentSchema(Protocol):
+    """What is needed of `FunctionSchema`, or of `AuthorSchema`."""
 
     @property
     def description(self) -> str:
@@ -56,7 +57,7 @@ class Metadata:
     meta: dict[str, Any] | None
 
 
-def described(options: ToolOptions, name: str, schema: Arguments) -> Metadata:
+def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Metadata:
     """Return what clients are told about a tool besides its schemas.
 
     Args:
@@ -68,9 +69,9 @@ def described(options: ToolOptions, name: str, schema: Arguments) -> Metadata:
         DefinitionError: Names the tool, the option, and what it may be.
     """
     related = tuple(other for other in _words(options.related, "related", name) if other != name)
-    described = schema.description if options.description is None else options.description
+    description = schema.description if options.description is None else options.description
     sections = [
-        _text(described, "description", name),
+        _text(description, "description", name),
         _examples(options.examples, schema, name),
         f"See also: {', '.join(related)}." if related else "",
     ]
@@ -91,7 +92,7 @@ def described(options: ToolOptions, name: str, schema: Arguments) -> Metadata:
     )
 
 
-def with_result_size(info: messages.ToolInfo, chars: int) -> messages.ToolInfo:
+def add_result_size(info: messages.ToolInfo, chars: int) -> messages.ToolInfo:
     """Tell clients of a tool whose results may be longer than what they take by default.
 
     Args:
@@ -111,7 +112,7 @@ def _text(text: Any, option: str, name: str) -> str:
             f"`{name}`: `{option}` is a text, not of type {type(text).__name__}: put quotes "
             "around it."
         )
-    return clean(text)
+    return clean_text(text)
 
 
 def _words(words: Any, option: str, name: str) -> tuple[str, ...]:
@@ -120,10 +121,10 @@ def _words(words: Any, option: str, name: str) -> tuple[str, ...]:
     if not listed or not all(isinstance(word, str) and word.strip() for word in words):
         raise DefinitionError(
             f"`{name}`: `{option}` is a list of texts, like `{option}=['sales']`, not "
-            f"{shown(words)}."
+            f"{format_value(words)}."
         )
     ordered = sorted(words) if isinstance(words, (set, frozenset)) else words
-    return tuple(dict.fromkeys(" ".join(clean(word).split()) for word in ordered))
+    return tuple(dict.fromkeys(" ".join(clean_text(word).split()) for word in ordered))
 
 
 # -- hints -----------------------------------------------------------------------------------------
@@ -144,7 +145,9 @@ def _annotations(options: ToolOptions, name: str) -> dict[str, bool]:
         if value is None:
             continue
         if not isinstance(value, bool):
-            raise DefinitionError(f"`{name}`: `{option}` is True or False, not {shown(value)}.")
+            raise DefinitionError(
+                f"`{name}`: `{option}` is True or False, not {format_value(value)}."
+            )
         said[hint] = value
     if options.read_only and options.destructive:
         raise DefinitionError(
@@ -157,13 +160,13 @@ def _annotations(options: ToolOptions, name: str) -> dict[str, bool]:
 # -- examples --------------------------------------------------------------------------------------
 
 
-def _examples(examples: Any, schema: Arguments, name: str) -> str:
+def _examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
     """Return the section on examples: calls that the tool's own validator takes."""
     given = [examples] if isinstance(examples, Mapping) else examples
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise DefinitionError(
             f"`{name}`: `examples` is a list of the arguments of calls, like "
-            f"`examples=[{{'year': 2012}}]`, not {shown(examples)}."
+            f"`examples=[{{'year': 2012}}]`, not {format_value(examples)}."
         )
     told = [
         _example(example, number, schema, name) for number, example in enumerate(given, start=1)
@@ -176,11 +179,11 @@ def _examples(examples: Any, schema: Arguments, name: str) -> str:
     return "\n".join(["Examples of arguments:", *(f"- {text}" for text in told)]) if told else ""
 
 
-def _example(example: Any, number: int, schema: Arguments, name: str) -> str:
+def _example(example: Any, number: int, schema: ArgumentSchema, name: str) -> str:
     what = f"`{name}`: its example {number}"
     if not isinstance(example, Mapping) or not all(isinstance(key, str) for key in example):
         raise DefinitionError(
-            f"{what}, {shown(example)}, is no mapping of parameters to values: write "
+            f"{what}, {format_value(example)}, is no mapping of parameters to values: write "
             "`{'year': 2012}`, say."
         )
     text = _as_json(dict(example), what)
@@ -207,8 +210,8 @@ def _as_json(value: Any, what: str) -> str:
         text.encode()
     except Exception as error:  # an object of the author's may raise anything
         raise DefinitionError(
-            f"{what} cannot be said in JSON ({bounded(safe_message(error))}): use texts, numbers, "
-            "lists and dicts."
+            f"{what} cannot be said in JSON ({shorten_message(describe_error(error))}): use texts, "
+            "numbers, lists and dicts."
         ) from error
     return text
 
@@ -225,11 +228,11 @@ def _own_meta(meta: Any, name: str) -> dict[str, Any]:
     if not isinstance(meta, Mapping):
         raise DefinitionError(
             f"`{name}`: `meta` is a dict, like `meta={{'com.example/team': 'sales'}}`, not "
-            f"{shown(meta)}."
+            f"{format_value(meta)}."
         )
     for key in meta:
         if problem := meta_keys.key_problem(key):
-            raise DefinitionError(f"`{name}`: `meta` has the key {shown(key)}, {problem}.")
+            raise DefinitionError(f"`{name}`: `meta` has the key {format_value(key)}, {problem}.")
     text = _as_json(dict(meta), f"`{name}`: its `meta`")
     if len(text) > MAX_META:
         raise DefinitionError(
@@ -261,6 +264,6 @@ def _priority(priority: Any, name: str) -> float:
     if not math.isfinite(number):
         raise DefinitionError(
             f"`{name}`: `priority` is a number, higher ones are listed first (0 unless said), not "
-            f"{shown(priority)}."
+            f"{format_value(priority)}."
         )
     return number

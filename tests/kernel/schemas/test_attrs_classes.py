@@ -152,9 +152,9 @@ def test_a_returned_instance_is_an_object_of_its_fields():
     ]:
         output = make_tool(function).output
         Draft202012Validator.check_schema(output.schema)
-        Draft202012Validator(output.schema).validate(output.structured(value, 1_000))
-        assert output.structured(value, 1_000) == made
+        Draft202012Validator(output.schema).validate(output.convert(value, 1_000))
+        assert output.convert(value, 1_000) == made
     bad = Place(1.0)
     bad.tags = "x"
     with pytest.raises(InvalidResult, match=r"result\[0\].tags: got 'x'"):
-        make_tool(several).output.structured([bad], 1_000)
+        make_tool(several).output.convert([bad], 1_000)

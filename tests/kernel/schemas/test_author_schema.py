@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.schemas.author_schema import raw_schema
+from mcp_notebook.kernel.schemas.author_schema import read_author_schema
 from mcp_notebook.kernel.tools.context import Context
 
 EITHER = (
@@ -24,7 +24,7 @@ def of(**properties):
 
 
 def validated(schema, arguments, function=anything):
-    return raw_schema(function, schema, "lookup").validate(arguments)
+    return read_author_schema(function, schema, "lookup").validate(arguments)
 
 
 def refusal(schema, arguments, function=anything):
@@ -35,7 +35,7 @@ def refusal(schema, arguments, function=anything):
 
 def misfit(schema, function):
     with pytest.raises(DefinitionError) as raised:
-        raw_schema(function, schema, "lookup", hidden_types=(Context,))
+        read_author_schema(function, schema, "lookup", hidden_types=(Context,))
     return str(raised.value)
 
 
@@ -141,8 +141,8 @@ def test_a_handler_that_does_not_take_what_is_offered_is_refused():
 
     assert "for the `Context`" in misfit(of(a={}), with_context)
     required = {**of(a={}), "required": ["a"]}
-    assert raw_schema(lambda a: a, required, "lookup").validate({"a": 1}) == {"a": 1}
-    assert raw_schema(print, of(sep={}), "lookup").injected == ()
+    assert read_author_schema(lambda a: a, required, "lookup").validate({"a": 1}) == {"a": 1}
+    assert read_author_schema(print, of(sep={}), "lookup").injected == ()
 
 
 def test_a_partial_and_a_positional_default_are_taken_as_python_calls_them():

@@ -559,7 +559,7 @@ def visit() -> Visit:
     "D."
 
 output = make_tool(visit).output
-assert output.structured(Visit([Item(name="a")]), 100) == {"items": [{"name": "a"}]}
+assert output.convert(Visit([Item(name="a")]), 100) == {"items": [{"name": "a"}]}
 assert "jsonschema" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -13,8 +13,8 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
     MAX_SHOWN,
     MAX_VALUES,
-    allowed_values,
-    shown,
+    describe_schema,
+    format_value,
 )
 
 
@@ -182,7 +182,7 @@ def test_many_problems_are_cut():
 
 
 def test_many_allowed_values_are_cut():
-    words = allowed_values({"enum": list(range(1000))}, {})
+    words = describe_schema({"enum": list(range(1000))}, {})
     assert words.endswith("29 | ... (1000 in all)")
     assert len(words.split(" | ")) == MAX_VALUES + 1
 
@@ -192,13 +192,13 @@ def test_a_value_whose_repr_fails_is_shown_all_the_same():
         def __repr__(self):
             raise RuntimeError
 
-    assert "Odd" in shown(Odd())
-    assert len(shown("x" * 500)) <= MAX_SHOWN
+    assert "Odd" in format_value(Odd())
+    assert len(format_value("x" * 500)) <= MAX_SHOWN
 
 
 def test_any_schema_of_an_authors_own_has_words():
     for schema in ({}, {"type": ["integer", "null"]}, {"const": 1}, {"$ref": "#/$defs/Gone"}):
-        assert allowed_values(schema, {})
+        assert describe_schema(schema, {})
 
 
 def test_arguments_that_are_no_object_are_refused():

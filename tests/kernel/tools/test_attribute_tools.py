@@ -10,7 +10,11 @@ import pytest
 
 from mcp_notebook import mcp_tool, mcp_tools
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.tools.attribute_tools import classes_of_tools, marked_methods, named_tools
+from mcp_notebook.kernel.tools.attribute_tools import (
+    find_classes_of_tools,
+    find_marked_methods,
+    make_tools_by_name,
+)
 from mcp_notebook.kernel.tools.declared_tool import ToolRegistry
 from mcp_notebook.kernel.tools.options import ToolOptions
 
@@ -81,7 +85,7 @@ class Model:
 
 def refusal(word, namespace, **options):
     with pytest.raises(DefinitionError) as caught:
-        named_tools(word, namespace, **options)
+        make_tools_by_name(word, namespace, **options)
     return str(caught.value)
 
 
@@ -96,7 +100,7 @@ def registry():
 
 def test_the_marked_methods_of_an_object_are_tools_that_share_its_state():
     counter = Counter(10)
-    tools = {tool.name: tool for tool in named_tools("counter", {"counter": counter})}
+    tools = {tool.name: tool for tool in make_tools_by_name("counter", {"counter": counter})}
     assert list(tools) == NAMES
     assert [tools["add"].function(n=n) for n in (1, 2)] == [11, 13]
     assert tools["outer_class"].function() == tools["inner_class"].function() == "Counter"
@@ -106,7 +110,7 @@ def test_the_marked_methods_of_an_object_are_tools_that_share_its_state():
 
 
 def test_a_prefix_begins_each_name():
-    tools = named_tools("c", {"c": Counter()}, prefix="c.")
+    tools = make_tools_by_name("c", {"c": Counter()}, prefix="c.")
     assert names(tools) == [f"c.{name}" for name in NAMES]
 
 
@@ -123,10 +127,10 @@ def test_inherited_methods_count_and_an_overridden_one_as_it_is_overridden():
         def add(self, n: int, twice: bool) -> int:
             """Add, or twice."""
 
-    assert list(marked_methods(More)) == [
+    assert list(find_marked_methods(More)) == [
         name for name in ["add", *NAMES[2:], "more"] if name != "clear"
     ]
-    (add,) = [tool for tool in named_tools("m", {"m": More()}) if tool.name == "add"]
+    (add,) = [tool for tool in make_tools_by_name("m", {"m": More()}) if tool.name == "add"]
     assert "twice" in add.info.input_schema["properties"]
 
 
@@ -150,9 +154,9 @@ def test_a_tool_is_called_as_the_last_part_of_what_names_it(word, name):
         "part": functools.partial(statistics.fmean, weights=None),
         "box": SimpleNamespace(model=model),
     }
-    (tool,) = named_tools(word, namespace)
+    (tool,) = make_tools_by_name(word, namespace)
     assert tool.name == name
-    (tool,) = named_tools(word, namespace, ToolOptions(name="other"))
+    (tool,) = make_tools_by_name(word, namespace, ToolOptions(name="other"))
     assert tool.name == "other"
 
 
@@ -160,21 +164,21 @@ def test_a_partial_offers_what_is_left_and_is_named_in_messages():
     def base(a: int, b: int, *rest):
         """Base."""
 
-    (tool,) = named_tools("rain", {"rain": functools.partial(Model().predict, x=1.0)})
+    (tool,) = make_tools_by_name("rain", {"rain": functools.partial(Model().predict, x=1.0)})
     assert tool.info.input_schema["properties"] == {}
     assert tool.info.description == "Predict a value."
     assert "`rain`: clients cannot be told" in refusal("rain", {"rain": functools.partial(base, 1)})
 
 
 def test_a_callable_object_is_described_by_its_call_or_its_class():
-    (tool,) = named_tools("model", {"model": Model()})
+    (tool,) = make_tools_by_name("model", {"model": Model()})
     assert tool.info.description == "Predicts."
     assert tool.function(x=1.0) == -1
 
 
 def test_a_method_follows_the_variable_that_holds_its_object(registry):
     namespace = {"model": Model()}
-    registry.add(*named_tools("model.predict", namespace, ToolOptions(title="T")))
+    registry.add(*make_tools_by_name("model.predict", namespace, ToolOptions(title="T")))
     assert registry.follow(namespace) == ()
     namespace["model"] = Model(10)
     assert registry.follow(namespace) == ()
@@ -198,7 +202,7 @@ def test_attributes_are_not_looked_at_while_the_variable_holds_the_same(registry
             return lambda x: x
 
     namespace = {"proxy": Proxy()}
-    registry.add(*named_tools("proxy.f", namespace))
+    registry.add(*make_tools_by_name("proxy.f", namespace))
     before = len(asked)
     registry.follow(namespace)
     assert len(asked) == before
@@ -211,7 +215,7 @@ def test_the_tools_of_an_object_follow_its_variable(registry):
             """Another."""
 
     namespace = {"counter": Counter(), "f": statistics.mean}
-    registry.add(*named_tools("counter", namespace), *named_tools("f", namespace))
+    registry.add(*make_tools_by_name("counter", namespace), *make_tools_by_name("f", namespace))
     namespace["counter"] = Counter(40)
     assert registry.follow(namespace) == ()
     assert names(registry.tools) == [*NAMES, "f"]
@@ -227,7 +231,7 @@ def test_the_tools_of_an_object_follow_its_variable(registry):
 @pytest.mark.parametrize("value", [5, statistics.mean, MagicMock(), Model(), None])
 def test_tools_of_an_object_that_is_something_else_now_go_in_one_sentence(registry, value):
     namespace = {"counter": Counter()}
-    registry.add(*named_tools("counter", namespace, prefix="c_"))
+    registry.add(*make_tools_by_name("counter", namespace, prefix="c_"))
     namespace["counter"] = value
     (said,) = registry.follow(namespace)
     assert said.startswith("The tools 'c_add', 'c_clear'")
@@ -241,11 +245,11 @@ def test_tools_of_an_object_that_is_something_else_now_go_in_one_sentence(regist
 def test_a_class_of_tools_makes_one_object_and_stays_a_class():
     decorated = mcp_tools(prefix="c_")(type("C", (Counter,), {}))
     assert isinstance(decorated.mcp_instance, decorated)
-    tools = named_tools("C", {"C": decorated})
+    tools = make_tools_by_name("C", {"C": decorated})
     assert names(tools) == [f"c_{name}" for name in NAMES]
     tools[0].function(n=5)
     assert decorated.mcp_instance.total == 5
-    assert names(named_tools("C", {"C": decorated}, prefix=""))[0] == "add"
+    assert names(make_tools_by_name("C", {"C": decorated}, prefix=""))[0] == "add"
 
 
 def test_classes_of_tools_are_found_once_among_anything():
@@ -256,7 +260,7 @@ def test_classes_of_tools_are_found_once_among_anything():
     decorated = mcp_tools(type("C", (Counter,), {}))
     sub = type("Sub", (decorated,), {})
     values = {"lazy": Lazy(), "C": decorated, "Alias": decorated, "Sub": sub, "mock": MagicMock()}
-    assert classes_of_tools(values.items()) == ["C"]
+    assert find_classes_of_tools(values.items()) == ["C"]
 
 
 def test_decorating_without_a_notebook_only_marks():
@@ -308,4 +312,4 @@ def test_an_attribute_of_a_class_that_raises_hides_no_method():
         def f(self):
             """F."""
 
-    assert names(named_tools("odd", {"odd": Odd()})) == ["f"]
+    assert names(make_tools_by_name("odd", {"odd": Odd()})) == ["f"]

@@ -13,12 +13,12 @@ from mcp_notebook.errors import Cancelled, InvalidAnswer
 from mcp_notebook.kernel.tools.elicitation import (
     MAX_OPEN,
     Accepted,
+    Elicitation,
+    Elicitations,
     NotAccepted,
-    Question,
-    Questions,
     Reply,
     Withdrawal,
-    undeclared,
+    refuse_undeclared,
 )
 from mcp_notebook.wire import messages
 
@@ -30,18 +30,18 @@ class User:
         self.replies = list(replies)
         self.said = []
         self.waits = []
-        self.questions = Questions(self.ask)
+        self.questions = Elicitations(self.ask)
         self.questions.tell_waiting(self.waits.append)
 
     def ask(self, said):
         self.said.append(said)
-        if isinstance(said, Question) and self.replies:
+        if isinstance(said, Elicitation) and self.replies:
             reply = self.replies.pop(0)
             threading.Thread(target=self.questions.answer, args=(said.number, reply)).start()
 
 
 def context(user, **options):
-    return Context("top", questions=user.questions, **options)
+    return Context("top", elicitations=user.questions, **options)
 
 
 def test_an_answer_comes_back_as_a_value():
@@ -92,9 +92,9 @@ def test_a_call_without_a_client_or_whose_client_cannot_ask_is_told_at_once():
     assert not Context().can_elicit
     with pytest.raises(CannotElicit, match=r"'Sure\?' cannot be asked: the call was made in the"):
         Context().elicit("Sure?")
-    questions = Questions(None, undeclared("top"))
+    questions = Elicitations(None, refuse_undeclared("top"))
     with pytest.raises(CannotElicit, match=r"'top' has a question .* has not declared") as refused:
-        Context("top", questions=questions).elicit("Sure?")
+        Context("top", elicitations=questions).elicit("Sure?")
     assert refused.value.undeclared
 
     with pytest.raises(CannotElicit):
@@ -106,7 +106,7 @@ def test_a_call_that_shall_stop_waits_no_longer_and_takes_its_question_back():
     ctx = context(user, stopped=lambda: "No longer wanted." if user.said else None)
     with pytest.raises(Cancelled, match="No longer wanted"):
         ctx.elicit("Sure?")
-    assert user.said == [Question(1, "question-1", "Sure?", user.said[0].schema), Withdrawal(1)]
+    assert user.said == [Elicitation(1, "question-1", "Sure?", user.said[0].schema), Withdrawal(1)]
     assert user.waits == [True, False]
     user.questions.answer(1, Reply("accept"))  # comes too late, and means nothing
     with pytest.raises(Cancelled):

@@ -15,7 +15,7 @@ from mcp_types._v2026_07_28 import PrimitiveSchemaDefinition
 from pydantic import BaseModel, Field, TypeAdapter
 
 from mcp_notebook.errors import InvalidAnswer
-from mcp_notebook.kernel.tools.elicitation_forms import form
+from mcp_notebook.kernel.tools.elicitation_forms import make_form
 
 PRIMITIVE = TypeAdapter(PrimitiveSchemaDefinition)
 
@@ -92,7 +92,7 @@ SINGLE = [
 
 @pytest.mark.parametrize(("kind", "told", "entered", "value"), SINGLE)
 def test_what_has_no_fields_is_a_form_of_one(kind, told, entered, value):
-    asked = form(kind)
+    asked = make_form(kind)
     assert asked.schema == {
         "type": "object",
         "properties": {"value": told},
@@ -103,18 +103,18 @@ def test_what_has_no_fields_is_a_form_of_one(kind, told, entered, value):
 
 
 def test_a_model_a_dataclass_or_a_typed_dict_is_a_form_of_its_fields():
-    assert form(Point).schema == {
+    assert make_form(Point).schema == {
         "type": "object",
         "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 0.5}},
         "required": ["x"],
     }
-    assert form(Point).read({"x": 1}) == Point(1, 0.5)
-    assert form(Trip).read({"to": "Rome"}) == {"to": "Rome"}
-    assert isinstance(form(Everything).read({}), Everything)
+    assert make_form(Point).read({"x": 1}) == Point(1, 0.5)
+    assert make_form(Trip).read({"to": "Rome"}) == {"to": "Rome"}
+    assert isinstance(make_form(Everything).read({}), Everything)
 
 
 def test_defaults_titles_bounds_formats_and_choices_are_told():
-    told = form(Everything).schema
+    told = make_form(Everything).schema
     assert "required" not in told
     assert told["properties"] == {
         "name": {
@@ -155,18 +155,18 @@ def test_defaults_titles_bounds_formats_and_choices_are_told():
 
 
 def test_a_question_without_a_type_asks_for_consent_only():
-    assert form().schema == {"type": "object", "properties": {}}
-    assert form().read({"whatever": 1}) is None
+    assert make_form().schema == {"type": "object", "properties": {}}
+    assert make_form().read({"whatever": 1}) is None
 
 
 def test_a_default_is_told_and_stands_for_what_was_not_entered():
-    asked = form(int, 3)
+    asked = make_form(int, 3)
     assert asked.schema["properties"] == {"value": {"type": "integer", "default": 3}}
     assert "required" not in asked.schema
     assert asked.read({}) == 3
     assert asked.read({"value": 4}) == 4
-    assert form(Region, Region.AMERICA).read({}) is Region.AMERICA
-    assert form(["a", "b"], "b").schema["properties"]["value"]["default"] == "b"
+    assert make_form(Region, Region.AMERICA).read({}) is Region.AMERICA
+    assert make_form(["a", "b"], "b").schema["properties"]["value"]["default"] == "b"
 
 
 class Nested(BaseModel):
@@ -200,7 +200,7 @@ class Tree(BaseModel):
 )
 def test_what_has_no_form_is_refused_in_one_sentence(kind, why):
     with pytest.raises(TypeError, match=why) as refused:
-        form(kind)
+        make_form(kind)
     assert "\n" not in str(refused.value)
     assert str(refused.value).startswith("elicit: ")
 
@@ -208,7 +208,7 @@ def test_what_has_no_form_is_refused_in_one_sentence(kind, why):
 @pytest.mark.parametrize(("kind", "default"), [(int, "x"), (["a"], "b"), (Point, 1), (bool, 1)])
 def test_a_default_that_is_none_is_refused(kind, default):
     with pytest.raises(ValueError, match="elicit: "):
-        form(kind, default)
+        make_form(kind, default)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_default_that_is_none_is_refused(kind, default):
 )
 def test_an_answer_that_does_not_fit_says_where(kind, entered, why):
     with pytest.raises(InvalidAnswer, match=why):
-        form(kind).read(entered)
+        make_form(kind).read(entered)
 
 
 def test_a_validator_of_the_authors_that_fails_is_no_crash():
@@ -236,7 +236,7 @@ def test_a_validator_of_the_authors_that_fails_is_no_crash():
             raise RuntimeError("odd")
 
     with pytest.raises(InvalidAnswer, match="RuntimeError: odd"):
-        form(Odd).read({"x": 1})
+        make_form(Odd).read({"x": 1})
 
 
 values = st.recursive(
@@ -246,7 +246,7 @@ values = st.recursive(
 )
 
 
-FORMS = [form(kind) for kind in (Everything, Point, int, Region, list[Region], ["a"])]
+FORMS = [make_form(kind) for kind in (Everything, Point, int, Region, list[Region], ["a"])]
 
 
 @settings(max_examples=40)

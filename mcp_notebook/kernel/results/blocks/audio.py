@@ -19,7 +19,7 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import format_size, link_original
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type
-from mcp_notebook.kernel.safe.text import is_instance, safe_message
+from mcp_notebook.kernel.safe.text import describe_error, is_instance
 
 MAX_COPY = 256 * 2**20
 """Bytes of samples that are copied to be kept, in a small part of the time of encoding them."""
@@ -145,7 +145,7 @@ def _array(data: Any) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the object's own code
-        raise ValueError(f"No sound can be made of a {name}: {safe_message(error)}.") from None
+        raise ValueError(f"No sound can be made of a {name}: {describe_error(error)}.") from None
     if array.dtype.kind not in "iuf":
         of = name if array.dtype.kind == "O" else f"{name} of {array.dtype}"
         raise TypeError(

@@ -21,8 +21,8 @@ from mcp_notebook.kernel.results.blocks.embedded import normalize_uri, render_re
 from mcp_notebook.kernel.results.blocks.image_block import Shown, Unshowable
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.truncation import Draft, describe_data_original, draft
-from mcp_notebook.kernel.safe.text import clean, cut, is_instance, safe_repr
-from mcp_notebook.kernel.safe.to_json import json_text, to_json_part
+from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance, safe_repr
+from mcp_notebook.kernel.safe.to_json import format_json, to_json_and_rest
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
 MAX_SAID = 2_000
@@ -60,7 +60,7 @@ def check_block(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
     block = kind(**given)
     match block:
         case Text():
-            brief = clean(block.brief) if isinstance(block.brief, str) else None
+            brief = clean_text(block.brief) if isinstance(block.brief, str) else None
             return [replace(draft(block.text), brief=brief)]
         case Image():
             return _checked_image(block, budget)
@@ -93,23 +93,23 @@ def make_json_text(value: Any, max_items: int, *, repeats: bool = False) -> Text
         max_items: Elements and characters of it that are written.
         repeats: Structured content says the same.
     """
-    made, partial = to_json_part(value, max_items)
-    text = made if isinstance(made, str) else json_text(made)
+    made, partial = to_json_and_rest(value, max_items)
+    text = made if isinstance(made, str) else format_json(made)
     if partial:
         original = describe_data_original(value, lambda: _whole_json(value))
     else:
-        written = json_text(made) if isinstance(made, str) else text
+        written = format_json(made) if isinstance(made, str) else text
         form = FileFormat(".json", "application/json", lambda: written)
         original = Original("value", "The whole value as JSON", (form,), sys.getsizeof(text))
     return Draft(text, original=original, partial=partial, repeats=repeats)
 
 
 def _whole_json(value: Any) -> str:
-    made, partial = to_json_part(value, MAX_JSON)
+    made, partial = to_json_and_rest(value, MAX_JSON)
     if partial:
         # Lists of one list of one list... take no memory, and as text all that there is.
         raise ValueError(f"it has more than {MAX_JSON:,} elements and characters")
-    return json_text(made)
+    return format_json(made)
 
 
 def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, 
             changes[item.name] = item.default
         elif isinstance(value, str):
             changes[item.name] = (
-                clean(value) if item.name in _WHOLE else cut(clean(value), MAX_SAID)
+                clean_text(value) if item.name in _WHOLE else cut_text(clean_text(value), MAX_SAID)
             )
         elif isinstance(value, PurePath) and item.name in _TEXT_FIELDS:
             changes[item.name] = _path_text(value, as_uri=item.name == "uri")
@@ -135,7 +135,7 @@ def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, 
 
 def _path_text(path: PurePath, *, as_uri: bool) -> str:
     # On this machine: a path of another system has no place here.
-    return clean(Path(path).absolute().as_uri() if as_uri else str(path))
+    return clean_text(Path(path).absolute().as_uri() if as_uri else str(path))
 
 
 def _addressed(block: Resource | ResourceLink, budget: Budget) -> list[ContentBlock]:

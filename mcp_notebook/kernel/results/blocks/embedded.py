@@ -16,7 +16,7 @@ from pydantic_core import Url, ValidationError
 from mcp_notebook.content import ContentBlock, Resource, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
-from mcp_notebook.kernel.safe.text import clean, cut
+from mcp_notebook.kernel.safe.text import clean_text, cut_text
 
 BINARY = "application/octet-stream"
 """MIME type of bytes of which nothing is known."""
@@ -44,10 +44,10 @@ def render_resource(block: Resource, budget: Budget) -> list[ContentBlock]:
         lambda: data,
         None if isinstance(data, str) else len(data),
     )
-    original = Original(clean(file.stem) or "resource", what, (form,), sys.getsizeof(data))
+    original = Original(clean_text(file.stem) or "resource", what, (form,), sys.getsizeof(data))
     made = link_original(what, original, budget)
     if len(made) == 1 and isinstance(data, str):  # its beginning and end are better than nothing
-        return [replace(block, data=cut(data, budget.chars))]
+        return [replace(block, data=cut_text(data, budget.chars))]
     return made
 
 

@@ -23,7 +23,7 @@ from mcp_notebook.kernel.results.blocks.image_block import (
     skip_repeated_images,
 )
 from mcp_notebook.kernel.results.blocks.truncation import truncate_texts
-from mcp_notebook.kernel.safe.text import fair_share
+from mcp_notebook.kernel.safe.text import compute_share
 
 MAX_BLOCKS = 100
 """Blocks of one result."""
@@ -59,14 +59,14 @@ def fit_bytes(blocks: Sequence[ContentBlock], budget: Budget) -> list[ContentBlo
     sizes = [_bytes_of(block) for block in blocks]
     if sum(sizes) <= budget.result_bytes:
         return list(blocks)
-    share = fair_share(sizes, budget.result_bytes)
+    share = compute_share(sizes, budget.result_bytes)
     # Of a sound there is no smaller one: what it would have had goes to the others.
     staying = [
         size
         for block, size in zip(blocks, sizes, strict=True)
         if size <= share or isinstance(block, Image)
     ]
-    room = replace(budget, picture_bytes=fair_share(staying, budget.result_bytes))
+    room = replace(budget, picture_bytes=compute_share(staying, budget.result_bytes))
     made: list[ContentBlock] = []
     for block, size in zip(blocks, sizes, strict=True):
         if size <= (room.picture_bytes if isinstance(block, Image) else share):

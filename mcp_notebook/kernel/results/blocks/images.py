@@ -29,7 +29,7 @@ from mcp_notebook.kernel.results.blocks.image_encoding import (
 )
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.safe.magic_numbers import detect_image_type
-from mcp_notebook.kernel.safe.text import safe_message
+from mcp_notebook.kernel.safe.text import describe_error
 
 MAX_PIXELS = 64_000_000
 """Pixels of a picture that is decoded: a quarter of a gigabyte. Below PIL's own limit, which it
@@ -91,7 +91,7 @@ def fit_image(data: bytes, budget: Budget) -> Shown:
     except PIL.UnidentifiedImageError:
         raise Unshowable(_not_a_picture(data)) from None
     except Exception as error:  # PIL raises anything on broken files
-        raise Unshowable(f"A picture cannot be read: {safe_message(error)}.") from error
+        raise Unshowable(f"A picture cannot be read: {describe_error(error)}.") from error
 
 
 def encode_pil_image(image: Any, budget: Budget, mime_type: str = "image/png") -> Shown:
@@ -110,7 +110,7 @@ def encode_pil_image(image: Any, budget: Budget, mime_type: str = "image/png") -
     except Unshowable:
         raise
     except Exception as error:  # PIL raises anything on broken or closed images
-        raise Unshowable(f"A PIL image cannot be encoded: {safe_message(error)}.") from error
+        raise Unshowable(f"A PIL image cannot be encoded: {describe_error(error)}.") from error
 
 
 def shrink_image(picture: Image, budget: Budget) -> Shown:
@@ -140,7 +140,7 @@ def shrink_image(picture: Image, budget: Budget) -> Shown:
     except Unshowable as error:
         raise Unshowable(str(error), original) from None
     except Exception as error:  # PIL raises anything on broken files
-        raise Unshowable(f"A picture cannot be read: {safe_message(error)}.", original) from error
+        raise Unshowable(f"A picture cannot be read: {describe_error(error)}.", original) from error
     if not made.notes:
         notes += (_compressed(made, original.formats[0].size),)
     if original is not before.original:
@@ -312,7 +312,7 @@ def convert_array(value: Any) -> Any:
         array = numpy.asarray(value)
     except Exception as error:  # a tensor on a GPU, or one that has gradients
         raise Unshowable(
-            f"Image(array) cannot read a {type(value).__name__}: {safe_message(error)}."
+            f"Image(array) cannot read a {type(value).__name__}: {describe_error(error)}."
         ) from error
     if array.ndim == _COLOUR and array.shape[2] == 1:
         array = array[:, :, 0]

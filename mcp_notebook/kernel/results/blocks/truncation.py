@@ -19,7 +19,7 @@ from mcp_notebook.kernel.results.blocks.originals import (
     discard_original,
 )
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
-from mcp_notebook.kernel.safe.text import clean, cut, fair_share, is_sendable
+from mcp_notebook.kernel.safe.text import clean_text, compute_share, cut_text, is_sendable
 
 MAX_LINKS = 10
 """Texts of one result whose whole is kept: the longest ones."""
@@ -63,7 +63,7 @@ def draft(text: str, extension: str = ".txt", mime_type: str = "text/plain") -> 
         mime_type: Of the same.
     """
     raw = str.__len__(text) > CLEANED_WHOLE
-    text = str.__str__(text) if raw else clean(text)
+    text = str.__str__(text) if raw else clean_text(text)
     return Draft(text, raw=raw, original=describe_text_original(text, extension, mime_type))
 
 
@@ -90,7 +90,7 @@ def describe_text_original(
     return Original(
         name=what.lower(),
         title=f"The whole {what}: {len(text):,} characters",
-        formats=(FileFormat(extension, mime_type, lambda: clean(text)),),
+        formats=(FileFormat(extension, mime_type, lambda: clean_text(text)),),
         cost=sys.getsizeof(text),
     )
 
@@ -124,14 +124,14 @@ def truncate_texts(
     room = chars - sum(_link_size(link) for link in blocks if isinstance(link, ResourceLink))
     lengths = [len(block.text) for block in texts]
     room = max(room, chars // 2)
-    share = fair_share(lengths, room)
+    share = compute_share(lengths, room)
     links = 0
     if keep is not discard_original:
         most = min(MAX_LINKS, max(room, 0) // (2 * LINK))
         for _ in range(2):  # the room that links take may make more texts too long
             parted = sum(len(text.text) > share or _is_partial(text) for text in unlinked)
             links = min(parted, most)
-            share = fair_share(lengths, room - links * LINK)
+            share = compute_share(lengths, room - links * LINK)
     longest = sorted(filter(_is_partial, unlinked), key=_length, reverse=True)
     longest += sorted(
         (text for text in unlinked if len(text.text) > share and not _is_partial(text)),
@@ -164,10 +164,10 @@ def _fitted(block: Text, share: int, keep: OriginalSink) -> list[ContentBlock]:
     if (is_cut or info.partial) and keep is not discard_original:
         links = keep(info.original or describe_text_original(block.text))
         note = "" if links else _NOT_KEPT
-    text = cut(block.text, share, note, cleaned=not info.raw)
+    text = cut_text(block.text, share, note, cleaned=not info.raw)
     if not is_sendable(text):
         return []
-    brief = cut(text, MAX_REPEATED, _IN_DATA) if info.repeats else None
+    brief = cut_text(text, MAX_REPEATED, _IN_DATA) if info.repeats else None
     about = {item.name: getattr(block, item.name) for item in fields(Annotated)}
     about["brief"] = block.brief if brief is None or brief == text else brief
     return [Text(text, **about), *links]

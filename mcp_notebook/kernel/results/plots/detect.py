@@ -36,7 +36,7 @@ from mcp_notebook.kernel.results.plots.bokeh_folium import (
     summarize_folium,
 )
 from mcp_notebook.kernel.results.plots.spec import compact_json, estimate_memory, write_json
-from mcp_notebook.kernel.safe.text import is_instance, safe_message
+from mcp_notebook.kernel.safe.text import describe_error, is_instance
 
 PLOTLY = "application/vnd.plotly.v1+json"
 VEGA = "application/vnd.vega"
@@ -128,7 +128,7 @@ def find_plot_in_object(value: Any) -> Plot | str | None:
         raise
     except BaseException as error:  # noqa: BLE001 - the libraries' code, and the user's data
         kind = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
-        return f"[A {kind} cannot be shown: {safe_message(error)}]"
+        return f"[A {kind} cannot be shown: {describe_error(error)}]"
     return None
 
 

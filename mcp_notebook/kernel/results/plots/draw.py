@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp_notebook.kernel.results.blocks.budget import NotDrawn, PlotRenderer
 from mcp_notebook.kernel.results.plots.spec import write_json
-from mcp_notebook.kernel.safe.to_json import Endless, TooLarge
+from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge
 
 MAX_PLOTLY = 5_000_000
 """Characters of a plotly figure that is still drawn."""
@@ -85,7 +85,7 @@ def _small_enough(spec: Mapping[str, Any], size: int) -> str:
         text = write_json(spec, size)
     except TooLarge:
         raise NotDrawn("it has more data than is drawn") from None
-    except Endless as error:
+    except TooDeep as error:
         raise NotDrawn(str(error)) from None
     if len(text) > size:
         raise NotDrawn(f"it has {len(text):,} characters of data, and {size:,} are drawn at most")

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from mcp_notebook.content import Image, Result
-from mcp_notebook.kernel.safe.text import is_instance, safe_message
+from mcp_notebook.kernel.safe.text import describe_error, is_instance
 
 MAX_DRAWN = 25_000_000
 """Pixels of a figure that is drawn at its own size: each takes about 5 bytes while it is drawn, 20
@@ -57,7 +57,7 @@ def draw_figure(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], di
         return _drawn(_whole(value), format_, side)
     except Exception as error:  # noqa: BLE001 - artists and callbacks may be the user's code
         what = "figure" if _is_figure(value) else "animation"
-        return {"text/plain": f"[The {what} cannot be drawn: {safe_message(error)}.]"}, {}
+        return {"text/plain": f"[The {what} cannot be drawn: {describe_error(error)}.]"}, {}
 
 
 def find_figures(value: Any) -> list[Any] | None:

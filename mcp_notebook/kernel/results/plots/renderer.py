@@ -22,7 +22,7 @@ import psutil
 
 from mcp_notebook.kernel.results.blocks.budget import NotDrawn
 from mcp_notebook.kernel.safe.deadline import compute_drawing_time_left, record_drawing_time
-from mcp_notebook.kernel.safe.text import clean, cut
+from mcp_notebook.kernel.safe.text import clean_text, cut_text
 
 SECONDS = 20.0
 """Seconds that one attempt to draw a plot may take; a browser takes 2 to 10 to start."""
@@ -126,7 +126,9 @@ class ProcessRenderer:
             _end(process)
         if process.returncode == 0 and out:
             return out
-        said = cut(clean(err.decode("utf-8", "replace")).strip().rpartition("\n")[2], _MAX_MESSAGE)
+        said = cut_text(
+            clean_text(err.decode("utf-8", "replace")).strip().rpartition("\n")[2], _MAX_MESSAGE
+        )
         raise NotDrawn(f"failed: {said or f'its process ended with {process.returncode}'}")
 
 

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from mcp_notebook.kernel.safe.text import cut, is_instance
+from mcp_notebook.kernel.safe.text import cut_text, is_instance
 from mcp_notebook.kernel.safe.to_json import (
     MAX_DEPTH,
     TooLarge,
-    json_text,
+    format_json,
+    replace_surrogates,
     to_json_value,
     to_structured,
-    whole_text,
 )
 
 _STEPS = (1_000, 200, 50, 20, 10, 6, 4)
@@ -36,12 +36,12 @@ def compact_json(spec: Any, size: int) -> str:
     """Write a specification in at most `size` characters, with as much of its data as fits."""
     for items in _STEPS:
         try:
-            text = json_text(_Shortening(items, size).convert(spec, MAX_DEPTH))
+            text = format_json(_Shortening(items, size).convert(spec, MAX_DEPTH))
         except TooLarge:
             continue
         if len(text) <= size:
             return text
-    return cut(json_text(_Shortening(_STEPS[-1], None).convert(spec, 8)), size)
+    return cut_text(format_json(_Shortening(_STEPS[-1], None).convert(spec, 8)), size)
 
 
 def write_json(spec: Any, max_items: int = _MAX_ITEMS) -> str:
@@ -53,13 +53,13 @@ def write_json(spec: Any, max_items: int = _MAX_ITEMS) -> str:
 
     Raises:
         TooLarge: They have more.
-        Endless: It contains itself, or is nested too deep.
+        TooDeep: It contains itself, or is nested too deep.
     """
     _check_size(spec, max_items)
     options: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
     try:
         # Most are plain JSON, which this writes a hundred times faster.
-        return whole_text(json.dumps(spec, allow_nan=False, **options))
+        return replace_surrogates(json.dumps(spec, allow_nan=False, **options))
     except (TypeError, ValueError, RecursionError):
         return json.dumps(to_structured(spec, max_items), **options)
 
@@ -157,7 +157,7 @@ def _is_array(value: Any) -> bool:
 def _text(value: str) -> Any:
     if value.startswith("data:"):
         return f"[{value.partition(',')[0][:100]}, {len(value):,} characters]"
-    return cut(str(to_json_value(value, 1)), _MAX_STRING)
+    return cut_text(str(to_json_value(value, 1)), _MAX_STRING)
 
 
 def _typed_array(value: Mapping[str, Any]) -> Any:

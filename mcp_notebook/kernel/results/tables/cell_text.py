@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
-from mcp_notebook.kernel.safe.text import clean, is_instance, safe_repr, slow_text
+from mcp_notebook.kernel.safe.text import clean_text, describe_slow_value, is_instance, safe_repr
 
 MAX_CELL = 200
 """Characters of one cell."""
@@ -26,11 +26,11 @@ def cell_text(value: Any) -> str:
     try:
         if isinstance(value, float):
             return _decimal(value)
-        text = clean(run_bounded(str, _shortened(value))).strip()
+        text = clean_text(run_bounded(str, _shortened(value))).strip()
     except KeyboardInterrupt:
         raise
     except DeadlineExceeded as error:
-        text = slow_text(value, error)
+        text = describe_slow_value(value, error)
     except BaseException:  # noqa: BLE001 - an object in a cell may do anything
         text = safe_repr(value)
     return text if len(text) <= MAX_CELL else text[: MAX_CELL - len(CUT)] + CUT
@@ -62,7 +62,7 @@ def _decimal(value: float) -> str:
         precision = option("display.precision")
         style = option("display.float_format")
         if callable(style):
-            return clean(str(style(value)))
+            return clean_text(str(style(value)))
     if value != value or abs(value) >= _EXACT or 0 < abs(value) < _SMALL:  # noqa: PLR0124 - NaN
         return "NaN" if value != value else f"{value:.{precision}g}"  # noqa: PLR0124
     text = f"{value:.{precision}f}"

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from mcp_notebook.kernel.results.blocks.originals import FileFormat
 from mcp_notebook.kernel.results.tables.frame import ABSENT, Frame, name_text
 from mcp_notebook.kernel.safe.text import is_instance, safe_repr
-from mcp_notebook.kernel.safe.to_json import free_name, is_missing, whole_text
+from mcp_notebook.kernel.safe.to_json import find_free_name, is_missing, replace_surrogates
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
@@ -78,7 +78,7 @@ def parquet_bytes(frame: Frame) -> bytes:
 
     columns: dict[str, Any] = {}
     for name, values in _whole_columns(frame):
-        columns[free_name(name, columns)] = _arrow_column(pa, parquet, values)
+        columns[find_free_name(name, columns)] = _arrow_column(pa, parquet, values)
     file = io.BytesIO()
     parquet.write_table(pa.table(columns), file)
     return file.getvalue()
@@ -104,7 +104,7 @@ def _arrow_column(arrow: Any, parquet: Any, values: Any) -> Any:
         return made
     if isinstance(values, (arrow.Array, arrow.ChunkedArray)):
         values = values.to_pylist()
-    texts = [None if _is_missing(value) else whole_text(_text(value)) for value in values]
+    texts = [None if _is_missing(value) else replace_surrogates(_text(value)) for value in values]
     return arrow.array(texts, arrow.string())
 
 

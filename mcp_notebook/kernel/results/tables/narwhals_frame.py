@@ -12,8 +12,8 @@ from typing import Any, Self
 from typing_extensions import override
 
 from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, count, name_text
-from mcp_notebook.kernel.safe.text import cut, is_instance, safe_message
-from mcp_notebook.kernel.safe.to_json import free_name
+from mcp_notebook.kernel.safe.text import cut_text, describe_error, is_instance
+from mcp_notebook.kernel.safe.to_json import find_free_name
 
 MAX_SCHEMA = 2_000
 """Characters of the columns of a LazyFrame."""
@@ -51,9 +51,10 @@ def lazy_text(value: Any) -> str | None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - a query may be wrong in any way
-        return f"polars LazyFrame whose query cannot run: {safe_message(error)}"
+        return f"polars LazyFrame whose query cannot run: {describe_error(error)}"
     columns = ", ".join(f"{name_text(name)} {dtype}" for name, dtype in schema.items())
-    return f"polars LazyFrame: {count(len(schema), 'column')}; {cut(columns, MAX_SCHEMA)}\n{to_do}"
+    listed = cut_text(columns, MAX_SCHEMA)
+    return f"polars LazyFrame: {count(len(schema), 'column')}; {listed}\n{to_do}"
 
 
 class ColumnFrame(Frame):
@@ -140,5 +141,5 @@ def _with_own_names(value: Any) -> tuple[Any, list[str] | None]:
         return value, None
     own: dict[str, None] = {}
     for name in names:
-        own[free_name(name, own)] = None
+        own[find_free_name(name, own)] = None
     return value.rename_columns(list(own)), names

@@ -18,7 +18,7 @@ from mcp_notebook.kernel.results.tables.frame import (
     Frame,
     ends,
 )
-from mcp_notebook.kernel.safe.text import clean, is_instance
+from mcp_notebook.kernel.safe.text import clean_text, is_instance
 
 
 def pandas_frame(value: Any) -> Frame | None:
@@ -283,7 +283,7 @@ def _displayed(display: Any, value: Any) -> Any:
         raise
     except BaseException:  # noqa: BLE001 - it may raise anything
         return value
-    return clean(made) if isinstance(made, str) else made
+    return clean_text(made) if isinstance(made, str) else made
 
 
 def _is_plain(index: Any) -> bool:

@@ -35,8 +35,8 @@ from mcp_notebook.kernel.results.tables.narwhals_frame import (
 )
 from mcp_notebook.kernel.results.tables.pandas_frame import index_frame, pandas_frame
 from mcp_notebook.kernel.results.tables.row_frame import array_frame, dicts_frame
-from mcp_notebook.kernel.safe.text import clean, cut, is_instance
-from mcp_notebook.kernel.safe.to_json import json_text, to_json_value
+from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance
+from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
 
 MAX_NAMES = 1_000
 """Characters of the list of columns that are left out."""
@@ -66,7 +66,7 @@ def render_table(value: Any, budget: Budget) -> list[ContentBlock]:
     """
     lazy = lazy_text(value)
     if lazy is not None:
-        return [Text(cut(clean(lazy), budget.chars))]
+        return [Text(cut_text(clean_text(lazy), budget.chars))]
     frame = pandas_frame(value) or column_frame(value)
     if frame is None:
         raise TypeError(f"a {type(value).__name__} is no table")
@@ -94,7 +94,7 @@ def render_dicts(value: Any, budget: Budget) -> list[ContentBlock] | None:
         return None
     if frame.height <= budget.table_rows:
         shown = _shown(preview, budget, budget.chars)
-        if len(shown.text) >= len(json_text(to_json_value(value, budget.chars))):
+        if len(shown.text) >= len(format_json(to_json_value(value, budget.chars))):
             return None
     return _blocks(frame, budget, preview)
 
@@ -103,7 +103,7 @@ def format_array(value: Any) -> str:
     """Show a numpy array as numpy itself abbreviates it, under a line of its shape and type."""
     numpy = sys.modules["numpy"]
     text = numpy.array2string(value, threshold=1_000, max_line_width=100)
-    return f"array of shape {value.shape}, {value.dtype}\n{clean(text)}"
+    return f"array of shape {value.shape}, {value.dtype}\n{clean_text(text)}"
 
 
 # -- what is shown of a table ----------------------------------------------------------------------
@@ -142,7 +142,7 @@ def _blocks(frame: Frame, budget: Budget, preview: _Preview | None = None) -> li
     room = max(budget.chars - LINK * len(links), budget.chars // 2)
     if said:
         shown = _shown(preview, budget, room - len(said) - 1, said)
-    return [Draft(cut(shown.text, room), linked=True), *links]
+    return [Draft(cut_text(shown.text, room), linked=True), *links]
 
 
 def _preview(frame: Frame, budget: Budget) -> _Preview:
@@ -152,8 +152,8 @@ def _preview(frame: Frame, budget: Budget) -> _Preview:
     slices = _slices(frame.height, limit)
     columns = _columns(frame, positions, slices) if frame.width else []
     types = frame.types
-    said = f"{', ' if frame.is_single else '; '}{cut(types, MAX_TYPES)}" if types else ""
-    notes = [clean(frame.title + said)]
+    said = f"{', ' if frame.is_single else '; '}{cut_text(types, MAX_TYPES)}" if types else ""
+    notes = [clean_text(frame.title + said)]
     if frame.width > len(positions):
         notes.append(_columns_left_out(frame))
     texts = [_texts(frame, column) for column in columns]
