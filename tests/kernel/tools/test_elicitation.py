@@ -30,18 +30,18 @@ class User:
         self.replies = list(replies)
         self.said = []
         self.waits = []
-        self.questions = Elicitations(self.ask)
-        self.questions.tell_waiting(self.waits.append)
+        self.elicitations = Elicitations(self.ask)
+        self.elicitations.set_waiting_callback(self.waits.append)
 
     def ask(self, said):
         self.said.append(said)
         if isinstance(said, Elicitation) and self.replies:
             reply = self.replies.pop(0)
-            threading.Thread(target=self.questions.answer, args=(said.number, reply)).start()
+            threading.Thread(target=self.elicitations.answer, args=(said.number, reply)).start()
 
 
 def context(user, **options):
-    return Context("top", elicitations=user.questions, **options)
+    return Context("top", elicitations=user.elicitations, **options)
 
 
 def test_an_answer_comes_back_as_a_value():
@@ -92,9 +92,9 @@ def test_a_call_without_a_client_or_whose_client_cannot_ask_is_told_at_once():
     assert not Context().can_elicit
     with pytest.raises(CannotElicit, match=r"'Sure\?' cannot be asked: the call was made in the"):
         Context().elicit("Sure?")
-    questions = Elicitations(None, refuse_undeclared("top"))
+    elicitations = Elicitations(None, refuse_undeclared("top"))
     with pytest.raises(CannotElicit, match=r"'top' has a question .* has not declared") as refused:
-        Context("top", elicitations=questions).elicit("Sure?")
+        Context("top", elicitations=elicitations).elicit("Sure?")
     assert refused.value.undeclared
 
     with pytest.raises(CannotElicit):
@@ -108,7 +108,7 @@ def test_a_call_that_shall_stop_waits_no_longer_and_takes_its_question_back():
         ctx.elicit("Sure?")
     assert user.said == [Elicitation(1, "question-1", "Sure?", user.said[0].schema), Withdrawal(1)]
     assert user.waits == [True, False]
-    user.questions.answer(1, Reply("accept"))  # comes too late, and means nothing
+    user.elicitations.answer(1, Reply("accept"))  # comes too late, and means nothing
     with pytest.raises(Cancelled):
         ctx.elicit("And now?")
     assert len(user.said) == 2  # it is not even asked
@@ -166,19 +166,19 @@ def test_two_open_questions_have_two_keys():
 
 
 def test_a_call_has_only_so_many_open_questions():
-    questions = User().questions
+    elicitations = User().elicitations
     for _ in range(MAX_OPEN):
-        questions.ask("Sure?", {}, None)
+        elicitations.ask("Sure?", {}, None)
     with pytest.raises(CannotElicit, match="50 questions that have no answer yet"):
-        questions.ask("Sure?", {}, None)
-    questions.answer(1, Reply("decline"))
-    questions.ask("Sure?", {}, None)
+        elicitations.ask("Sure?", {}, None)
+    elicitations.answer(1, Reply("decline"))
+    elicitations.ask("Sure?", {}, None)
 
 
 def test_an_end_of_the_call_ends_its_questions_and_allows_no_new_ones():
     user = User()
     asked = threading.Event()
-    user.questions._ask = lambda _: asked.set()
+    user.elicitations._ask = lambda _: asked.set()
     outcome = []
 
     def ask():
@@ -190,7 +190,7 @@ def test_an_end_of_the_call_ends_its_questions_and_allows_no_new_ones():
     thread = threading.Thread(target=ask)
     thread.start()
     assert asked.wait(5)
-    user.questions.close(CannotElicit("over"))
+    user.elicitations.close(CannotElicit("over"))
     thread.join(5)
     assert [str(error) for error in outcome] == ["over"]
     assert not context(user).can_elicit
