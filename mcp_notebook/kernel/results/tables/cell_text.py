@@ -1,7 +1,6 @@
-"""The text of one cell of a table, whatever is in it.
+"""The short text that a preview shows for the value of a cell, whatever the value is.
 
-Runs in the user's kernel, on the thread of the call. Short texts for a model; files of the whole
-table hold the values themselves (`kernel.results.tables.exports`).
+Runs in the user's kernel, on the thread of the call.
 """
 
 import sys
@@ -12,42 +11,43 @@ from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.text import clean_text, describe_slow_value, is_instance, safe_repr
 
 MAX_CELL = 200
-"""Characters of one cell."""
-CUT = " ..."
-"""Ends a cell that was longer."""
+"""Characters of the text of one cell."""
+ELLIPSIS = " ..."
+"""Ends the text of a cell that was longer."""
 _MIDNIGHT = " 00:00:00"
-_EXACT = 1e15
-"""Above this, a float's decimals are noise."""
-_SMALL = 1e-4
+_MAX_DECIMAL = 1e15
+"""Above this, the decimals of a float are noise."""
+_MIN_DECIMAL = 1e-4
 
 
-def cell_text(value: Any) -> str:
-    """Return a value's text on one or more lines, cut if it is long."""
+def format_cell(value: Any) -> str:
+    """Return the text of a value, on one or more lines, shortened if it is long."""
+    # Not `run_guarded`, whose two closures take as long as most texts: this runs for each cell.
     try:
         if isinstance(value, float):
-            return _decimal(value)
-        text = clean_text(run_bounded(str, _shortened(value))).strip()
+            return _format_float(value)
+        text = clean_text(run_bounded(str, _shorten(value))).strip()
     except KeyboardInterrupt:
         raise
     except DeadlineExceeded as error:
         text = describe_slow_value(value, error)
-    except BaseException:  # noqa: BLE001 - an object in a cell may do anything
+    except BaseException:  # noqa: BLE001 - the code of an object in a cell may raise anything
         text = safe_repr(value)
-    return text if len(text) <= MAX_CELL else text[: MAX_CELL - len(CUT)] + CUT
+    return text if len(text) <= MAX_CELL else text[: MAX_CELL - len(ELLIPSIS)] + ELLIPSIS
 
 
-def without_midnights(values: list[Any], texts: list[str]) -> list[str]:
-    """Shorten the texts of a column of days."""
-    times = [is_instance(value, "pandas.Timestamp") for value in values]
-    if any(times) and all(
-        text.endswith(_MIDNIGHT) for text, time in zip(texts, times, strict=True) if time
+def strip_midnights(values: list[Any], texts: list[str]) -> list[str]:
+    """Remove the time of day from the texts of a column if it is midnight in each row."""
+    are_times = [is_instance(value, "pandas.Timestamp") for value in values]
+    if any(are_times) and all(
+        text.endswith(_MIDNIGHT) for text, is_time in zip(texts, are_times, strict=True) if is_time
     ):
         return [text.removesuffix(_MIDNIGHT) for text in texts]
     return texts
 
 
-def _shortened(value: Any) -> Any:
-    """Return about as much of a value as a cell shows: the text of all may take for ever."""
+def _shorten(value: Any) -> Any:
+    """Return about as much of a value as a cell shows: the whole text could take minutes."""
     if type(value) in (str, list, tuple) and len(value) > MAX_CELL:
         return value[: MAX_CELL + 1]
     if type(value) is dict and len(value) > MAX_CELL:
@@ -55,16 +55,18 @@ def _shortened(value: Any) -> Any:
     return value
 
 
-def _decimal(value: float) -> str:
+def _format_float(value: float) -> str:
     precision = 6
-    option = getattr(sys.modules.get("pandas"), "get_option", None)
-    if option is not None:
-        precision = option("display.precision")
-        style = option("display.float_format")
-        if callable(style):
-            return clean_text(str(style(value)))
-    if value != value or abs(value) >= _EXACT or 0 < abs(value) < _SMALL:  # noqa: PLR0124 - NaN
-        return "NaN" if value != value else f"{value:.{precision}g}"  # noqa: PLR0124
+    get_option = getattr(sys.modules.get("pandas"), "get_option", None)
+    if get_option is not None:
+        precision = get_option("display.precision")
+        float_format = get_option("display.float_format")
+        if callable(float_format):
+            return clean_text(str(float_format(value)))
+    if value != value:  # noqa: PLR0124 - only NaN differs from itself
+        return "NaN"
+    if abs(value) >= _MAX_DECIMAL or 0 < abs(value) < _MIN_DECIMAL:
+        return f"{value:.{precision}g}"
     text = f"{value:.{precision}f}"
-    whole, _, decimals = text.partition(".")
-    return f"{whole}.{decimals.rstrip('0') or '0'}" if decimals else whole
+    integer, _, decimals = text.partition(".")
+    return f"{integer}.{decimals.rstrip('0') or '0'}" if decimals else integer

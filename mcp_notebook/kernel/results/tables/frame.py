@@ -1,10 +1,8 @@
-"""What every table can do, of whichever library: tell its shape, show some rows, be kept whole.
+"""`Frame`: one view of a table, whichever library made it.
 
-Runs in the user's kernel: on the thread of the call, and on a thread of the store's when a client
-reads the whole table. A `Frame` touches the rows it is asked for and no others, and copies none:
-ten million rows cost no more than fifty. The kinds are in `kernel.results.tables.pandas_frame`,
-`kernel.results.tables.narwhals_frame` and `kernel.results.tables.row_frame`; what is shown of one
-is `kernel.results.tables.render`' business, its files are `kernel.results.tables.exports`'.
+Runs in the user's kernel: on the thread of the call, and on a thread of the resource store when a
+client reads an export. A frame touches only the rows that it is asked for and copies none of them:
+a preview of ten million rows costs no more than one of fifty.
 """
 
 from abc import ABC, abstractmethod
@@ -12,16 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from mcp_notebook.kernel.results.tables.cell_text import cell_text
+from mcp_notebook.kernel.results.tables.cell_text import format_cell
+from mcp_notebook.wording import count
 
 MAX_COLUMNS = 30
-"""Columns of a table; wider ones show their first and last, and name the others."""
+"""Columns in a preview. Wider tables show their first and last columns and list the others."""
 MAX_COPY = 16 * 2**20
-"""Bytes of a table that is copied to be kept, where its library has no cheaper way."""
+"""Bytes of a table that is copied for a snapshot if its library has no cheaper way."""
 ABSENT: Any = object()
-"""Among a column's values: a row has none."""
-SAMPLED = 50
-"""Rows whose objects are measured to estimate the size of all."""
+"""Stands in a column for a row that has no value there."""
+SAMPLE_ROWS = 50
+"""Rows whose objects are measured to estimate the size of all rows."""
 
 
 @dataclass(frozen=True)
@@ -33,100 +32,99 @@ class Column:
 
 
 class Frame(ABC):
-    """A table with rows and columns, by position.
+    """A table whose rows and columns are addressed by position, from 0.
 
-    Rows and columns count from 0; names may be anything, and may come twice. Labels are what a
-    table has before its columns: the levels of pandas' index.
+    Column names may be of any type and need not be unique. Labels are the columns that a table has
+    in front of its data: the levels of a pandas index.
     """
 
     kind: str
-    """What it is, as its user would call it."""
+    """The name that users know the table by: ``"DataFrame"``."""
     height: int
+    """Number of rows."""
     width: int
+    """Number of columns, without labels."""
     is_single: bool = False
-    """It is one column of its own: a Series."""
+    """Whether it is a single column rather than a table: a Series."""
     has_names: bool = True
-    """Its columns have names; where they have not, numbers would look like one row more."""
+    """Whether its columns have names. Numbers in their place would look like one more row."""
     is_live: bool = False
-    """What `snapshot` returned changes when the user changes the table."""
+    """Whether this snapshot changes when the user changes the original table."""
 
     @abstractmethod
-    def name(self, position: int) -> Any:
-        """Return a column's name."""
+    def column_name(self, position: int) -> Any:
+        """Return the name of a column."""
 
     @abstractmethod
-    def dtype(self, position: int) -> str:
-        """Return a column's type as its library writes it."""
+    def column_type(self, position: int) -> str:
+        """Return the type of a column in its library's notation."""
 
     @abstractmethod
-    def values(self, position: int, start: int, stop: int) -> list[Any]:
+    def column_values(self, position: int, start: int, stop: int) -> list[Any]:
         """Return some rows of a column as Python values."""
 
     @abstractmethod
-    def whole_column(self, position: int) -> Any:
-        """Return all of a column as something that ``pyarrow.array`` may take."""
+    def column_data(self, position: int) -> Any:
+        """Return a whole column as an object that ``pyarrow.array`` may accept."""
 
     @abstractmethod
-    def cost(self) -> int:
-        """Return the bytes of memory that it holds, about; found in no time."""
+    def estimate_bytes(self) -> int:
+        """Estimate, without reading the rows, how much memory the table holds."""
 
     @abstractmethod
     def snapshot(self) -> Self:
-        """Return what can be read later, see `is_live`."""
+        """Return a frame to read later; see `is_live`."""
 
     def labels(self, start: int, stop: int) -> list[Column]:  # noqa: ARG002 - most have none
-        """Return some rows of the labels that say something."""
+        """Return some rows of the labels, unless these only count the rows."""
         return []
 
-    def whole_labels(self) -> list[tuple[Any, Any]]:
-        """Return names and all values of these labels, as `whole_column`."""
+    def label_data(self) -> list[tuple[Any, Any]]:
+        """Return the names of these labels with their whole columns, as `column_data` does."""
         return []
 
-    def text(self, value: Any) -> str:
-        """Return what is shown for a value."""
-        return cell_text(value)
+    def format_value(self, value: Any) -> str:
+        """Return the text of a cell with this value."""
+        return format_cell(value)
 
     @property
     def title(self) -> str:
-        """What it is and how large, on one line."""
-        return f"{self.kind}: {self.size}"
+        """The kind and shape of the table, on one line."""
+        return f"{self.kind}: {self.shape_text}"
 
     @property
-    def size(self) -> str:
-        """Its rows and columns in words."""
+    def shape_text(self) -> str:
+        """The number of rows and columns, in words."""
         rows = count(self.height, "row")
         return rows if self.is_single else f"{rows} x {count(self.width, 'column')}"
 
     @property
-    def types(self) -> str:
-        """What `title` leaves open: names and types of the columns that are shown."""
-        shown = ends(self.width, MAX_COLUMNS)
-        return ", ".join(f"{name_text(self.name(at))} {self.dtype(at)}" for at in shown)
+    def schema_text(self) -> str:
+        """The names and types of the columns in the preview, as far as `title` lacks them."""
+        positions = select_ends(self.width, MAX_COLUMNS)
+        return ", ".join(
+            f"{format_name(self.column_name(p))} {self.column_type(p)}" for p in positions
+        )
 
     @property
-    def whole(self) -> "Frame":
-        """The table whose files hold the whole of this one."""
+    def source(self) -> "Frame":
+        """The frame to export: this one, unless it only formats the data of another."""
         return self
 
 
-def ends(size: int, limit: int) -> Sequence[int]:
-    """Return the positions that are shown of so many: half from the head, half from the tail."""
+def select_ends(size: int, limit: int) -> Sequence[int]:
+    """Return the positions to show of `size`, half from the head and half from the tail."""
     if size <= limit:
         return range(size)
     return [*range(limit - limit // 2), *range(size - limit // 2, size)]
 
 
-def between(size: int, limit: int) -> Sequence[int]:
-    """Return the positions that `ends` leaves out."""
+def select_middle(size: int, limit: int) -> Sequence[int]:
+    """Return the positions that `select_ends` leaves out."""
     return range(limit - limit // 2, size - limit // 2)
 
 
-def count(number: int, what: str) -> str:
-    """Return a number of things in words."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
-def name_text(name: Any) -> str:
-    """Return a column's name as text: the levels of a MultiIndex joined."""
-    parts = name if isinstance(name, tuple) else (name,)
-    return " / ".join(text for part in parts if (text := cell_text(part)))
+def format_name(name: Any) -> str:
+    """Return the text of a column name, with the levels of a MultiIndex joined."""
+    levels = name if isinstance(name, tuple) else (name,)
+    return " / ".join(text for level in levels if (text := format_cell(level)))

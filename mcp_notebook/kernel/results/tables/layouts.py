@@ -1,6 +1,6 @@
-"""The lines of a table's text, as Markdown or as CSV. Pure.
+"""The two ways to lay out the text of a table: Markdown and CSV.
 
-Runs in the user's kernel, on the thread of the call.
+Pure functions on the texts of cells, on the thread of the call.
 """
 
 import csv
@@ -12,47 +12,49 @@ GAP = "..."
 
 
 @dataclass(frozen=True)
-class Lines:
-    """The lines of a table."""
+class TableLines:
+    """The lines of the text of a table."""
 
     header: list[str]
     rows: list[str]
-    """Of a longer table half from its head, half from its tail."""
+    """Of a long table, half from its head and half from its tail."""
     gap: str
-    """Stands for the rows between the two."""
+    """The line that stands for the rows between head and tail."""
 
-    def fitting(self, room: int, height: int, notes: int) -> int:
-        """Return how many rows fit, one at least if there is any.
+    def count_fitting_rows(self, room: int, height: int, note_chars: int) -> int:
+        """Return how many of the rows fit: at least one, if there is any.
 
-        Rows go from the middle, so that half of those left are from the head, half from the tail.
+        Rows are taken out of the middle, so that half of the rest are from the head and half from
+        the tail.
 
         Args:
             room: Characters that the lines may have.
             height: Rows of the table.
-            notes: Characters that are needed to say what is left out.
+            note_chars: Characters to reserve for the note on the rows that are left out.
         """
-        shown = len(self.rows)
-        taken = sum(len(line) + 1 for line in (*self.header, *self.rows))
-        if shown == height and taken <= room:
-            return shown
-        taken += notes + len(self.gap) + 1
-        while shown > 1 and taken > room:
-            at = shown // 2 if shown % 2 else len(self.rows) - shown // 2
-            taken -= len(self.rows[at]) + 1
-            shown -= 1
-        return shown
+        fitting = len(self.rows)
+        chars = sum(len(line) + 1 for line in (*self.header, *self.rows))
+        if fitting == height and chars <= room:
+            return fitting
+        chars += note_chars + len(self.gap) + 1
+        while fitting > 1 and chars > room:
+            at = fitting // 2 if fitting % 2 else len(self.rows) - fitting // 2
+            chars -= len(self.rows[at]) + 1
+            fitting -= 1
+        return fitting
 
 
-def markdown(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
+def layout_markdown(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
     """Lay out a table as Markdown."""
     header = [_markdown_line(names), "|" + "---|" * len(names)]
     gap = _markdown_line([GAP] * len(names))
-    return Lines(header, [_markdown_line(row) for row in rows], gap)
+    return TableLines(header, [_markdown_line(row) for row in rows], gap)
 
 
-def comma_separated(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
-    """Lay out a table as CSV; without names, there is no line of them."""
-    return Lines([_csv_line(names)] if any(names) else [], [_csv_line(row) for row in rows], GAP)
+def layout_csv(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
+    """Lay out a table as CSV; if it has no names, there is no header."""
+    header = [_csv_line(names)] if any(names) else []
+    return TableLines(header, [_csv_line(row) for row in rows], GAP)
 
 
 def _markdown_line(cells: Sequence[str]) -> str:
@@ -69,8 +71,8 @@ def _csv_line(cells: Sequence[str]) -> str:
     return line.getvalue()
 
 
-LAYOUTS: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], Lines]] = {
-    "csv": comma_separated,
-    "markdown": markdown,
+LAYOUTS: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], TableLines]] = {
+    "csv": layout_csv,
+    "markdown": layout_markdown,
 }
-"""By the names that `Settings.table_format` has for them."""
+"""The layouts by their names in `Settings.table_format`."""

@@ -1,10 +1,9 @@
-"""A table as a model can read it: its shape, its types, its head and tail; the whole as a resource.
+"""A table as a model can read it: its shape, its schema, its head and tail, a link to the rest.
 
-Runs in the user's kernel, on the thread of the call. The libraries' tables are read through
-`kernel.results.tables.frame`, so that only the rows that are shown are touched. The text is
-Markdown or CSV, see `Settings.table_format`; "auto" is the one of them that shows more, then the
-shorter: characters stand for tokens, which depend on the model. Files of the whole are
-`kernel.results.tables.exports`' business.
+Runs in the user's kernel, on the thread of the call. A `Frame` reads the table, so that only the
+rows of the preview are touched. `Settings.table_format` chooses the layout; ``auto`` takes the one
+that shows more rows, then the shorter one. Characters stand for tokens, whose number depends on the
+model.
 """
 
 import sys
@@ -16,242 +15,253 @@ from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import Original, discard_original
 from mcp_notebook.kernel.results.blocks.truncation import LINK, Draft
-from mcp_notebook.kernel.results.tables.cell_text import CUT, MAX_CELL, without_midnights
-from mcp_notebook.kernel.results.tables.exports import table_forms
+from mcp_notebook.kernel.results.tables.cell_text import ELLIPSIS, MAX_CELL, strip_midnights
+from mcp_notebook.kernel.results.tables.exports import describe_exports
 from mcp_notebook.kernel.results.tables.frame import (
     MAX_COLUMNS,
     Column,
     Frame,
-    between,
-    count,
-    ends,
-    name_text,
+    format_name,
+    select_ends,
+    select_middle,
 )
-from mcp_notebook.kernel.results.tables.layouts import LAYOUTS, Lines
+from mcp_notebook.kernel.results.tables.layouts import LAYOUTS, TableLines
 from mcp_notebook.kernel.results.tables.narwhals_frame import (
-    column_frame,
-    is_column_frame,
-    lazy_text,
+    describe_lazy_frame,
+    is_narwhals_table,
+    wrap_narwhals_table,
 )
-from mcp_notebook.kernel.results.tables.pandas_frame import index_frame, pandas_frame
-from mcp_notebook.kernel.results.tables.row_frame import array_frame, dicts_frame
+from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, wrap_pandas_table
+from mcp_notebook.kernel.results.tables.row_frame import wrap_array, wrap_dicts
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance
 from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
+from mcp_notebook.wording import count
 
 MAX_NAMES = 1_000
 """Characters of the list of columns that are left out."""
-MAX_TYPES = 2_000
-"""Characters of the list of types."""
-NOTES = 300
-"""Characters that are left free for what is said of a table that is shown in part."""
+MAX_SCHEMA = 2_000
+"""Characters of the list of names and types."""
+NOTE_CHARS = 300
+"""Characters reserved for the notes on a table that is shown in part."""
+_TABLES = (
+    *("pandas.DataFrame", "pandas.Series", "pandas.io.formats.style.Styler"),
+    "polars.LazyFrame",
+)
 
 
 def is_table(value: Any) -> bool:
-    """Tell whether a value is a table of some library, shown as one wherever it comes."""
-    pandas = ("pandas.DataFrame", "pandas.Series", "pandas.io.formats.style.Styler")
-    return (
-        any(is_instance(value, path) for path in pandas)
-        or is_column_frame(value)
-        or is_instance(value, "polars.LazyFrame")
-    )
+    """Tell whether a value is a table of a known library, and so rendered as one anywhere."""
+    return any(is_instance(value, path) for path in _TABLES) or is_narwhals_table(value)
 
 
 def render_table(value: Any, budget: Budget) -> list[ContentBlock]:
-    """Show a table: a text, and links to the whole if anything is left out.
+    """Render a table as text, followed by links to the whole of it if anything is left out.
 
     Args:
-        value: What `is_table` says to be one.
-        budget: How many rows to show, of a longer table half from its head, half from its tail;
-            how many characters: fewer rows are shown if need be; and who keeps the whole.
+        value: A value for which `is_table` is true.
+        budget: Limits the rows, half of which are from the head and half from the tail, and the
+            characters, for which more rows are left out; and keeps the whole table.
     """
-    lazy = lazy_text(value)
-    if lazy is not None:
-        return [Text(cut_text(clean_text(lazy), budget.chars))]
-    frame = pandas_frame(value) or column_frame(value)
+    lazy_frame = describe_lazy_frame(value)
+    if lazy_frame is not None:
+        return [Text(cut_text(clean_text(lazy_frame), budget.chars))]
+    frame = wrap_pandas_table(value) or wrap_narwhals_table(value)
     if frame is None:
-        raise TypeError(f"a {type(value).__name__} is no table")
-    return _blocks(frame, budget)
+        raise TypeError(f"a {type(value).__name__} is not a table")
+    return _render_frame(frame, budget)
 
 
 def render_array(value: Any, budget: Budget) -> list[ContentBlock]:
-    """Show a numpy array: as a table if it is one, else as numpy itself abbreviates it."""
-    frame = array_frame(value)
-    return [Text(format_array(value))] if frame is None else _blocks(frame, budget)
+    """Render a numpy array as a table if it has rows, otherwise as numpy abbreviates it."""
+    frame = wrap_array(value)
+    return [Text(format_array(value))] if frame is None else _render_frame(frame, budget)
 
 
 def render_index(value: Any, budget: Budget) -> list[ContentBlock]:
-    """Show a pandas Index."""
-    return _blocks(index_frame(value), budget)
+    """Render a pandas Index."""
+    return _render_frame(wrap_pandas_index(value), budget)
 
 
 def render_dicts(value: Any, budget: Budget) -> list[ContentBlock] | None:
-    """Show a list of dicts as a table; None if its JSON says more, or as much in less room."""
-    frame = dicts_frame(value)
+    """Render a list of dicts as a table; return None if its JSON is more complete or as short."""
+    frame = wrap_dicts(value)
     if frame is None:
         return None
-    preview = _preview(frame, budget)
-    if preview.has_cuts:
+    preview = _make_preview(frame, budget)
+    if preview.has_cut_cells:
         return None
     if frame.height <= budget.table_rows:
-        shown = _shown(preview, budget, budget.chars)
-        if len(shown.text) >= len(format_json(to_json_value(value, budget.chars))):
+        text, _ = _write_preview(preview, budget, budget.chars)
+        if len(text) >= len(format_json(to_json_value(value, budget.chars))):
             return None
-    return _blocks(frame, budget, preview)
+    return _render_frame(frame, budget, preview)
 
 
 def format_array(value: Any) -> str:
-    """Show a numpy array as numpy itself abbreviates it, under a line of its shape and type."""
+    """Return a numpy array as numpy abbreviates it, under a line with its shape and type."""
     numpy = sys.modules["numpy"]
     text = numpy.array2string(value, threshold=1_000, max_line_width=100)
     return f"array of shape {value.shape}, {value.dtype}\n{clean_text(text)}"
 
 
-# -- what is shown of a table ----------------------------------------------------------------------
+def _render_frame(
+    frame: Frame, budget: Budget, preview: "_Preview | None" = None
+) -> list[ContentBlock]:
+    preview = preview or _make_preview(frame, budget)
+    text, rows = _write_preview(preview, budget, budget.chars)
+    is_whole = rows == preview.height and not preview.misses_columns and not preview.has_cut_cells
+    if is_whole and len(text) <= budget.chars:
+        return [Text(text)]
+    original = _describe_original(frame.source)
+    links = budget.keep(original)
+    note = _describe_availability(original, bool(links), budget)
+    room = max(budget.chars - LINK * len(links), budget.chars // 2)
+    if note:
+        text, _ = _write_preview(preview, budget, room - len(note) - 1, note)
+    return [Draft(cut_text(text, room), linked=True), *links]
+
+
+# -- what a preview shows --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Preview:
-    """What may be shown of a table: some rows and columns, as texts."""
+    """Some rows and columns of a table, as texts."""
 
     notes: list[str]
     names: list[str]
     rows: list[tuple[str, ...]]
-    """Of a longer table half from its head, half from its tail."""
+    """Of a long table, half from its head and half from its tail."""
     height: int
     """Rows of the table."""
     misses_columns: bool
-    has_cuts: bool
-    """Cells are cut."""
+    has_cut_cells: bool
 
 
-@dataclass(frozen=True)
-class _Shown:
-    text: str
-    rows: int
-
-
-def _blocks(frame: Frame, budget: Budget, preview: _Preview | None = None) -> list[ContentBlock]:
-    preview = preview or _preview(frame, budget)
-    shown = _shown(preview, budget, budget.chars)
-    whole = shown.rows == preview.height and not preview.misses_columns and not preview.has_cuts
-    if whole and len(shown.text) <= budget.chars:
-        return [Text(shown.text)]
-    original = _original(frame.whole)
-    links = budget.keep(original)
-    said = _about_the_whole(original, bool(links), budget)
-    room = max(budget.chars - LINK * len(links), budget.chars // 2)
-    if said:
-        shown = _shown(preview, budget, room - len(said) - 1, said)
-    return [Draft(cut_text(shown.text, room), linked=True), *links]
-
-
-def _preview(frame: Frame, budget: Budget) -> _Preview:
-    positions = ends(frame.width, MAX_COLUMNS)
-    # A row takes two characters at least: more of them than that could never be shown.
+def _make_preview(frame: Frame, budget: Budget) -> _Preview:
+    positions = select_ends(frame.width, MAX_COLUMNS)
+    # A row takes at least two characters: there is no room for more rows than that.
     limit = min(budget.table_rows, max(budget.chars // 2, 1))
-    slices = _slices(frame.height, limit)
-    columns = _columns(frame, positions, slices) if frame.width else []
-    types = frame.types
-    said = f"{', ' if frame.is_single else '; '}{cut_text(types, MAX_TYPES)}" if types else ""
-    notes = [clean_text(frame.title + said)]
+    slices = _slice_rows(frame.height, limit)
+    columns = _read_columns(frame, positions, slices) if frame.width else []
+    notes = [_describe_frame(frame)]
     if frame.width > len(positions):
-        notes.append(_columns_left_out(frame))
-    texts = [_texts(frame, column) for column in columns]
+        notes.append(_list_missing_columns(frame))
+    texts = [_format_column(frame, column) for column in columns]
     return _Preview(
         notes,
         [
-            name_text(column.name) if frame.has_names and column.name is not None else ""
+            format_name(column.name) if frame.has_names and column.name is not None else ""
             for column in columns
         ],
         list(zip(*texts, strict=True)),
         frame.height if columns else 0,
         frame.width > len(positions),
-        any(len(text) == MAX_CELL and text.endswith(CUT) for column in texts for text in column),
+        any(
+            len(text) == MAX_CELL and text.endswith(ELLIPSIS) for column in texts for text in column
+        ),
     )
 
 
-def _slices(height: int, limit: int) -> list[tuple[int, int]]:
+def _describe_frame(frame: Frame) -> str:
+    schema = frame.schema_text
+    separator = ", " if frame.is_single else "; "
+    return clean_text(
+        frame.title + (f"{separator}{cut_text(schema, MAX_SCHEMA)}" if schema else "")
+    )
+
+
+def _slice_rows(height: int, limit: int) -> list[tuple[int, int]]:
     if height <= limit:
         return [(0, height)]
     return [(0, limit - limit // 2), (height - limit // 2, height)]
 
 
-def _columns(
+def _read_columns(
     frame: Frame, positions: Sequence[int], slices: Sequence[tuple[int, int]]
 ) -> list[Column]:
-    parts = [frame.labels(start, stop) for start, stop in slices]
+    label_parts = [frame.labels(start, stop) for start, stop in slices]
     labels = [
-        Column(same[0].name, [value for part in same for value in part.values])
-        for same in zip(*parts, strict=True)
+        Column(parts[0].name, [value for part in parts for value in part.values])
+        for parts in zip(*label_parts, strict=True)
     ]
     data = [
-        Column(frame.name(at), [v for start, stop in slices for v in frame.values(at, start, stop)])
-        for at in positions
+        Column(
+            frame.column_name(position),
+            [v for start, stop in slices for v in frame.column_values(position, start, stop)],
+        )
+        for position in positions
     ]
     return [*labels, *data]
 
 
-def _texts(frame: Frame, column: Column) -> list[str]:
-    return without_midnights(column.values, [frame.text(value) for value in column.values])
+def _format_column(frame: Frame, column: Column) -> list[str]:
+    return strip_midnights(column.values, [frame.format_value(value) for value in column.values])
 
 
-def _columns_left_out(frame: Frame) -> str:
-    left_out = between(frame.width, MAX_COLUMNS)
+def _list_missing_columns(frame: Frame) -> str:
+    positions = select_middle(frame.width, MAX_COLUMNS)
     names: list[str] = []
-    size = 0
-    for position in left_out:
-        if size > MAX_NAMES:
-            names.append(f"and {len(left_out) - len(names):,} more")
+    chars = 0
+    for position in positions:
+        if chars > MAX_NAMES:
+            names.append(f"and {len(positions) - len(names):,} more")
             break
-        names.append(name_text(frame.name(position)))
-        size += len(names[-1])
-    return f"{count(len(left_out), 'column')} left out: {', '.join(names)}"
+        names.append(format_name(frame.column_name(position)))
+        chars += len(names[-1])
+    return f"{count(len(positions), 'column')} left out: {', '.join(names)}"
 
 
-# -- its text --------------------------------------------------------------------------------------
+# -- the text of a preview -------------------------------------------------------------------------
 
 
-def _shown(preview: _Preview, budget: Budget, room: int, said: str = "") -> _Shown:
-    """Write a preview within so much room, in the format that the budget asks for."""
+def _write_preview(preview: _Preview, budget: Budget, room: int, note: str = "") -> tuple[str, int]:
+    """Write a preview within `room` characters, in the format that the budget asks for.
+
+    Returns:
+        The text, and how many rows it shows.
+    """
     if not preview.names:
-        return _Shown("\n".join([*preview.notes, said]).rstrip(), 0)
+        return "\n".join([*preview.notes, note]).rstrip(), 0
     names = LAYOUTS if budget.table_format == "auto" else (budget.table_format,)
-    made = [_written(LAYOUTS[name](preview.names, preview.rows), preview, room) for name in names]
-    rows, gap, text = min(made, key=lambda one: (-one[0], len(one[2])))
-    notes = [line for line in (*preview.notes, gap, said) if line]
-    return _Shown("\n".join([*notes, "", text]), rows)
+    candidates = [
+        _write_rows(LAYOUTS[name](preview.names, preview.rows), preview, room) for name in names
+    ]
+    rows, gap_note, text = min(candidates, key=lambda candidate: (-candidate[0], len(candidate[2])))
+    notes = [line for line in (*preview.notes, gap_note, note) if line]
+    return "\n".join([*notes, "", text]), rows
 
 
-def _written(lines: Lines, preview: _Preview, room: int) -> tuple[int, str, str]:
-    """Return how many rows of a layout are shown, what is said of the others, and the text."""
-    taken = sum(map(len, preview.notes)) + len(preview.notes) + 1
-    shown = lines.fitting(room - taken, preview.height, NOTES)
-    head, tail = shown - shown // 2, shown // 2
-    if shown == preview.height:
-        return shown, "", "\n".join([*lines.header, *lines.rows])
-    said = f"Only the first {head:,}" + (f" and last {tail:,}" if tail else "")
-    left_out = f"{preview.height - shown:,} between them are left out"
-    kept = [*lines.rows[:head], lines.gap, *(lines.rows[-tail:] if tail else [])]
-    return shown, f"{said} rows are shown; {left_out}.", "\n".join([*lines.header, *kept])
+def _write_rows(lines: TableLines, preview: _Preview, room: int) -> tuple[int, str, str]:
+    """Return how many rows of a layout fit, the note on those that do not, and the text."""
+    note_chars = sum(map(len, preview.notes)) + len(preview.notes) + 1
+    rows = lines.count_fitting_rows(room - note_chars, preview.height, NOTE_CHARS)
+    if rows == preview.height:
+        return rows, "", "\n".join([*lines.header, *lines.rows])
+    head, tail = rows - rows // 2, rows // 2
+    ends = f"Only the first {head:,}" + (f" and last {tail:,}" if tail else "")
+    note = f"{ends} rows are shown; {preview.height - rows:,} between them are left out."
+    visible = [*lines.rows[:head], lines.gap, *(lines.rows[-tail:] if tail else [])]
+    return rows, note, "\n".join([*lines.header, *visible])
 
 
-# -- the whole -------------------------------------------------------------------------------------
+# -- the whole table -------------------------------------------------------------------------------
 
 
-def _original(frame: Frame) -> Original:
-    kept = frame.snapshot()
-    title = f"The whole table: {kept.size}"
+def _describe_original(frame: Frame) -> Original:
+    snapshot = frame.snapshot()
+    title = f"The whole table: {snapshot.shape_text}"
     return Original(
         name="table",
-        title=title + (", as it is when it is read" if kept.is_live else ""),
-        formats=table_forms(kept),
-        cost=kept.cost(),
+        title=title + (", as it is when it is read" if snapshot.is_live else ""),
+        formats=describe_exports(snapshot),
+        cost=snapshot.estimate_bytes(),
     )
 
 
-def _about_the_whole(original: Original, is_kept: bool, budget: Budget) -> str:  # noqa: FBT001
+def _describe_availability(original: Original, is_kept: bool, budget: Budget) -> str:  # noqa: FBT001
     if is_kept:
-        names = " and ".join(f"{original.name}{form.extension}" for form in original.formats)
+        names = " and ".join(f"{original.name}{format_.extension}" for format_ in original.formats)
         return f"The whole table can be read as a resource: {names}."
     if budget.keep is discard_original:
         return ""

@@ -1,7 +1,7 @@
-"""Tables that no table library made: numpy arrays of rows, and lists of dicts.
+"""Tables that are made of rows, as frames: numpy arrays and lists of dicts.
 
-Runs in the user's kernel. numpy is never imported here. What a list of dicts is otherwise is JSON
-text (`kernel.safe.to_json`), and so are its values here.
+Runs in the user's kernel, on the threads of `Frame`. numpy is never imported here. Elsewhere a list
+of dicts is rendered as JSON, and so are the values of its cells here.
 """
 
 import json
@@ -14,34 +14,34 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from mcp_notebook.kernel.results.tables.cell_text import MAX_CELL, cell_text
+from mcp_notebook.kernel.results.tables.cell_text import MAX_CELL, format_cell
 from mcp_notebook.kernel.results.tables.frame import ABSENT, MAX_COLUMNS, MAX_COPY, Frame
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.safe.to_json import to_json_value
 
 MIN_RECORDS = 2
-FILLED = 0.5
-"""Share of the cells that a table of dicts must have a value for."""
-_RECORD_BYTES = 100
-"""Bytes that a value in a dict takes, about."""
+MIN_FILLED = 0.5
+"""Share of the cells that must have a value for a list of dicts to be a table."""
+_VALUE_BYTES = 100
+"""Estimated size of a value in a dict."""
 _SCALARS = (str, int, float, type(None), date, time, timedelta, Decimal, UUID)
 
 
-def array_frame(value: Any) -> Frame | None:
-    """Return a numpy array of rows as a `Frame`, None if it is another."""
+def wrap_array(value: Any) -> Frame | None:
+    """Return the frame of a numpy array that has rows; None for other values."""
     if not is_instance(value, "numpy.ndarray"):
         return None
     if is_instance(value, "numpy.matrix"):
-        value = value.A  # a matrix's columns are matrices again
+        value = value.A  # the columns of a matrix are matrices too
     if value.ndim == 1 and value.dtype.names:
         return RecordsFrame(value)
     return ArrayFrame(value) if value.ndim == 2 and not value.dtype.names else None  # noqa: PLR2004
 
 
-def dicts_frame(value: Any) -> Frame | None:
-    """Return a list of dicts that are rows of one table as a `Frame`, None if it is none.
+def wrap_dicts(value: Any) -> Frame | None:
+    """Return the frame of a list of dicts that are the rows of one table; None for other values.
 
-    They have the same keys, more or less, and values that fit into a cell.
+    Such dicts have mostly the same keys, and values that fit into a cell.
     """
     if not isinstance(value, (list, tuple)) or len(value) < MIN_RECORDS:
         return None
@@ -55,14 +55,14 @@ def dicts_frame(value: Any) -> Frame | None:
             types.setdefault(key, set()).add(type(item))
         if len(types) > MAX_COLUMNS:
             return None
-    scalar = all(_is_scalar(kind) for kinds in types.values() for kind in kinds)
-    named = all(type(key) is str and key for key in types)
-    similar = filled >= FILLED * len(value) * len(types)
-    return DictsFrame(value, types) if scalar and named and similar else None
+    are_scalar = all(_is_scalar(kind) for kinds in types.values() for kind in kinds)
+    are_named = all(type(key) is str and key for key in types)
+    are_similar = filled >= MIN_FILLED * len(value) * len(types)
+    return DictsFrame(value, types) if are_scalar and are_named and are_similar else None
 
 
 class ArrayFrame(Frame):
-    """A two-dimensional array; its columns have numbers."""
+    """A two-dimensional array, whose columns have no names."""
 
     has_names = False
 
@@ -78,46 +78,46 @@ class ArrayFrame(Frame):
 
     @property
     @override
-    def types(self) -> str:
-        """All are of one type, which the title says."""
+    def schema_text(self) -> str:
+        """Empty: the title names the one type of all columns."""
         return ""
 
     @override
-    def name(self, position: int) -> Any:
+    def column_name(self, position: int) -> Any:
         return position
 
     @override
-    def dtype(self, position: int) -> str:
+    def column_type(self, position: int) -> str:
         return str(self.array.dtype)
 
     @override
-    def values(self, position: int, start: int, stop: int) -> list[Any]:
-        return _plain(self.array[start:stop, position : position + 1].ravel())
+    def column_values(self, position: int, start: int, stop: int) -> list[Any]:
+        return _to_list(self.array[start:stop, position : position + 1].ravel())
 
     @override
-    def text(self, value: Any) -> str:
-        text = super().text(value)
+    def format_value(self, value: Any) -> str:
+        text = super().format_value(value)
         is_time = is_instance(value, "numpy.datetime64")
         return text.removesuffix(".000000000") if is_time else text
 
     @override
-    def whole_column(self, position: int) -> Any:
+    def column_data(self, position: int) -> Any:
         return self.array[:, position]
 
     @override
-    def cost(self) -> int:
+    def estimate_bytes(self) -> int:
         return int(self.array.nbytes)
 
     @override
     def snapshot(self) -> Self:
-        kept = copy(self)
-        kept.is_live = self.cost() > MAX_COPY
-        kept.array = self.array if kept.is_live else self.array.copy()
-        return kept
+        snapshot = copy(self)
+        snapshot.is_live = self.estimate_bytes() > MAX_COPY
+        snapshot.array = self.array if snapshot.is_live else self.array.copy()
+        return snapshot
 
 
 class RecordsFrame(ArrayFrame):
-    """A structured array: its fields are the columns."""
+    """A structured array, whose fields are the columns."""
 
     has_names = True
 
@@ -129,33 +129,33 @@ class RecordsFrame(ArrayFrame):
     @property
     @override
     def title(self) -> str:
-        return f"{self.kind}: {self.size}"
+        return f"{self.kind}: {self.shape_text}"
 
     @property
     @override
-    def types(self) -> str:
-        """As any table's: each field has its own."""
-        return super(ArrayFrame, self).types
+    def schema_text(self) -> str:
+        """The names and types of the fields."""
+        return super(ArrayFrame, self).schema_text
 
     @override
-    def name(self, position: int) -> Any:
+    def column_name(self, position: int) -> Any:
         return self.array.dtype.names[position]
 
     @override
-    def dtype(self, position: int) -> str:
+    def column_type(self, position: int) -> str:
         return str(self.array.dtype[position])
 
     @override
-    def values(self, position: int, start: int, stop: int) -> list[Any]:
-        return _plain(self.whole_column(position)[start:stop])
+    def column_values(self, position: int, start: int, stop: int) -> list[Any]:
+        return _to_list(self.column_data(position)[start:stop])
 
     @override
-    def whole_column(self, position: int) -> Any:
-        return self.array[self.name(position)]
+    def column_data(self, position: int) -> Any:
+        return self.array[self.column_name(position)]
 
 
 class DictsFrame(Frame):
-    """A list of dicts; the keys are the columns, values are written as in JSON."""
+    """A list of dicts, whose keys are the columns; values are written as in JSON."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]], types: Mapping[str, set[type]]) -> None:
         self.rows = rows
@@ -166,46 +166,44 @@ class DictsFrame(Frame):
         self.width = len(types)
 
     @override
-    def name(self, position: int) -> str:
+    def column_name(self, position: int) -> str:
         return self._names[position]
 
     @override
-    def dtype(self, position: int) -> str:
-        names = {"null" if t is type(None) else t.__name__ for t in self._of(position)}
+    def column_type(self, position: int) -> str:
+        types = self._types[self._names[position]]
+        names = {"null" if kind is type(None) else kind.__name__ for kind in types}
         return " or ".join(sorted(names))
 
-    def _of(self, position: int) -> set[type]:
-        return self._types[self._names[position]]
-
     @override
-    def values(self, position: int, start: int, stop: int) -> list[Any]:
+    def column_values(self, position: int, start: int, stop: int) -> list[Any]:
         name = self._names[position]
         return [row.get(name, ABSENT) for row in self.rows[start:stop]]
 
     @override
-    def whole_column(self, position: int) -> Any:
+    def column_data(self, position: int) -> Any:
         name = self._names[position]
         return [row.get(name) for row in self.rows]
 
     @override
-    def text(self, value: Any) -> str:
+    def format_value(self, value: Any) -> str:
         if value is ABSENT:
             return ""
         if type(value) is str:
-            return cell_text(value)
-        made = to_json_value(value, MAX_CELL)
-        return cell_text(made if isinstance(made, str) else json.dumps(made))
+            return format_cell(value)
+        jsonable = to_json_value(value, MAX_CELL)
+        return format_cell(jsonable if isinstance(jsonable, str) else json.dumps(jsonable))
 
     @override
-    def cost(self) -> int:
-        return _RECORD_BYTES * self.height * self.width
+    def estimate_bytes(self) -> int:
+        return _VALUE_BYTES * self.height * self.width
 
     @override
     def snapshot(self) -> Self:
-        kept = copy(self)
-        kept.is_live = self.cost() > MAX_COPY
-        kept.rows = self.rows if kept.is_live else [dict(row) for row in self.rows]
-        return kept
+        snapshot = copy(self)
+        snapshot.is_live = self.estimate_bytes() > MAX_COPY
+        snapshot.rows = self.rows if snapshot.is_live else [dict(row) for row in self.rows]
+        return snapshot
 
 
 def _is_scalar(kind: type) -> bool:
@@ -214,6 +212,6 @@ def _is_scalar(kind: type) -> bool:
     return any(base.__module__ == "numpy" and base.__name__ == "generic" for base in kind.__mro__)
 
 
-def _plain(part: Any) -> list[Any]:
-    # `tolist` makes bare ints of nanoseconds.
-    return list(part) if part.dtype.kind in "mM" else list(part.tolist())
+def _to_list(values: Any) -> list[Any]:
+    # `tolist` turns nanoseconds into bare ints.
+    return list(values) if values.dtype.kind in "mM" else list(values.tolist())

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from mcp_notebook.kernel.results.tables.exports import csv_text, parquet_bytes
-from mcp_notebook.kernel.results.tables.pandas_frame import pandas_frame
+from mcp_notebook.kernel.results.tables.exports import write_csv, write_parquet
+from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_table
 
 pd = pytest.importorskip("pandas")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -34,36 +34,36 @@ def endless():
     ],
 )
 def test_a_cell_of_any_kind_is_its_text(value, text):
-    frame = pandas_frame(pd.DataFrame({"a": pd.Series([value, None], dtype=object)}))
-    assert csv_text(frame).split("\n")[1].strip('"') == text
-    read = pq.read_table(io.BytesIO(parquet_bytes(frame)))
+    frame = wrap_pandas_table(pd.DataFrame({"a": pd.Series([value, None], dtype=object)}))
+    assert write_csv(frame).split("\n")[1].strip('"') == text
+    read = pq.read_table(io.BytesIO(write_parquet(frame)))
     assert read.column("a").to_pylist() == [text, None]
 
 
 def test_lone_surrogates_and_ints_without_end_are_written():
     values = pd.Series(["\ud800", 10**5_000, True], dtype=object)
-    frame = pandas_frame(pd.DataFrame({"a": values}))
-    assert csv_text(frame).startswith("a\n\ufffd\n<an object of type int whose repr failed")
-    first, second, third = pq.read_table(io.BytesIO(parquet_bytes(frame))).column("a").to_pylist()
+    frame = wrap_pandas_table(pd.DataFrame({"a": values}))
+    assert write_csv(frame).startswith("a\n\ufffd\n<an object of type int whose repr failed")
+    first, second, third = pq.read_table(io.BytesIO(write_parquet(frame))).column("a").to_pylist()
     assert (first, second[:3], third) == ("\ufffd", "<an", "True")
 
 
 def test_lists_and_dicts_in_cells_stay_what_they_are_in_parquet():
-    frame = pandas_frame(pd.DataFrame({"l": [[1], None], "d": [{"k": "v"}, {"k": None}]}))
-    read = pq.read_table(io.BytesIO(parquet_bytes(frame))).to_pylist()
+    frame = wrap_pandas_table(pd.DataFrame({"l": [[1], None], "d": [{"k": "v"}, {"k": None}]}))
+    read = pq.read_table(io.BytesIO(write_parquet(frame))).to_pylist()
     assert read == [{"l": [1], "d": {"k": "v"}}, {"l": None, "d": {"k": None}}]
 
 
 def test_names_that_are_no_text_or_come_twice_are_told_apart():
     table = pd.DataFrame([[1, 2, 3, 4]], columns=["a", "a", 1, None])
-    frame = pandas_frame(table)
-    assert csv_text(frame).startswith("a,a,1,")
-    names = pq.read_table(io.BytesIO(parquet_bytes(frame))).column_names
+    frame = wrap_pandas_table(table)
+    assert write_csv(frame).startswith("a,a,1,")
+    names = pq.read_table(io.BytesIO(write_parquet(frame))).column_names
     assert names[:3] == ["a", "a_2", "1"]
     assert len(set(names)) == 4
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame(), pd.DataFrame({"a": []})])
 def test_tables_without_rows_have_files(frame):
-    assert csv_text(pandas_frame(frame)) == ",".join(frame.columns) + "\n"
-    assert pq.read_table(io.BytesIO(parquet_bytes(pandas_frame(frame)))).shape == frame.shape
+    assert write_csv(wrap_pandas_table(frame)) == ",".join(frame.columns) + "\n"
+    assert pq.read_table(io.BytesIO(write_parquet(wrap_pandas_table(frame)))).shape == frame.shape

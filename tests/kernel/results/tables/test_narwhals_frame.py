@@ -7,8 +7,8 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.results.tables.exports import csv_text
-from mcp_notebook.kernel.results.tables.narwhals_frame import column_frame
+from mcp_notebook.kernel.results.tables.exports import write_csv
+from mcp_notebook.kernel.results.tables.narwhals_frame import wrap_narwhals_table
 from mcp_notebook.settings import Settings
 
 pl = pytest.importorskip("polars")
@@ -101,11 +101,11 @@ def test_a_column_that_parquet_cannot_hold_is_text(store):
 
 def test_a_snapshot_does_not_follow_its_table():
     frame, series = pl.DataFrame({"a": [1, 2]}), pl.Series("a", [1, 2])
-    kept = [column_frame(frame).snapshot(), column_frame(series).snapshot()]
+    kept = [wrap_narwhals_table(frame).snapshot(), wrap_narwhals_table(series).snapshot()]
     frame[0, "a"] = 9
     frame.insert_column(0, pl.Series("z", [1, 1]))
     series[0] = 9
-    assert [csv_text(table) for table in kept] == ["a\n1\n2\n"] * 2
+    assert [write_csv(table) for table in kept] == ["a\n1\n2\n"] * 2
 
 
 @pytest.mark.parametrize("value", [pl.DataFrame(), pa.table({}), pl.DataFrame({"a": []})])

@@ -3,8 +3,8 @@
 import pytest
 
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.tables.exports import csv_text
-from mcp_notebook.kernel.results.tables.pandas_frame import pandas_frame
+from mcp_notebook.kernel.results.tables.exports import write_csv
+from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_table
 from mcp_notebook.kernel.results.tables.render import render_table
 from mcp_notebook.settings import Settings
 
@@ -45,7 +45,7 @@ def test_what_a_styler_hides_is_not_shown_and_is_in_its_file(frame):
     styler = frame.style.hide(axis="index").hide(["b"]).hide(["n"], axis="columns")
     styler = styler.format(precision=1)
     assert lines(styler) == ["Styler: 2 rows x 1 column; price float64", "", "price", "1.2", "3.0"]
-    assert csv_text(pandas_frame(styler).whole).startswith(",price,n\na,1.234,1\n")
+    assert write_csv(wrap_pandas_table(styler).source).startswith(",price,n\na,1.234,1\n")
 
 
 def test_a_styler_shows_what_was_concatenated_to_it(frame):
@@ -91,21 +91,21 @@ def test_the_tail_of_every_index_is_found_without_the_rest():
 def test_index_columns_of_a_file_have_names():
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"n": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)], names=["n", None]))
-    assert csv_text(pandas_frame(frame)) == "n,,n\n1,2,1\n"
+    assert write_csv(wrap_pandas_table(frame)) == "n,,n\n1,2,1\n"
 
 
 def test_a_snapshot_does_not_follow_its_table():
     frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
-    kept = pandas_frame(frame).snapshot()
+    kept = wrap_pandas_table(frame).snapshot()
     frame.loc[0, "a"] = 9
     frame["b"] = "z"
     frame.columns = ["p", "q"]
     assert not kept.is_live
-    assert csv_text(kept) == "a,b\n1,x\n2,y\n"
+    assert write_csv(kept) == "a,b\n1,x\n2,y\n"
 
 
 def test_objects_count_as_what_they_take():
     texts = pd.DataFrame({"a": pd.Series(["x" * 1_000] * 100, dtype=object)})
-    assert pandas_frame(texts).cost() > 100_000
+    assert wrap_pandas_table(texts).estimate_bytes() > 100_000
     wide = pd.DataFrame([[0.0] * 1_000] * 10)
-    assert 80_000 <= pandas_frame(wide).cost() < 100_000
+    assert 80_000 <= wrap_pandas_table(wide).estimate_bytes() < 100_000

@@ -94,27 +94,6 @@ def test_dates_are_short_and_times_are_kept():
     assert "| 2024-01-01 00:00:00+01:00 |" in shown(zoned)
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0.1 + 0.2, "0.3"),
-        (1234567.891, "1234567.891"),
-        (2.0, "2.0"),
-        (1e-7, "1e-07"),
-        (1e20, "1e+20"),
-        (float("inf"), "inf"),
-        (-0.5, "-0.5"),
-    ],
-)
-def test_floats_are_as_exact_as_in_the_notebook(number, text):
-    assert shown(pd.DataFrame({"n": [number]})).endswith(f"| {text} |")
-
-
-def test_floats_follow_the_users_own_format():
-    with pd.option_context("display.float_format", "{:.1f} EUR".format):
-        assert shown(pd.DataFrame({"n": [1.25]})).endswith("| 1.2 EUR |")
-
-
 def test_cells_cannot_break_the_table():
     class Broken:
         def __str__(self):

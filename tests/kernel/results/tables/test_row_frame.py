@@ -8,8 +8,8 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.results.tables.exports import csv_text
-from mcp_notebook.kernel.results.tables.row_frame import MAX_COPY, array_frame
+from mcp_notebook.kernel.results.tables.exports import write_csv
+from mcp_notebook.kernel.results.tables.row_frame import MAX_COPY, wrap_array
 from mcp_notebook.settings import Settings
 
 np = pytest.importorskip("numpy")
@@ -48,9 +48,9 @@ def test_other_arrays_are_as_numpy_shortens_them(array):
 
 def test_an_array_is_copied_if_it_is_small_and_says_so_if_not(store):
     small, large = np.zeros((2, 1)), np.zeros((MAX_COPY // 8 + 1, 1))
-    kept = array_frame(small).snapshot()
+    kept = wrap_array(small).snapshot()
     small[0] = 1
-    assert csv_text(kept) == "0\n0.0\n0.0\n"
+    assert write_csv(kept) == "0\n0.0\n0.0\n"
     _, link, _ = content(large, keep=store.keep)
     assert link.title.endswith(", as it is when it is read")
 

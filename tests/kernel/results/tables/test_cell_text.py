@@ -1,0 +1,77 @@
+"""The text of a cell: short, exact enough, and safe whatever is in it."""
+
+import pytest
+
+from mcp_notebook.kernel.results.tables.cell_text import (
+    ELLIPSIS,
+    MAX_CELL,
+    format_cell,
+    strip_midnights,
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.1 + 0.2, "0.3"),
+        (1234567.891, "1234567.891"),
+        (2.0, "2.0"),
+        (1e-7, "1e-07"),
+        (1e20, "1e+20"),
+        (float("inf"), "inf"),
+        (float("nan"), "NaN"),
+        (-0.5, "-0.5"),
+        (0.0, "0.0"),
+    ],
+)
+def test_floats_are_as_exact_as_in_the_notebook(number, text):
+    assert format_cell(number) == text
+
+
+def test_floats_follow_the_users_own_format():
+    pd = pytest.importorskip("pandas")
+    with pd.option_context("display.float_format", "{:.1f} EUR".format):
+        assert format_cell(1.25) == "1.2 EUR"
+    with pd.option_context("display.precision", 2):
+        assert format_cell(1.2345) == "1.23"
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 1_000, [7] * 10**6, ("ab",) * 10**6, {n: n for n in range(10**5)}]
+)
+def test_a_long_value_is_shortened(value):
+    text = format_cell(value)
+    assert len(text) == MAX_CELL
+    assert text.endswith(ELLIPSIS)
+
+
+def test_control_characters_and_surrounding_spaces_are_removed():
+    assert format_cell("  \x1b[31mred\x1b[0m\n") == "red"
+
+
+def test_a_cell_whose_code_fails_says_so():
+    class Broken:
+        def __str__(self):
+            raise SystemExit("no")
+
+        __repr__ = __str__
+
+    assert format_cell(Broken()) == "<an object of type Broken whose repr failed: SystemExit: no>"
+
+
+def test_stopping_the_call_is_not_a_failure_of_the_cell():
+    class Stops:
+        def __str__(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        format_cell(Stops())
+
+
+def test_midnights_are_removed_from_a_column_of_days_only():
+    pd = pytest.importorskip("pandas")
+    days = [pd.Timestamp("2024-01-01"), pd.NaT]
+    hours = [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-01 05:00")]
+    assert strip_midnights(days, [*map(str, days)]) == ["2024-01-01", "NaT"]
+    assert strip_midnights(hours, [*map(str, hours)]) == [*map(str, hours)]
+    assert strip_midnights(["at 00:00:00"], ["at 00:00:00"]) == ["at 00:00:00"]
