@@ -117,7 +117,7 @@ async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, era):
         assert "ValueError: no such column" in error.message
         error = await refusal(client, await link_of(client, kind="large", number=5))
         assert error.code == INTERNAL_ERROR
-        assert "16,777,217 bytes, at most 16,777,216 are sent" in error.message
+        assert "16,777,217 bytes, and at most 16,777,216 are sent" in error.message
         assert (await client.list_resource_templates()).resource_templates == []
         gone = await link_of(client, kind="text", number=4)
         sales.ok(CLEAR)

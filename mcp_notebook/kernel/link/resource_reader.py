@@ -1,13 +1,11 @@
-"""Resources as clients get them: what is listed, and the making of what is read.
+"""Lists resources and reads their contents for clients.
 
-Runs in the user's kernel. Listing is instant and done on the endpoint's thread. Making a content
-may take long (a table of a million rows as CSV), and is the user's objects' code in part: it is
-done on worker threads of its own, a few at a time, never on the endpoint's or the main one, so that
-it works while a cell runs. The threads are daemons: one whose making never ends does not hold up
-the kernel's end. What is kept, and for how long, is `kernel.link.resource_store`' business.
+Listing is instant and runs on the endpoint's thread. Creating a content may take long (a table of a
+million rows as CSV) and partly runs code of the user's objects. It therefore happens on a few
+worker threads, so that it neither needs the main thread nor holds up the endpoint. They are daemon
+threads: one that never returns does not keep the kernel from exiting.
 """
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,21 +17,19 @@ from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.wire import content_blocks, messages
 
-logger = logging.getLogger(__name__)
-
 MAX_READERS = 4
-"""Contents that are made at a time."""
+"""Contents that are created at the same time."""
 MAX_WAITING = 64
-"""Further ones that may wait for that."""
+"""Further requests that may wait."""
 MAX_CONTENT = 100 * 2**20
 """Bytes of one content: a bridge holds several copies of it on its way to the client."""
 
 Reply = Callable[[messages.Contents, Sequence[bytes]], None]
-"""Takes a content or what went wrong, on any thread."""
+"""Takes a content, or why there is none; called on any thread."""
 
 
 class ResourceReader:
-    """Lists and reads what a store keeps; any thread may ask.
+    """Lists and reads what a store keeps; safe to use from any thread.
 
     Args:
         store: Keeps the originals.
@@ -47,7 +43,12 @@ class ResourceReader:
         self._closed = False
 
     def list_resources(self, after: int, limit: int) -> list[messages.ResourceInfo]:
-        """Return what can be read now: up to so many with a higher number than `after`."""
+        """Describe what can be read now, in the order of the numbers.
+
+        Args:
+            after: Only resources with a higher number.
+            limit: At most this many.
+        """
         return [
             messages.ResourceInfo(
                 number=number,
@@ -62,22 +63,22 @@ class ResourceReader:
         ]
 
     def read(self, request: messages.ReadResource, reply: Reply) -> None:
-        """Have a content made; replied to exactly once, unless `close` comes first."""
+        """Have a content created; `reply` is called exactly once, unless `close` comes first."""
         with self._lock:
-            full = len(self._waiting) >= MAX_WAITING
-            if not full and not self._closed:
+            is_full = len(self._waiting) >= MAX_WAITING
+            if not is_full and not self._closed:
                 self._waiting.append((request, reply))
                 if self._readers < MAX_READERS:
                     self._readers += 1
                     threading.Thread(
                         target=self._work, name="mcp-notebook-read", daemon=True
                     ).start()
-        if full:
+        if is_full:
             busy = f"The notebook is busy with {MAX_WAITING} other reads. Try again later."
             reply(messages.Contents(id=request.id, error=busy), ())
 
     def close(self) -> None:
-        """Begin to make no more contents; what is being made is nobody's any more."""
+        """Start no more reads; the results of those that run are dropped."""
         with self._lock:
             self._closed = True
             self._waiting.clear()
@@ -90,51 +91,63 @@ class ResourceReader:
                     return
                 request, reply = self._waiting.popleft()
             with suppress(RuntimeError):  # the endpoint's loop is closed: nobody listens
-                reply(*self._contents(request))
+                reply(*self._answer(request))
 
-    def _contents(
-        self, request: messages.ReadResource
-    ) -> tuple[messages.Contents, Sequence[bytes]]:
+    def _answer(self, request: messages.ReadResource) -> tuple[messages.Contents, Sequence[bytes]]:
         uri = request.uri
-        most = MAX_CONTENT if request.most is None else min(request.most, MAX_CONTENT)
+        max_bytes = MAX_CONTENT if request.most is None else min(request.most, MAX_CONTENT)
         try:
-            return content_blocks.pack_resource(request.id, self._made(uri, most))
+            return content_blocks.pack_resource(request.id, self._create(uri, max_bytes))
         except UnknownResource as error:
             return messages.Contents(id=request.id, error=str(error), unknown=True), ()
         except _TooLarge as error:
-            other = (
-                "Read a smaller form of it, ask the tool for less, or save it with `mcp-notebook "
-                "call TOOL --save DIR`."
-                if most < MAX_CONTENT
-                else "Ask the tool for less, or have it write a file."
-            )
-            said = (
-                f"The resource {uri!r} is too large to be read: {error} bytes, at most {most:,} "
-                f"are sent. {other}"
-            )
-            return messages.Contents(id=request.id, error=said), ()
+            refusal = _refuse(uri, error, max_bytes)
         except BaseException as error:  # noqa: BLE001 - the user's objects may raise anything
-            said = (
-                f"The resource {uri!r} cannot be read: making its content failed with "
-                f"{describe_error(error)}. Another form of it, if one is listed, or another call "
-                "of the tool may do."
+            refusal = (
+                f"The resource {uri!r} cannot be read: creating its content failed with "
+                f"{describe_error(error)}. Read it in another format, if one is listed, or call "
+                "the tool again."
             )
-            return messages.Contents(id=request.id, error=said), ()
+        return messages.Contents(id=request.id, error=refusal), ()
 
-    def _made(self, uri: str, most: int) -> Resource:
-        form = self._store.find_form(uri)
-        if form.size is not None and form.size > most:
-            raise _TooLarge(f"{form.size:,}")
-        data = form.content()
+    def _create(self, uri: str, max_bytes: int) -> Resource:
+        file_format = self._store.find_format(uri)
+        if file_format.size is not None and file_format.size > max_bytes:
+            raise _TooLarge(file_format.size)
+        data = file_format.content()
         if not isinstance(data, str | bytes | bytearray | memoryview):
             raise TypeError(f"it is {type(data).__name__}, neither str nor bytes")
         size = len(data)
-        if isinstance(data, str) and size <= most:  # or it is known without a copy
+        if (
+            isinstance(data, str) and size <= max_bytes
+        ):  # else it is too large however it is encoded
             size = len(data.encode("utf-8", "surrogatepass"))
-        if size > most:
-            raise _TooLarge(f"{size:,}")
-        return Resource(uri, data if isinstance(data, str) else bytes(data), form.mime_type)
+        if size > max_bytes:
+            raise _TooLarge(size)
+        return Resource(uri, data if isinstance(data, str) else bytes(data), file_format.mime_type)
 
 
 class _TooLarge(Exception):
-    """A content has more bytes than are sent; says how many, at least."""
+    """A content has more bytes than may be sent.
+
+    Args:
+        size: Bytes that it has, at least.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+def _refuse(uri: str, error: _TooLarge, max_bytes: int) -> str:
+    """Say that a content is too large, and how to get at it anyway."""
+    advice = (
+        "Read it in a smaller format, ask the tool for less, or save it with `mcp-notebook call "
+        "TOOL --save DIR`."
+        if max_bytes < MAX_CONTENT
+        else "Ask the tool for less, or have it write a file."
+    )
+    return (
+        f"The resource {uri!r} is too large to read: it has {error.size:,} bytes, and at most "
+        f"{max_bytes:,} are sent. {advice}"
+    )

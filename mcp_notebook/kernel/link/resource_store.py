@@ -1,10 +1,8 @@
-"""What clients can read besides results: the originals of what results show only in part.
+"""Keeps the originals of what results show only in part, within bounds, for clients to read.
 
-Runs in the user's kernel. Calls keep originals from whichever thread they run on; the endpoint's
-thread lists them and has them read. They are kept as long as the kernel lives and there is room:
-beyond `max_bytes` those that nobody has read or made for the longest time expire. What an original
-is, is made by who knows it (`kernel.results.tables.render`, `kernel.results.blocks.images`...); how
-a client gets it is `kernel.link.resource_reader`'s and `bridge.server.resources`' business.
+Any thread may use it: calls keep originals on whichever thread they run on, the endpoint's thread
+lists them, worker threads read them. Originals live as long as the kernel and as there is room:
+beyond `max_bytes`, those that were created or read longest ago expire.
 """
 
 import secrets
@@ -21,17 +19,17 @@ from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.wire import resource_uris
 
 MAX_ORIGINALS = 1_000
-"""Originals that are kept at a time, however small."""
+"""Originals that are kept at the same time, however small."""
 MAX_NAME, MAX_EXTENSION = 100, 20
-"""Characters of a file's name, which the author's data may give: bridges read short URIs only."""
+"""Characters of a file's name, which may come from the author's data; bridges refuse long URIs."""
 MAX_EXPIRED = 10_000
-"""Expired originals that are remembered, to be told from those that never were."""
+"""Expired originals that are remembered, to tell them from those that never existed."""
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Entry:
     first: int
-    """Number of the first of the links; the others follow."""
+    """Number of the first of its links; the others follow."""
     original: Original
     links: tuple[ResourceLink, ...]
 
@@ -40,110 +38,110 @@ class ResourceStore:
     """Keeps originals within bounds; safe to use from any thread.
 
     Args:
-        kernel_id: Of the kernel's record: the first part of each URI, which tells a bridge whom to
-            ask.
-        max_bytes: Bytes of memory that originals may hold together.
+        kernel_id: Id of the kernel's record. It is part of each URI, so that bridges know which
+            kernel to ask.
+        max_bytes: Bytes of memory that all originals together may hold.
     """
 
     def __init__(self, kernel_id: str, max_bytes: int) -> None:
         self._prefix = resource_uris.make_prefix(kernel_id)
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        """By key; the one that was made or read last is the last."""
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        """By key, in the order of their last use."""
         self._last = 0
         """The highest number of a link."""
         self._expired: OrderedDict[str, None] = OrderedDict()
 
     def keep(self, original: Original) -> tuple[ResourceLink, ...]:
-        """Keep an original, see `originals.OriginalSink`."""
+        """Keep an original, and return a link for each of its formats; none if it is too large."""
         if original.cost > self._max_bytes:
             return ()
         key = secrets.token_hex(8)
-        links = tuple(self._link(key, original, form) for form in original.formats)
+        links = tuple(self._link(key, original, file_format) for file_format in original.formats)
         with self._lock:
             first = self._last + 1
             self._last += len(links)
-            self._kept[key] = _Kept(first, original, links)
-            # Counted anew each time: a call may be stopped anywhere in here.
-            held = sum(item.original.cost for item in self._kept.values())
-            gone = []
-            while held > self._max_bytes or len(self._kept) > MAX_ORIGINALS:
-                gone.append(self._expire_oldest())
-                held -= gone[-1].original.cost
-        # Out of the lock: what the user's objects do at their end may take long, or end up here.
-        del gone
+            self._entries[key] = _Entry(first, original, links)
+            # Summed up each time, as a call may be stopped anywhere in here.
+            held = sum(entry.original.cost for entry in self._entries.values())
+            expired = []
+            while held > self._max_bytes or len(self._entries) > MAX_ORIGINALS:
+                expired.append(self._expire_oldest())
+                held -= expired[-1].original.cost
+        # Without the lock: finalizers of the user's objects may take long, or call this method.
+        del expired
         return links
 
     def has_originals_of(self, result: Result) -> bool:
-        """Tell whether nothing that a result links to has expired; it counts as used just now."""
+        """Return whether all originals that a result links to are still kept; counts as a use."""
         links = [block.uri for block in result.content if isinstance(block, ResourceLink)]
         keys = {self._key(uri) for uri in links if uri.startswith(self._prefix)}
         with self._lock:
-            for key in keys & self._kept.keys():
-                self._kept.move_to_end(key)
-            return keys <= self._kept.keys()
+            for key in keys & self._entries.keys():
+                self._entries.move_to_end(key)
+            return keys <= self._entries.keys()
 
     @property
     def links(self) -> Sequence[ResourceLink]:
-        """All that can be read now, in the order in which it was made."""
+        """All that can be read now, in the order in which it was created."""
         return [link for _, link in self.list_links()]
 
     def list_links(
         self, after: int = 0, limit: int | None = None
     ) -> list[tuple[int, ResourceLink]]:
-        """Return what can be read now, each with its number, which no other ever has.
+        """Return what can be read now, each link with its number; numbers are never reused.
 
         Args:
-            after: Only those with a higher number.
-            limit: At most so many.
+            after: Only links with a higher number.
+            limit: At most this many; None: all.
         """
         with self._lock:
-            kept = sorted(self._kept.values(), key=lambda item: item.first)
-        numbered = (pair for item in kept for pair in enumerate(item.links, item.first))
+            entries = sorted(self._entries.values(), key=lambda entry: entry.first)
+        numbered = (pair for entry in entries for pair in enumerate(entry.links, entry.first))
         return list(islice((pair for pair in numbered if pair[0] > after), limit))
 
-    def find_form(self, uri: str) -> FileFormat:
-        """Find what a URI stands for; it counts as used just now.
+    def find_format(self, uri: str) -> FileFormat:
+        """Return what a URI stands for; counts as a use.
 
         Raises:
-            UnknownResource: It has expired, or never was.
+            UnknownResource: It has expired, or never existed.
         """
         key = self._key(uri)
         with self._lock:
-            kept = self._kept.get(key)
-            if kept is not None:
-                for link, form in zip(kept.links, kept.original.formats, strict=True):
+            entry = self._entries.get(key)
+            if entry is not None:
+                for link, file_format in zip(entry.links, entry.original.formats, strict=True):
                     if link.uri == uri:
-                        self._kept.move_to_end(key)
-                        return form
+                        self._entries.move_to_end(key)
+                        return file_format
             expired = key in self._expired
         raise UnknownResource(uri, expired=expired)
 
     def clear(self) -> None:
-        """Let everything go."""
+        """Let all originals expire."""
         with self._lock:
-            gone = [self._expire_oldest() for _ in range(len(self._kept))]
-        del gone  # as in `keep`
+            expired = [self._expire_oldest() for _ in range(len(self._entries))]
+        del expired  # without the lock, as in `keep`
 
     def _key(self, uri: str) -> str:
         return uri.removeprefix(self._prefix).partition("/")[0]
 
-    def _link(self, key: str, original: Original, form: FileFormat) -> ResourceLink:
+    def _link(self, key: str, original: Original, file_format: FileFormat) -> ResourceLink:
         # A name may come from the author's data; a lone surrogate in it has no UTF-8.
-        name = f"{original.name[:MAX_NAME]}{form.extension[:MAX_EXTENSION]}"
+        name = f"{original.name[:MAX_NAME]}{file_format.extension[:MAX_EXTENSION]}"
         name = name.encode("utf-8", "replace").decode()
         return ResourceLink(
             uri=f"{self._prefix}{key}/{quote(name, safe='')}",
             name=name,
             title=original.title,
-            mime_type=form.mime_type,
-            size=form.size,
+            mime_type=file_format.mime_type,
+            size=file_format.size,
         )
 
-    def _expire_oldest(self) -> _Kept:
-        key, gone = self._kept.popitem(last=False)
+    def _expire_oldest(self) -> _Entry:
+        key, entry = self._entries.popitem(last=False)
         self._expired[key] = None
         if len(self._expired) > MAX_EXPIRED:
             self._expired.popitem(last=False)
-        return gone
+        return entry

@@ -1,11 +1,10 @@
 """Starts, finds and stops the user's one background bridge, which serves live notebooks over HTTP.
 
-Runs in the kernel, on its main thread (``%mcp serve``, ``%mcp stop``); blocks, within bounds. The
-bridge is a process of its own that outlives the kernel: what it serves, where it listens and when
-it ends are `bridge.app`'s business. It says that it is ready by publishing its record.
+Runs on the kernel's main thread (``%mcp serve``, ``%mcp stop``) and blocks it, for a bounded time.
+The bridge is a separate process that outlives the kernel. It publishes its record once it is ready.
 
-Two notebooks that start it at once end with one bridge: whoever starts or stops it holds a lock,
-which the system takes back when its holder dies.
+Two notebooks that start it at the same time share one bridge: starting and stopping take a file
+lock, which the system releases if its holder dies.
 """
 
 import contextlib
@@ -34,32 +33,32 @@ from mcp_notebook.settings import Settings
 logger = logging.getLogger(__name__)
 
 _POLL = 0.05
-"""Seconds between two looks at a file or process."""
+"""Seconds between two checks of a file or process."""
 _STOP_GRACE = 5.0
-"""Seconds that the bridge has to end by itself; it needs less than two."""
+"""Seconds that the bridge has to shut down; it needs less than two."""
 _KILL_GRACE = 2.0
-"""Seconds for the system to end a killed process."""
+"""Seconds that the system has to end a killed process."""
 _MAX_LOG = 2**20
-"""Bytes. A longer log is put aside when the bridge starts."""
+"""Bytes. A longer log is renamed when the bridge starts."""
 _TAIL = 2_000
 """Characters of the log in an error message."""
 _SPAWN = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:], stdout=2).pid)"
-"""Starts a process and ends: the bridge is then nobody's child. As the kernel's own it would leave
-a zombie when it ends, and some frontends kill a kernel with all of its children."""
+"""Starts the bridge and exits, so that the bridge is not a child of the kernel: a child would
+become a zombie when it ends, and some frontends kill a kernel together with its children."""
 
 
 def find_bridge(settings: Settings) -> BridgeRecord | None:
-    """Return the record of the background bridge, None if none runs."""
+    """Return the record of the background bridge; None if none is running."""
     return read_bridge(settings.bridge_file)
 
 
 def start_bridge(settings: Settings) -> BridgeRecord:
-    """Return the record of the background bridge, started if it does not run.
+    """Start the background bridge unless it is running, and return its record.
 
-    A bridge of an older version is replaced: it could not talk to this notebook for long.
+    A bridge of an older version is replaced, as newer notebooks may speak another protocol.
 
     Raises:
-        BridgeError: It does not start; the message holds what it said.
+        BridgeError: It does not start; the message quotes its log.
     """
     with _hold_lock(settings):
         running = find_bridge(settings)
@@ -67,7 +66,7 @@ def start_bridge(settings: Settings) -> BridgeRecord:
             if Version(running.version) >= Version(__version__):
                 return running
             logger.warning(
-                "The background bridge of version %s is replaced by version %s.",
+                "Replacing the background bridge of version %s by version %s.",
                 running.version,
                 __version__,
             )
@@ -76,10 +75,10 @@ def start_bridge(settings: Settings) -> BridgeRecord:
 
 
 def stop_bridge(settings: Settings) -> bool:
-    """End the background bridge, and return whether there was one.
+    """Stop the background bridge, and return whether one was running.
 
     Raises:
-        BridgeError: It does not end.
+        BridgeError: It does not stop.
     """
     with _hold_lock(settings):
         running = find_bridge(settings)
@@ -98,29 +97,33 @@ def _launch(settings: Settings) -> BridgeRecord:
                 lambda: find_bridge(settings) is not None or process_started(pid) is None,
                 settings.start_timeout,
             )
-        except BaseException:  # the user's interrupt: what was begun is not left half-started
+        except BaseException:  # the user interrupts the cell: leave nothing half-started
             _kill(pid)
             raise
     record = find_bridge(settings)
     if record is not None:
         return record
-    ended = process_started(pid) is None
+    has_ended = process_started(pid) is None
     _kill(pid)
-    reason = "ended while starting" if ended else f"did not start in {settings.start_timeout:g} s"
+    reason = (
+        "exited while starting"
+        if has_ended
+        else f"did not start within {settings.start_timeout:g} s"
+    )
     raise BridgeError(
-        f"The background bridge {reason}; its log {log} says:\n{_read_tail(log, begin)}\n"
+        f"The background bridge {reason}. Its log, {log}, ends with:\n{_read_tail(log, begin)}\n"
         "To see more, run `mcp-notebook serve` in a terminal."
     )
 
 
 def _spawn(settings: Settings, log: int) -> int:
     """Start the bridge and return its process's id."""
-    # -P: modules in the notebook's folder must not hide those of the bridge.
+    # -P: modules in the notebook's folder must not shadow those of the bridge.
     python = [sys.executable, "-P"]
     try:
-        done = subprocess.run(  # noqa: S603 - our own command
+        starter = subprocess.run(  # noqa: S603 - our own command
             [*python, "-c", _SPAWN, *python, "-m", "mcp_notebook", "serve", "--background"],
-            env=_environment(settings),
+            env=_build_environment(settings),
             cwd=settings.home,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -133,13 +136,13 @@ def _spawn(settings: Settings, log: int) -> int:
     except (OSError, subprocess.SubprocessError) as error:
         raise BridgeError(
             f"The background bridge cannot be started with {sys.executable}: {error}. "
-            "Run `mcp-notebook serve` in a terminal."
+            "Run `mcp-notebook serve` in a terminal instead."
         ) from None
-    return int(done.stdout)
+    return int(starter.stdout)
 
 
-def _environment(settings: Settings) -> dict[str, str]:
-    """Return the kernel's environment without its settings, and the settings of this notebook."""
+def _build_environment(settings: Settings) -> dict[str, str]:
+    """Return the kernel's environment, with the settings of this notebook in place of its own."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_NOTEBOOK")}
     return env | settings.environment()
 
@@ -151,7 +154,7 @@ def _end_bridge(record: BridgeRecord, settings: Settings) -> None:
         _kill(record.pid)
     if is_alive(record):
         raise BridgeError(
-            f"The background bridge (process {record.pid}) does not end. End it yourself, for "
+            f"The background bridge (process {record.pid}) does not stop. End it yourself, for "
             f"example with `kill -9 {record.pid}`."
         )
     # It removes its own record, unless it was killed.
@@ -165,7 +168,7 @@ def _kill(pid: int) -> None:
 
 
 def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Wait for a condition and return whether it came true in time."""
+    """Wait for a condition, and return whether it became true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= deadline:
@@ -176,7 +179,7 @@ def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 
 @contextlib.contextmanager
 def _open_log(log: Path) -> Iterator[tuple[int, int]]:
-    """Yield the log's descriptor and its length now; readable by the user only."""
+    """Open the log, readable by the user only; yields its descriptor and its length so far."""
     private_folder(log.parent)
     if log.exists() and log.stat().st_size > _MAX_LOG:
         log.replace(log.with_suffix(".log.1"))
@@ -189,32 +192,32 @@ def _open_log(log: Path) -> Iterator[tuple[int, int]]:
 
 def _read_tail(log: Path, begin: int) -> str:
     text = log.read_bytes()[begin:].decode(errors="replace").strip()
-    return text[-_TAIL:] or "nothing"
+    return text[-_TAIL:] or "(nothing)"
 
 
 @contextlib.contextmanager
 def _hold_lock(settings: Settings) -> Iterator[None]:
-    """Hold the right to start and stop the bridge.
+    """Hold the lock under which the bridge is started and stopped.
 
     Raises:
-        BridgeError: Another notebook keeps it for too long.
+        BridgeError: Another notebook has held it for too long.
     """
     path = private_folder(settings.home) / "bridge.lock"
-    patience = settings.start_timeout + _STOP_GRACE + _KILL_GRACE
+    timeout = settings.start_timeout + _STOP_GRACE + _KILL_GRACE
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if not _wait_until(lambda: _try_lock(descriptor), patience):
+        if not _wait_until(lambda: _try_lock(descriptor), timeout):
             raise BridgeError(
                 "Another notebook has been starting or stopping the background bridge for "
-                f"{patience:g} s. Try again."
+                f"{timeout:g} s. Try again."
             )
         yield
     finally:
-        os.close(descriptor)  # gives the lock back
+        os.close(descriptor)  # releases the lock
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Try to lock a file until it is closed, and return whether that worked."""
+    """Try to lock a file until its descriptor is closed, and return whether that worked."""
     try:
         if sys.platform == "win32":
             import msvcrt  # noqa: PLC0415

@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.cells import make_cell_function, run_cell
-from mcp_notebook.kernel.notebook.magic_line import Line, line_options
+from mcp_notebook.kernel.notebook.magic_line import Line, build_options
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.attribute_tools import make_tools_by_name
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, read_mark
@@ -37,7 +37,7 @@ def declare_cell(
     """
     __tracebackhide__ = True  # an error in the user's cell shows the cell, not these frames
     _check_words(line)
-    options = line_options(line.options)
+    options = build_options(line.options)
     if line.signature is not None:
         name = line.signature.name
         function = make_cell_function(shell, line.signature, line.head, line.body)
@@ -70,7 +70,7 @@ def declare_names(
     Raises:
         DefinitionError: A name is not defined, or what it names cannot be a tool.
     """
-    options = line_options(line.options)
+    options = build_options(line.options)
     words = " ".join(line.names).replace(",", " ").split()
     if not words:
         raise DefinitionError(

@@ -1,12 +1,10 @@
-"""The line of ``%%mcp_tool`` and ``%mcp_tool``: names or a signature, and options, in any order.
+"""Parses the line of ``%%mcp_tool`` and ``%mcp_tool``: names or a signature, and options.
 
-Runs on the kernel's main thread, inside the user's cell. Each option is a field of `ToolOptions`
-(`kernel.tools.options`), which says more about it and is checked there; only what a line cannot say
-well (an executor, ``meta``, examples) is left to ``@mcp_tool``. Pure; what a signature and the
-names mean is `kernel.notebook.cells`' and `kernel.notebook.magics`' business.
+Runs on the kernel's main thread, inside the user's cell; pure. They may come in any order. Each
+option is a field of `ToolOptions`; those that cannot be written well on a line (an executor,
+``meta``, examples) exist only as keywords of ``@mcp_tool``.
 """
 
-import difflib
 import io
 import re
 import shlex
@@ -21,26 +19,27 @@ from IPython.core.magic_arguments import argument
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.wording import suggest
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _number(text: str) -> float:
+def _read_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ArgumentTypeError(f"is a number, not {text!r}") from None
+        raise ArgumentTypeError(f"must be a number, not {text!r}") from None
 
 
-def _whole_number(text: str) -> int:
+def _read_whole_number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ArgumentTypeError(f"is a whole number, not {text!r}") from None
+        raise ArgumentTypeError(f"must be a whole number, not {text!r}") from None
 
 
 class _Either(Action):
-    """Stores its constant, and refuses to do so after its opposite did."""
+    """Stores its constant, unless its opposite has been stored already."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, **options)
@@ -53,7 +52,7 @@ class _Either(Action):
         option_string: str | None = None,
     ) -> None:
         if getattr(namespace, self.dest) not in (None, self.const):
-            parser.error(f"`{option_string}` and its opposite are both said: leave one out")
+            parser.error(f"`{option_string}` contradicts another option: remove one of them")
         setattr(namespace, self.dest, self.const)
 
 
@@ -90,7 +89,7 @@ _OPTIONS: Sequence[argument] = (
         dest="open_world",
         help="It deals with the notebook only, not with the web, say.",
     ),
-    argument("--priority", type=_number, default=0, help="Higher ones are listed first (0)."),
+    argument("--priority", type=_read_number, default=0, help="Higher ones are listed first (0)."),
     argument(
         "--related",
         default="",
@@ -137,12 +136,12 @@ _OPTIONS: Sequence[argument] = (
     argument("--timeout", metavar="TIME", help="After which a call is stopped: 30s, 5min."),
     argument(
         "--max-concurrency",
-        type=_whole_number,
+        type=_read_whole_number,
         help="Calls that may run at once; more of them wait.",
     ),
     argument(
         "--max-result-chars",
-        type=_whole_number,
+        type=_read_whole_number,
         metavar="N",
         help="Characters of text in one result (the setting: 25000); what is longer is cut.",
     ),
@@ -155,7 +154,7 @@ _OPTIONS: Sequence[argument] = (
 _FLAGS = ("store_true", "store_false", _Either, BooleanOptionalAction)
 _ONE_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 _BEFORE_PARENTHESIS = re.compile(r"[^\s()=\"']+[ \t]*\(")
-_REFUSED = re.compile(r"argument (\S+?): (.*)", re.DOTALL)
+_ARGPARSE_ERROR = re.compile(r"argument (\S+?): (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,31 +162,31 @@ class Signature:
     """``plot_city(city: str = "Seattle") -> Figure`` on the line of ``%%mcp_tool``."""
 
     name: str
-    """What stands before the parenthesis, whatever it is."""
+    """What stands before the parenthesis; not checked."""
     rest: str
-    """From the parenthesis to the end of the return annotation; may go over several lines."""
+    """From the parenthesis to the end of the return annotation; may span several lines."""
     column: int
-    """Characters before it on the line."""
+    """Characters before the name on the line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What the line of a magic says, and the cell below it."""
+    """The line of a magic in its parts, and the cell below it."""
 
     options: Namespace
     names: tuple[str, ...]
-    """Words that are no options."""
+    """Words that are not options."""
     signature: Signature | None
     head: str
-    """The line itself, with all lines that its signature takes."""
+    """The line, including all lines that its signature spans."""
     body: str
-    """What is left of the cell."""
+    """The rest of the cell."""
 
 
 def read_line(
     parser: ArgumentParser, line: str, cell: str | None, expand: Callable[[str], str]
 ) -> Line:
-    """Take the line of a magic apart.
+    """Parse the line of a magic.
 
     Args:
         parser: Knows the options.
@@ -196,29 +195,29 @@ def read_line(
         expand: Puts the notebook's variables into the options, as IPython does for all magics.
 
     Raises:
-        DefinitionError: An option that does not exist or cannot have that value; a signature that
-            does not end.
+        DefinitionError: An option does not exist or cannot have that value, or the signature is
+            not closed.
     """
     signature, head, body, before, after = None, line, cell or "", line, ""
-    start = None if cell is None else _start_of_signature(line)
+    start = None if cell is None else _find_signature(line)
     if start is not None:
         text = f"{line}\n{cell}"
-        end = start + _length_of_signature(text[start:])
+        end = start + _measure_signature(text[start:])
         name, _, rest = text[start:end].partition("(")
         signature = Signature(name=name.strip(), rest=f"({rest}".rstrip(), column=start)
         last, _, body = text[end:].partition("\n")
         head, before, after = text[:end] + last, line[:start], last
     words = list(_split(expand(before))) + list(_split(expand(after)))
     try:
-        options = parser.parse_args(_joined(words))
+        options = parser.parse_args(_join_values(words))
     except UsageError as error:
-        raise DefinitionError(_reworded(str(error))) from None
+        raise DefinitionError(_reword(str(error))) from None
     names = tuple(options.functions)
     return Line(options=options, names=names, signature=signature, head=head, body=body)
 
 
 def option_words() -> dict[str, bool]:
-    """Return the words of all options, and whether a value follows."""
+    """Return the words of all options, each with whether a value follows it."""
     words = {}
     for option in _OPTIONS:
         (word,), action = option.args, option.kwds.get("action")
@@ -229,28 +228,28 @@ def option_words() -> dict[str, bool]:
 
 
 def option_arguments(magic: _F) -> _F:
-    """Give a magic all options; below ``@magic_arguments()``."""
+    """Add all options to a magic; goes below ``@magic_arguments()``."""
     for option in reversed(_OPTIONS):
         magic = option(magic)
     return magic
 
 
-def line_options(given: Namespace) -> ToolOptions:
-    """Return what a parsed line says about a tool."""
-    said: Any = {
+def build_options(namespace: Namespace) -> ToolOptions:
+    """Return the options of a parsed line."""
+    values: Any = {
         name: tuple(value) if isinstance(value, list) else value
-        for name, value in vars(given).items()
+        for name, value in vars(namespace).items()
         if name not in ("functions", "prefix") and value is not None
     }
-    said["related"] = tuple(said["related"].replace(",", " ").split())
-    return ToolOptions(**said)
+    values["related"] = tuple(values["related"].replace(",", " ").split())
+    return ToolOptions(**values)
 
 
 # -- the signature ---------------------------------------------------------------------------------
 
 
-def _start_of_signature(line: str) -> int | None:
-    """Return where the first word with a parenthesis begins that is not an option's value."""
+def _find_signature(line: str) -> int | None:
+    """Return the position of the first word with a parenthesis that is not an option's value."""
     takes_value = option_words()
     value_follows = False
     for word in _ONE_WORD.finditer(line):
@@ -263,25 +262,30 @@ def _start_of_signature(line: str) -> int | None:
     return None
 
 
-def _length_of_signature(text: str) -> int:
-    """Return how much of a text is a signature: to its last parenthesis, or return annotation."""
+def _measure_signature(text: str) -> int:
+    """Return the length of a signature at the start of a text.
+
+    It ends with its closing parenthesis or with its return annotation.
+
+    Raises:
+        DefinitionError: Its parenthesis is not closed.
+    """
     lines = text.splitlines(keepends=True)
-    depth, end, annotated, dashed = 0, 0, False, False
+    depth, end, has_annotation = 0, 0, False
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if end and not annotated and token.string != "->":
+            if end and not has_annotation and token.string != "->":
                 break
             if end and depth == 0 and _ends_annotation(token, lines):
-                dashed = True
                 break
-            annotated = annotated or (token.string == "->" and depth == 0 and end > 0)
+            has_annotation = has_annotation or (token.string == "->" and depth == 0 and end > 0)
             depth += (token.string in _OPENING) - (token.string in _CLOSING)
-            if (token.type == tokenize.OP and token.string == ")" and depth == 0) or annotated:
+            if (token.type == tokenize.OP and token.string == ")" and depth == 0) or has_annotation:
                 end = sum(map(len, lines[: token.end[0] - 1])) + token.end[1]
     except (tokenize.TokenError, SyntaxError):
-        # What follows the signature is no Python; only an open parenthesis is an error.
+        # What follows the signature need not be Python; only an open parenthesis is an error.
         pass
-    if not end and not dashed:
+    if not end:
         raise DefinitionError(
             f"The signature {lines[0].strip()!r} does not end: close its parenthesis."
         )
@@ -310,12 +314,12 @@ def _split(text: str) -> Iterator[str]:
         yield from words
     except ValueError:
         raise DefinitionError(
-            f"A quote in {text.strip()!r} is not closed: put a value that has one into quotes of "
-            "the other kind."
+            f"A quote in {text.strip()!r} is not closed: put a value that contains a quote between "
+            "quotes of the other kind."
         ) from None
 
 
-def _joined(words: Sequence[str]) -> list[str]:
+def _join_values(words: Sequence[str]) -> list[str]:
     """Join each option with its value, which may begin with a dash."""
     takes_value = option_words()
     joined: list[str] = []
@@ -324,10 +328,10 @@ def _joined(words: Sequence[str]) -> list[str]:
         option, equals, _ = word.partition("=")
         if option.startswith("-") and option not in takes_value:
             keyword = option.lstrip("-").replace("-", "_")
-            close = difflib.get_close_matches(option, takes_value, 1)
-            hint = f"Did you mean `{close[0]}`?" if close else "`%mcp_tool?` lists them."
+            meant = suggest(option, takes_value)
+            hint = f"Did you mean `{meant}`?" if meant else "`%mcp_tool?` lists all options."
             if keyword in {item.name for item in fields(ToolOptions)}:
-                hint = f"It can only be said in Python: `@mcp_tool({keyword}=...)`."
+                hint = f"It can only be set in Python: `@mcp_tool({keyword}=...)`."
             raise DefinitionError(f"There is no option `{option}`. {hint}")
         if not equals and takes_value.get(option):
             value = next(rest, None)
@@ -338,12 +342,12 @@ def _joined(words: Sequence[str]) -> list[str]:
     return joined
 
 
-def _reworded(message: str) -> str:
-    """Return what argparse says as a sentence."""
-    refused = _REFUSED.fullmatch(message)
-    if refused is None:
+def _reword(message: str) -> str:
+    """Return an error message of argparse as a sentence."""
+    match = _ARGPARSE_ERROR.fullmatch(message)
+    if match is None:
         return f"{message[:1].upper()}{message[1:]}."
-    option, reason = refused.groups()
+    option, reason = match.groups()
     if reason.startswith("ignored explicit argument"):
         reason = "takes no value: write the option alone"
     return f"`{option}` {reason}."

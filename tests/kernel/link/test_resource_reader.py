@@ -89,7 +89,7 @@ def test_what_is_no_content_is_named(reads):
 def test_what_is_too_large_is_not_sent(reads, monkeypatch):
     monkeypatch.setattr(reading_module, "MAX_CONTENT", 10)
     message, attachments = reads.of(lambda: "x" * 11)
-    assert "11 bytes, at most 10" in message.error
+    assert "11 bytes, and at most 10" in message.error
     assert not attachments
 
 
@@ -106,7 +106,7 @@ def test_what_is_known_to_be_too_large_is_not_made(reads):
     form = FileFormat(".txt", "text/plain", lambda: pytest.fail("made"), 11)
     uri = reads.store.keep(Original("a", "A", (form,), 1))[0].uri
     reads.start(uri, most=10)
-    assert "11 bytes, at most 10" in reads.answer()[0].error
+    assert "11 bytes, and at most 10" in reads.answer()[0].error
 
 
 def test_contents_are_made_on_threads_that_do_not_hold_up_an_exit(reads):

@@ -23,8 +23,8 @@ def test_each_form_has_a_link_of_its_own_that_leads_to_it():
     csv, parquet = store.keep(original(forms=2))
     assert csv.uri.startswith("notebook://k/")
     assert (csv.name, parquet.name) == ("table.csv", "table.parquet")
-    assert store.find_form(csv.uri).mime_type == "text/csv"
-    assert store.find_form(parquet.uri).extension == ".parquet"
+    assert store.find_format(csv.uri).mime_type == "text/csv"
+    assert store.find_format(parquet.uri).extension == ".parquet"
     assert store.links == [csv, parquet]
 
 
@@ -34,7 +34,7 @@ def test_any_name_makes_a_uri_that_is_found_again(name):
     (link,) = store.keep(original(name))
     assert link.uri.isascii()
     assert "\n" not in link.uri
-    assert store.find_form(link.uri).content() == name
+    assert store.find_format(link.uri).content() == name
 
 
 def test_what_is_too_large_has_no_link_and_drives_out_nothing():
@@ -48,11 +48,11 @@ def test_what_was_read_last_outlives_what_was_made_last():
     store = ResourceStore("k", 2)
     (first,) = store.keep(original("first"))
     (second,) = store.keep(original("second"))
-    store.find_form(first.uri)
+    store.find_format(first.uri)
     (third,) = store.keep(original("third"))
     assert store.links == [first, third]
     with pytest.raises(UnknownResource, match=r"has expired: .*Call the tool again"):
-        store.find_form(second.uri)
+        store.find_format(second.uri)
 
 
 def test_what_never_was_is_told_from_what_has_expired():
@@ -60,7 +60,7 @@ def test_what_never_was_is_told_from_what_has_expired():
     (link,) = store.keep(original())
     for uri in (f"{link.uri}x", "notebook://k/123/a.csv", "notebook://other/1/a", "file:///a", ""):
         with pytest.raises(UnknownResource, match="there is none of this URI"):
-            store.find_form(uri)
+            store.find_format(uri)
 
 
 def test_numbers_are_never_given_again_and_lists_go_on_after_them():
@@ -81,7 +81,7 @@ def test_a_cleared_store_is_empty():
     store.clear()
     assert store.links == []
     with pytest.raises(UnknownResource, match="expired"):
-        store.find_form(link.uri)
+        store.find_format(link.uri)
     assert store.keep(original(cost=10))
 
 
@@ -110,7 +110,7 @@ def test_the_store_is_the_newest_that_fit(limit, steps):
         if isinstance(step, tuple):
             if model:
                 entry = model.pop(step[0] % len(model))
-                store.find_form(entry[0])
+                store.find_format(entry[0])
                 model.append(entry)
             continue
         links = store.keep(original(cost=step))
@@ -133,7 +133,7 @@ def test_threads_may_keep_and_read_at_once():
             for _ in range(200):
                 (link,) = store.keep(original(cost=1))
                 try:
-                    store.find_form(link.uri)
+                    store.find_format(link.uri)
                 except UnknownResource as error:
                     assert "expired" in str(error)  # noqa: PT017 - not what is tested
                 assert len(store.list_links()) <= 50
@@ -154,7 +154,7 @@ def test_a_name_of_any_length_makes_a_uri_that_a_bridge_looks_at():
     form = FileFormat("." + "é" * 5_000, "text/plain", lambda: "")
     (link,) = store.keep(Original("\U0001f600" * 5_000, "", (form,), 1))
     assert len(link.uri) < 2_000
-    assert store.find_form(link.uri) is form
+    assert store.find_format(link.uri) is form
 
 
 def test_what_expires_may_use_the_store_at_its_end():

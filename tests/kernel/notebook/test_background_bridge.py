@@ -131,14 +131,14 @@ def test_a_bridge_that_cannot_start_is_told_with_what_it_said(settings):
     settings.token_path.mkdir()  # no file: the bridge cannot read its token
     with pytest.raises(BridgeError) as caught:
         background_bridge.start_bridge(settings)
-    assert "ended while starting" in str(caught.value)
+    assert "exited while starting" in str(caught.value)
     assert str(settings.token_path) in str(caught.value)
     assert "mcp-notebook serve" in str(caught.value)
     settings.token_path.rmdir()
 
 
 def test_a_bridge_that_takes_too_long_is_told_and_ended(settings):
-    with pytest.raises(BridgeError, match=r"did not start in 0\.05 s|timed out"):
+    with pytest.raises(BridgeError, match=r"did not start within 0\.05 s|timed out"):
         background_bridge.start_bridge(replace(settings, start_timeout=0.05))
     assert background_bridge.find_bridge(settings) is None
 
@@ -161,7 +161,7 @@ def test_a_bridge_of_an_older_version_is_replaced_and_that_is_said(settings, cap
     second = background_bridge.start_bridge(settings)
     assert process_started(first.pid) is None
     assert read_bridge(settings.bridge_file) == second
-    assert "version 0.0.1 is replaced" in caplog.text
+    assert "version 0.0.1 by version" in caplog.text
 
 
 def test_a_bridge_of_a_newer_version_is_left_alone(settings):

@@ -216,11 +216,11 @@ def test_a_syntax_error_points_at_the_cells_own_line(shell, text, line, column):
         ("plot-city(a)\na", "`plot_city(...)`"),
         ("class(a)\na", "`tool_class(...)`"),
         ("2d(a)\na", "`tool_2d(...)`"),
-        ("f(a: Missing)\na", "`f`: the signature names `Missing`, which is not defined (yet)"),
-        ("f(a=missing)\na", "names `missing`"),
+        ("f(a: Missing)\na", "`f`: the signature uses `Missing`, which is not defined (yet)"),
+        ("f(a=missing)\na", "uses `missing`"),
         ("f(a)\n# Only a comment.", "`f` has nothing to run"),
         ("f(a)\n'Only a string.'", "`f` has nothing to run"),
-        ("f(a)\n%%time\na", "`%%time` cannot stand below `%%mcp_tool`"),
+        ("f(a)\n%%time\na", "`%%time` cannot follow `%%mcp_tool`"),
     ],
 )
 def test_a_cell_that_cannot_be_a_tool_is_refused_in_a_sentence(shell, text, said):

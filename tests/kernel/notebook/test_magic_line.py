@@ -3,7 +3,7 @@
 import pytest
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.notebook.magic_line import line_options, option_words, read_line
+from mcp_notebook.kernel.notebook.magic_line import build_options, option_words, read_line
 from mcp_notebook.kernel.notebook.magics import McpMagics
 
 PARSER = McpMagics.mcp_tool.parser
@@ -44,7 +44,7 @@ def test_a_line_may_have_no_signature(line):
 
 def test_options_stand_before_and_after_the_signature():
     line = read("--title 'A b' f(a) --timeout 30s --tag x --tag \"y z\" --priority -2.5")
-    options = line_options(line.options)
+    options = build_options(line.options)
     assert (options.title, options.timeout, options.priority) == ("A b", "30s", -2.5)
     assert options.tags == ("x", "y z")
 
@@ -61,7 +61,7 @@ def test_options_stand_before_and_after_the_signature():
     ],
 )
 def test_a_value_is_what_stands_in_its_quotes(line, description):
-    assert line_options(read(line).options).description == description
+    assert build_options(read(line).options).description == description
 
 
 def test_variables_of_the_notebook_go_into_options_and_not_into_the_signature():
@@ -85,8 +85,8 @@ def test_a_signature_over_several_lines_leaves_the_rest_of_the_cell():
         ("-x", "There is no option `-x`."),
         ("--timeout", "`--timeout` needs a value"),
         ("--timeout --read-only", "`--timeout` needs a value"),
-        ("--priority high", "`--priority` is a number, not 'high'."),
-        ("--max-concurrency 1.5", "`--max-concurrency` is a whole number, not '1.5'."),
+        ("--priority high", "`--priority` must be a number, not 'high'."),
+        ("--max-concurrency 1.5", "`--max-concurrency` must be a whole number, not '1.5'."),
         ("--read-only=yes", "`--read-only` takes no value"),
         ("--description What's", "is not closed"),
         ("f(a: int", "does not end: close its parenthesis"),

@@ -113,7 +113,7 @@ def test_an_svg_is_a_picture_and_a_link(converter, store):
     picture, link = converter.make_result(display.SVG(SVG), ()).content
     assert isinstance(picture, Image)
     assert (link.name, link.mime_type) == ("picture.svg", "image/svg+xml")
-    assert "<text" in store.find_form(link.uri).content()
+    assert "<text" in store.find_format(link.uri).content()
 
 
 def test_a_short_svg_that_is_not_drawn_is_its_source(converter, undrawn):
@@ -126,7 +126,7 @@ def test_a_long_svg_that_is_not_drawn_is_its_texts_and_a_link(budget, store, und
     text, link = render_mime_bundle({"image/svg+xml": source}, budget)
     assert "`pip install cairosvg` draws it" in text.text
     assert text.text.endswith("Its texts:]\nhi")
-    assert store.find_form(link.uri).content() == source
+    assert store.find_format(link.uri).content() == source
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_video_in_the_document_is_a_link_and_no_text_of_base64(converter, stor
     note, link = converter.make_result(video, ()).content
     assert note.text == "[a video, video/mp4, 256,000 bytes]"
     assert (link.name, link.mime_type, link.size) == ("video.mp4", "video/mp4", 256_000)
-    assert store.find_form(link.uri).content() == data
+    assert store.find_format(link.uri).content() == data
 
 
 def test_a_page_within_the_page_is_its_text_and_a_link(budget, store):
@@ -210,13 +210,13 @@ def test_a_page_within_the_page_is_its_text_and_a_link(budget, store):
     html = f'<iframe srcdoc="{page.replace("&", "&amp;").replace(chr(34), "&quot;")}"></iframe>'
     text, link = render_mime_bundle({"text/html": html}, budget)
     assert text.text == "[a page within the page:]\ninner & text"
-    assert store.find_form(link.uri).content() == page
+    assert store.find_format(link.uri).content() == page
 
 
 def test_a_page_within_the_page_may_hold_what_cannot_be_sent(budget, store):
     text, link = render_mime_bundle({"text/html": '<iframe srcdoc="a\ud800b"></iframe>'}, budget)
     assert text.text == "[a page within the page:]\na\ufffdb"
-    assert store.find_form(link.uri).content() == "a\ufffdb"
+    assert store.find_format(link.uri).content() == "a\ufffdb"
 
 
 @pytest.mark.parametrize(

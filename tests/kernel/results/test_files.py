@@ -137,7 +137,7 @@ def test_html_is_shown_as_displays_are_with_a_link_to_its_source(folder, made, s
     [text, link] = made(written(folder / "a.html", source))
     assert "One" in text.text
     assert "script" not in text.text
-    assert store.find_form(link.uri).content() == source
+    assert store.find_format(link.uri).content() == source
 
 
 def test_a_page_that_is_too_large_to_be_read_is_a_link(folder, made):
@@ -201,7 +201,7 @@ def test_a_large_file_of_another_kind_is_a_link_that_holds_no_memory(folder, mad
         "it by the link that follows.]"
     )
     assert (link.name, link.mime_type, link.size) == ("report.pdf", "application/pdf", 5_015)
-    assert store.find_form(link.uri).content() == content
+    assert store.find_format(link.uri).content() == content
     [kept] = store._kept.values()
     assert kept.original.cost == 0
 
@@ -209,7 +209,7 @@ def test_a_large_file_of_another_kind_is_a_link_that_holds_no_memory(folder, mad
 def test_a_linked_file_that_changed_or_went_says_so(folder, made, store):
     path = written(folder / "a.bin", bytes(5_000))
     [_, link] = made(path, max_picture_bytes=2_048)
-    read = store.find_form(link.uri).content
+    read = store.find_format(link.uri).content
     path.write_bytes(bytes(5_001))
     with pytest.raises(CallError, match="has changed since the result"):
         read()
@@ -232,7 +232,7 @@ def test_a_long_text_is_cut_and_the_whole_file_is_a_link(folder, made, store):
     assert text.text.startswith("0,0\n1,1\n")
     assert text.text.endswith("299,89401")
     assert "left out" in text.text
-    assert store.find_form(link.uri).content() == path.read_text()
+    assert store.find_format(link.uri).content() == path.read_text()
     assert link.mime_type == "text/csv"
 
 
@@ -493,4 +493,4 @@ def test_any_file_gives_a_result_that_can_be_sent(beginning, content, suffix, ti
         )
         assert sum(len(block.text) for block in result.content if isinstance(block, Text)) <= 1_000
         for link in store.links:
-            assert isinstance(store.find_form(link.uri).content(), str | bytes)
+            assert isinstance(store.find_format(link.uri).content(), str | bytes)

@@ -165,14 +165,14 @@ def test_a_sound_that_is_too_large_is_a_link():
     assert isinstance(link, ResourceLink)
     assert (link.name, link.mime_type, link.size) == ("sound.wav", "audio/wav", len(data))
     assert text.priority == link.priority == 1
-    assert store.find_form(link.uri).content() == data
+    assert store.find_format(link.uri).content() == data
 
 
 def test_many_samples_are_encoded_when_they_are_read():
     samples = np.tile(TONE, 3)
     [text, link], store = made(Audio(samples, rate=RATE), limit=2_048)
     assert "(audio/wav, 3.0 s at 8000 Hz, 48 kB)" in text.text
-    assert store.find_form(link.uri).content() == wav(samples)
+    assert store.find_format(link.uri).content() == wav(samples)
     assert link.size == len(wav(samples))
 
 
@@ -181,7 +181,7 @@ def test_samples_are_kept_as_they_were():
     expected = wav(samples)
     [_, link], store = made(Audio(samples, rate=RATE), limit=2_048)
     samples[:] = 0
-    assert store.find_form(link.uri).content() == expected
+    assert store.find_format(link.uri).content() == expected
 
 
 def test_a_long_sound_is_as_loud_everywhere():

@@ -56,7 +56,7 @@ def test_a_large_document_is_a_link_and_its_uri_is_named(data, mime_type, size):
     )
     assert link.uri.startswith("notebook://k/")
     assert (link.name, link.mime_type, link.priority) == ("all rows.csv", mime_type, 0.5)
-    assert store.find_form(link.uri).content() == data
+    assert store.find_format(link.uri).content() == data
 
 
 def test_of_a_large_text_that_cannot_be_kept_the_ends_are_shown():

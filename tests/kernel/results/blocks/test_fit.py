@@ -60,7 +60,7 @@ def test_pictures_that_do_not_fit_together_are_made_smaller_and_their_originals_
         f"{len(made[0].data):,} bytes.]"
     )
     assert made[2].title == "The original picture: 300x300 pixels"
-    assert store.find_form(made[2].uri).content() == NOISE[0]
+    assert store.find_format(made[2].uri).content() == NOISE[0]
 
 
 def test_small_pictures_stay_sharp_beside_large_ones(store):
@@ -88,7 +88,7 @@ def test_of_what_was_done_to_a_picture_twice_the_last_is_said(store):
     made = list(converter.make_result(values, ()).content)
     assert kinds(made) == ["Image", "Text", "ResourceLink"] * 3
     assert made[1].text.count("The picture") == 1
-    assert store.find_form(made[2].uri).content() == values[0]
+    assert store.find_format(made[2].uri).content() == values[0]
 
 
 def test_pictures_with_something_transparent_stay_so(store):
@@ -109,7 +109,7 @@ def test_sounds_and_documents_that_do_not_fit_become_links(store):
         "link that follows.]"
     )
     assert made[0].audience == made[1].audience == ("user",)
-    assert store.find_form(made[1].uri).content() == sound
+    assert store.find_format(made[1].uri).content() == sound
     assert made[4] == blocks[2], "what the sound would have had goes to the picture"
 
 
@@ -126,7 +126,7 @@ def test_without_room_pictures_become_links(store):
     made = fit_blocks([Image(data) for data in NOISE], budget(store.keep, 1_024))
     assert kinds(made) == ["Text", "ResourceLink"] * 8
     assert "does not fit" in made[0].text
-    assert store.find_form(made[1].uri).content() == NOISE[0]
+    assert store.find_format(made[1].uri).content() == NOISE[0]
 
 
 def test_one_picture_has_no_more_than_all_together(store):

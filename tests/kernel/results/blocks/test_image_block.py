@@ -23,7 +23,7 @@ def test_a_picture_is_followed_by_what_was_done_and_by_its_original(store):
     assert (type(picture), picture) == (Image, Image(b"small 1"))
     assert note == Text("[Smaller.]")
     assert link.title == "The original picture: 9000x10 pixels"
-    assert store.find_form(link.uri).content() == b"large 1"
+    assert store.find_format(link.uri).content() == b"large 1"
 
 
 def test_an_original_that_is_too_large_to_be_kept_is_said_to_be():
@@ -44,8 +44,8 @@ def test_of_too_many_pictures_links_stand_in_the_places_of_those_left_out(store)
     original = ["Image", "Text", "ResourceLink"]
     assert kinds == [*original, "ResourceLink", "Text", "ResourceLink", *original, "Text"]
     assert [made[3].title, made[5].title] == ["Picture 2 of 4", "Picture 3 of 4"]
-    assert store.find_form(made[3].uri).content() == b"one"
-    assert store.find_form(made[5].uri).content() == b"large 2"
+    assert store.find_format(made[3].uri).content() == b"one"
+    assert store.find_format(made[5].uri).content() == b"large 2"
     assert made[-1].text == (
         "[2 of 4 pictures are left out; links to the pictures stand in their places.]"
     )

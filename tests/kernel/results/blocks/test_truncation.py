@@ -31,7 +31,7 @@ from mcp_notebook.settings import Settings
 def whole(store, result):
     """Return the names and contents of a result's links."""
     links = [block for block in result.content if isinstance(block, ResourceLink)]
-    return {link.name: store.find_form(link.uri).content() for link in links}
+    return {link.name: store.find_format(link.uri).content() for link in links}
 
 
 def of_schema(function):
@@ -111,7 +111,7 @@ def test_many_long_texts_have_a_bounded_number_of_links(store):
     links = [block for block in made if isinstance(block, ResourceLink)]
     assert len(links) == MAX_LINKS
     longest = [blocks[-number].text for number in range(MAX_LINKS, 0, -1)]
-    assert [store.find_form(link.uri).content() for link in links] == longest
+    assert [store.find_format(link.uri).content() for link in links] == longest
 
 
 @given(
@@ -247,7 +247,7 @@ def test_what_is_far_more_as_text_than_in_memory_is_not_written(converter, store
         if isinstance(block, ResourceLink)
     )
     with pytest.raises(ValueError, match="more than 30,000 elements and characters"):
-        store.find_form(link.uri).content()
+        store.find_format(link.uri).content()
 
 
 class Odd:

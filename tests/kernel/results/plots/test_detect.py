@@ -45,7 +45,7 @@ def bars(alt, rows=3):
 
 def whole(store, block):
     assert isinstance(block, ResourceLink)
-    content = store.find_form(block.uri).content()
+    content = store.find_format(block.uri).content()
     return json.loads(content) if block.name.endswith(".json") else content
 
 

@@ -55,7 +55,7 @@ def test_a_large_figure_is_scaled_down_and_its_own_picture_is_the_original(conve
     assert max(size) == 1_568
     link = result.content[-1]
     assert isinstance(link, ResourceLink)
-    whole = store.find_form(link.uri).content()
+    whole = store.find_format(link.uri).content()
     assert base64.b64encode(whole).decode() == print_figure(figure, base64=True)
     width, height = pil.open(io.BytesIO(whole)).size
     assert note == (

@@ -82,7 +82,7 @@ def test_the_whole_is_read_as_csv_and_parquet(store, library):
     )
     table, *links = content(frame if library == "polars" else frame.to_arrow(), store)
     assert "Only the first 25 and last 25 rows are shown; 49 between them" in table.text
-    csv, parquet = (store.find_form(link.uri).content() for link in links)
+    csv, parquet = (store.find_format(link.uri).content() for link in links)
     assert csv.split("\n")[:2] == ["n,l,at,o", "0,[1],2024-01-01 00:00:00,"]
     assert csv.count("\n") == 100
     assert pl.read_parquet(io.BytesIO(parquet)).rows() == frame.rows()
@@ -91,11 +91,11 @@ def test_the_whole_is_read_as_csv_and_parquet(store, library):
 def test_a_column_that_parquet_cannot_hold_is_text(store):
     frame = pl.DataFrame({"o": pl.Series([object()] * 99, dtype=pl.Object), "n": range(99)})
     _, _, parquet = content(frame, store)
-    read = pq.read_table(io.BytesIO(store.find_form(parquet.uri).content()))
+    read = pq.read_table(io.BytesIO(store.find_format(parquet.uri).content()))
     assert read.column("o")[0].as_py().startswith("<object object at")
     empty = pa.table({"s": pa.array([{}] * 99, pa.struct([])), "n": range(99)})
     _, _, parquet = content(empty, store)
-    read = pq.read_table(io.BytesIO(store.find_form(parquet.uri).content()))
+    read = pq.read_table(io.BytesIO(store.find_format(parquet.uri).content()))
     assert read.column("s").to_pylist() == ["{}"] * 99
 
 

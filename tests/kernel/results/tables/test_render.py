@@ -170,7 +170,7 @@ def test_the_whole_is_kept_if_rows_columns_or_cells_are_left_out(store):
         assert f" x {columns} column" in csv_link.title
         assert (csv_link.mime_type, csv_link.name) == ("text/csv", "table.csv")
         assert parquet_link.name == "table.parquet"
-        read = pd.read_csv(io.StringIO(store.find_form(csv_link.uri).content()))
+        read = pd.read_csv(io.StringIO(store.find_format(csv_link.uri).content()))
         assert read.to_numpy().tolist() == frame.to_numpy().tolist()
     assert len(blocks(pd.DataFrame({"n": range(9)}), store.keep)) == 1
 
@@ -187,7 +187,7 @@ def test_a_table_is_kept_as_it_is_now(store):
     link = blocks(frame, store.keep)[1]
     frame["n"] = 0
     frame.loc[3, "n"] = 7
-    read = store.find_form(link.uri).content()
+    read = store.find_format(link.uri).content()
     if "as it is when it is read" not in link.title:  # it is not copied in pandas 2, if large
         assert read.split("\n")[4] == "3"
 
@@ -261,7 +261,7 @@ def test_any_frame_is_within_its_budget_and_its_files_can_be_read(columns, data)
     assert json.dumps(text.text).encode()
     if not links:
         return
-    whole, parquet = (store.find_form(link.uri).content() for link in links)
+    whole, parquet = (store.find_format(link.uri).content() for link in links)
     header, *rows = csv.reader(io.StringIO(whole, newline=""))
     assert len(header) == len(columns)
     if columns:

@@ -85,8 +85,8 @@ def test_the_whole_of_many_dicts_can_be_read(store):
     rows = [{"n": n, "text": "x"} for n in range(100)]
     shown, csv, parquet = content([*rows, {"n": None}], keep=store.keep)
     assert "Only the first 25 and last 25 rows are shown; 51 between them" in shown.text
-    assert store.find_form(csv.uri).content().endswith("\n99,x\n,\n")
+    assert store.find_format(csv.uri).content().endswith("\n99,x\n,\n")
     read = pytest.importorskip("pyarrow.parquet").read_table(
-        io.BytesIO(store.find_form(parquet.uri).content())
+        io.BytesIO(store.find_format(parquet.uri).content())
     )
     assert read.to_pylist() == [*rows, {"n": None, "text": None}]
