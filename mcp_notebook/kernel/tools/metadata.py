@@ -76,7 +76,7 @@ def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Me
         f"See also: {', '.join(related)}." if related else "",
     ]
     meta = {
-        **_own_meta(options.meta, name),
+        **_own_meta({} if options.meta is None else options.meta, name),
         meta_keys.TAGS: list(_words(options.tags, "tags", name)),
         meta_keys.PRIORITY: _priority(options.priority, name),
         meta_keys.RELATED: list(related),

@@ -12,8 +12,8 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.tools.context import LEVELS, LogLevel
@@ -32,59 +32,89 @@ _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
 
 @dataclass(frozen=True, kw_only=True)
 class ToolOptions:
-    """What an author can say about a tool besides its function."""
+    """What an author can say about a tool besides its function.
+
+    The fields' docstrings are shown to users: `kernel.tools.option_table` reads them.
+    """
 
     name: str | None = None
-    """Name for clients; the function's own if None."""
+    """The tool's name for clients: 1 to 64 letters, digits, ``_``, ``.`` and ``-``. Without it, the
+    function's name is used."""
     title: str | None = None
-    """Name for people."""
+    """A name for people, which clients may display in place of `name`."""
     description: str | None = None
-    """In place of the docstring's text."""
+    """What the tool does, for the model. Without it, the docstring is used, except for its sections
+    on parameters, results and exceptions."""
     icons: Sequence[Any] = ()
-    """Pictures for the tool: `Icon`, an ``https:`` or ``data:`` address, a path or a PIL image."""
+    """Up to four pictures that clients can show beside the tool's name. Each is an `Icon`, an
+    ``https:`` or ``data:`` address, the path of an image file, or a PIL image."""
     read_only: bool | None = None
-    """It changes nothing. None, here and in the next three: the author does not say."""
+    """Whether the tool only reads. Unless you set this, clients assume that it does not, and may
+    ask the user before each call."""
     destructive: bool | None = None
-    """It may destroy, not only add."""
+    """Whether the tool may delete or overwrite something, rather than only add to it. Unless
+    you set this, clients assume that it may."""
     idempotent: bool | None = None
-    """A second call with the same arguments changes nothing more."""
+    """Whether a second call with the same arguments changes nothing further. Unless you set
+    this, clients assume that it does change something."""
     open_world: bool | None = None
-    """It deals with more than the notebook: the web, say."""
+    """Whether the tool reaches beyond the notebook, to the web for instance. Unless you set this,
+    clients assume that it does."""
     examples: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ()
-    """Arguments of calls (or of one call), shown to the model in the description."""
+    """Arguments of example calls, a list of dicts or a single dict, which the description shows to
+    the model. They are validated when the tool is declared, and limited to 4,000 characters of
+    JSON."""
     priority: float = 0
-    """Tools of a higher priority are listed first."""
+    """Tools with a higher priority are listed first; tools with the same one keep the order in
+    which they were declared."""
     related: Sequence[str] = ()
-    """Names of tools that a model should know of when it reads of this one."""
+    """Names of tools that a model should know about when it reads this one. The description ends
+    with them, as "See also"."""
     tags: Sequence[str] = ()
-    """Words to group tools by."""
-    meta: Mapping[str, Any] = field(default_factory=dict)
-    """``_meta`` of the author's own, under reverse-DNS keys."""
+    """Words to group tools by. Clients find them in the tool's ``_meta``."""
+    meta: Mapping[str, Any] | None = None
+    """Your own ``_meta`` for the tool: a dict of JSON values, its keys in reverse-DNS form, such as
+    ``com.example/team``."""
     cache: float | str | None = None
-    """Seconds that a result is given again for the same arguments (of read-only tools); or
-    ``"ephemeral"``: a result is never given again, and clients are told so."""
+    """How long a result is reused for calls with the same arguments: seconds, or text such as
+    ``"60s"`` or ``"5min"``. Only for tools with `read_only`; what a user was asked for is never
+    reused. ``"ephemeral"``: results are never reused, and clients are told so."""
     input_schema: Mapping[str, Any] | None = None
-    """JSON Schema 2020-12 of the arguments, an object's, in place of the one that the signature
-    gives. Published as it is; a ``default`` in it is only told to clients."""
+    """JSON Schema 2020-12 of the arguments (an object), in place of the one that the signature
+    gives. It is published unchanged; the function gets the arguments by keyword, as they were sent,
+    and may take ``**arguments``. Patterns must not use look-around, so that no text can keep the
+    kernel busy."""
     output_schema: bool | Mapping[str, Any] | None = None
-    """JSON Schema of structured results; True: made from the return annotation, whatever it is;
-    False: none; None: made from the return annotation where it says what a program could use."""
+    """JSON Schema 2020-12 of structured results. True derives it from the return annotation,
+    whatever that is; False switches structured results off. By default it is derived where the
+    annotation describes data that a program could use."""
     validate_output: bool = True
-    """Refuse a result that does not match the output schema."""
+    """Whether a result that does not match the output schema becomes an error. If False, it is sent
+    as it is."""
     flatten: bool = False
-    """The fields of the function's one parameter, a model, are the tool's arguments."""
+    """Whether clients pass the fields of the function's only parameter (a pydantic model, dataclass
+    or TypedDict) as the tool's arguments, in place of one object."""
     run: RunMode = "main"
-    """Where its calls run."""
+    """Where calls run. ``"main"``: on the kernel's main thread between cells, as if you had run a
+    cell; coroutine functions run on the kernel's event loop. ``"thread"``: each call in a thread of
+    its own, also while a cell runs."""
     executor: Executor | None = None
-    """Runs its calls; a thread waits for it."""
+    """An executor of ``concurrent.futures`` that runs the calls, such as a ``ProcessPoolExecutor``.
+    The function then cannot take a `Context`."""
     timeout: float | str | None = None
-    """Seconds (or "30s", "5min") that a call may run; None: as long as the settings allow."""
+    """How long a call may run before it is stopped: seconds, or text such as ``"30s"`` or
+    ``"5min"``. Waiting for its turn does not count. Without it, the setting ``call_timeout``
+    applies."""
     max_concurrency: int | None = None
-    """Calls that may run at once; None: any number."""
+    """How many calls of the tool may run at the same time; further calls wait. Without it, there is
+    no limit."""
     max_result_chars: int | None = None
-    """Characters of text in one result; None: as many as the settings allow."""
+    """How many characters of text one result may have, at least 200; longer text is cut in the
+    middle, with a note. Without it, the setting ``max_result_chars`` applies."""
     logs: LogLevel | None = None
-    """Log messages of this level and above become part of the result; None: none do."""
+    """The least severe level of log messages that become part of the result: ``"debug"``,
+    ``"info"``, ``"notice"``, ``"warning"``, ``"error"``, ``"critical"``, ``"alert"`` or
+    ``"emergency"``. Without it, log messages are sent only to clients that asked for them."""
 
     @property
     def run_mode(self) -> RunMode:
@@ -94,12 +124,41 @@ class ToolOptions:
     @property
     def time_limit(self) -> float | None:
         """`timeout` in seconds."""
-        return None if self.timeout is None else seconds(self.timeout)
+        return None if self.timeout is None else parse_duration(self.timeout)
 
     @property
     def cache_time(self) -> float | None:
         """Seconds for which results are given again; None: they are not."""
-        return None if self.cache in (None, EPHEMERAL) else seconds(self.cache or 0)
+        return None if self.cache in (None, EPHEMERAL) else parse_duration(self.cache or 0)
+
+
+class ToolKeywords(TypedDict, total=False):
+    """The fields of `ToolOptions` as keyword arguments, for signatures with ``Unpack``."""
+
+    name: str | None
+    title: str | None
+    description: str | None
+    icons: Sequence[Any]
+    read_only: bool | None
+    destructive: bool | None
+    idempotent: bool | None
+    open_world: bool | None
+    examples: Sequence[Mapping[str, Any]] | Mapping[str, Any]
+    priority: float
+    related: Sequence[str]
+    tags: Sequence[str]
+    meta: Mapping[str, Any] | None
+    cache: float | str | None
+    input_schema: Mapping[str, Any] | None
+    output_schema: bool | Mapping[str, Any] | None
+    validate_output: bool
+    flatten: bool
+    run: RunMode
+    executor: Executor | None
+    timeout: float | str | None
+    max_concurrency: int | None
+    max_result_chars: int | None
+    logs: LogLevel | None
 
 
 def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> None:
@@ -145,7 +204,7 @@ def _check_cache(options: ToolOptions, name: str) -> None:
     if options.cache is None or options.cache == EPHEMERAL:
         return
     try:
-        time = 0.0 if isinstance(options.cache, bool) else seconds(options.cache)
+        time = 0.0 if isinstance(options.cache, bool) else parse_duration(options.cache)
     except (TypeError, ValueError, OverflowError):
         time = 0.0
     if not 0 < time < math.inf:
@@ -186,7 +245,7 @@ _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "
 _DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*")
 
 
-def seconds(duration: float | str) -> float:
+def parse_duration(duration: float | str) -> float:
     """Return a duration in seconds.
 
     Args:
@@ -206,7 +265,7 @@ def seconds(duration: float | str) -> float:
 
 def _check_duration(duration: float | str | None, option: str, name: str) -> None:
     try:
-        usable = duration is None or 0 < seconds(duration) <= threading.TIMEOUT_MAX
+        usable = duration is None or 0 < parse_duration(duration) <= threading.TIMEOUT_MAX
     except (TypeError, ValueError, OverflowError):
         usable = False
     if not usable:

@@ -1,11 +1,18 @@
 """What may be said about a tool, and what is refused."""
 
 import math
+from dataclasses import fields
+from typing import get_type_hints
 
 import pytest
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.tools.options import ToolOptions, check_options, seconds
+from mcp_notebook.kernel.tools.options import (
+    ToolKeywords,
+    ToolOptions,
+    check_options,
+    parse_duration,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +47,14 @@ def test_an_option_that_means_nothing_is_refused_in_one_sentence(options, said):
     assert said in str(refused.value)
 
 
+def test_the_keywords_are_the_fields_with_their_types():
+    names = [item.name for item in fields(ToolOptions)]
+    keywords, options = get_type_hints(ToolKeywords), get_type_hints(ToolOptions)
+    assert list(keywords) == names
+    assert keywords == {name: options[name] for name in names}
+    assert ToolKeywords.__required_keys__ == frozenset()
+
+
 @pytest.mark.parametrize(
     ("duration", "expected"),
     [
@@ -48,4 +63,4 @@ def test_an_option_that_means_nothing_is_refused_in_one_sentence(options, said):
     ],
 )
 def test_a_time_is_seconds_or_has_its_unit(duration, expected):
-    assert seconds(duration) == expected
+    assert parse_duration(duration) == expected

@@ -1,0 +1,132 @@
+"""The table of a tool's options: what the reference page and the magic's help are made from.
+
+Runs wherever it is read: in the user's kernel for ``%%mcp_tool?``, in a script for the pages. The
+words about each option are the docstring of its field in `ToolOptions`; how it is written in a
+notebook stands here.
+"""
+
+import ast
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from mcp_notebook.kernel.tools import options
+from mcp_notebook.kernel.tools.options import ToolOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionRow:
+    """One option, as people read about it."""
+
+    name: str
+    """Keyword of ``@mcp_tool`` and of `Tool`."""
+    kind: str
+    """Its type in words: "text", "a time"."""
+    default: str
+    """Its default in words: "the function's name", "no limit"."""
+    line: tuple[str, ...]
+    """Examples of how it is written on the line of ``%%mcp_tool``, one for each word that it has
+    there; none if it can only be written in Python."""
+    keyword: str
+    """Example of how it is written in ``@mcp_tool(...)``; the same as the first of `line`."""
+    text: str
+    """What it does, in a few sentences with Markdown's backticks."""
+
+    @property
+    def line_words(self) -> tuple[str, ...]:
+        """The words of the magic's line without values: ``--output-schema``."""
+        return tuple(example.partition(" ")[0] for example in self.line)
+
+
+def list_options() -> tuple[OptionRow, ...]:
+    """Return a row for each field of `ToolOptions`, in its order."""
+    texts = _read_texts()
+    return tuple(
+        OptionRow(
+            name=item.name,
+            kind=form.kind,
+            default=form.default,
+            line=form.line,
+            keyword=form.keyword,
+            text=texts.get(item.name, ""),
+        )
+        for item in fields(ToolOptions)
+        if (form := _FORMS[item.name])
+    )
+
+
+@dataclass(frozen=True)
+class _Form:
+    kind: str
+    default: str
+    keyword: str
+    line: tuple[str, ...] = ()
+
+
+_FLAG = "True or False"
+_UNSAID = "not specified"
+_FORMS: Mapping[str, _Form] = {
+    "name": _Form("text", "the function's name", 'name="sales"', ("--name sales",)),
+    "title": _Form("text", "none", 'title="Sales"', ("--title Sales",)),
+    "description": _Form(
+        "text", "the docstring", 'description="Sales by year."', ("--description 'Sales by year.'",)
+    ),
+    "icons": _Form("list of icons", "none", 'icons=["sun.png"]', ("--icon sun.png",)),
+    "read_only": _Form(_FLAG, _UNSAID, "read_only=True", ("--read-only",)),
+    "destructive": _Form(
+        _FLAG, _UNSAID, "destructive=True", ("--destructive", "--non-destructive")
+    ),
+    "idempotent": _Form(_FLAG, _UNSAID, "idempotent=True", ("--idempotent",)),
+    "open_world": _Form(_FLAG, _UNSAID, "open_world=False", ("--closed-world",)),
+    "examples": _Form("list of dicts, or a dict", "none", 'examples=[{"year": 2015}]'),
+    "priority": _Form("number", "0", "priority=1", ("--priority 1",)),
+    "related": _Form(
+        "list of names", "none", 'related=["costs", "staff"]', ("--related costs,staff",)
+    ),
+    "tags": _Form("list of words", "none", 'tags=["rain"]', ("--tag rain",)),
+    "meta": _Form("dict", "none", 'meta={"com.example/owner": "me"}'),
+    "cache": _Form('a time, or `"ephemeral"`', "no reuse", 'cache="60s"', ("--cache 60s",)),
+    "input_schema": _Form(
+        "JSON Schema (dict)", "made from the signature", 'input_schema={"type": "object"}'
+    ),
+    "output_schema": _Form(
+        "True, False, or JSON Schema (dict)",
+        "made from the return annotation, where that describes data",
+        "output_schema=True",
+        ("--output-schema", "--no-output-schema"),
+    ),
+    "validate_output": _Form(_FLAG, "True", "validate_output=False", ("--no-validate-output",)),
+    "flatten": _Form(_FLAG, "False", "flatten=True", ("--flatten",)),
+    "run": _Form('`"main"` or `"thread"`', '`"main"`', 'run="thread"', ("--run thread",)),
+    "executor": _Form("executor", "none: see `run`", "executor=pool"),
+    "timeout": _Form("a time", "the setting `call_timeout`", 'timeout="60s"', ("--timeout 60s",)),
+    "max_concurrency": _Form(
+        "whole number", "no limit", "max_concurrency=2", ("--max-concurrency 2",)
+    ),
+    "max_result_chars": _Form(
+        "whole number",
+        "the setting `max_result_chars`",
+        "max_result_chars=100_000",
+        ("--max-result-chars 100000",),
+    ),
+    "logs": _Form("level", "none", 'logs="info"', ("--logs info",)),
+}
+
+
+def _read_texts() -> dict[str, str]:
+    """Return the docstrings of the fields of `ToolOptions`, which Python does not keep."""
+    # Only the class is parsed: the whole module would take milliseconds when an extension loads.
+    _, head, rest = inspect.getsource(options).partition("class ToolOptions:\n")
+    [definition] = ast.parse(head + rest.partition("\n\n\n")[0]).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        item.target.id: _read_docstring(following)
+        for item, following in zip(definition.body, definition.body[1:], strict=False)
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+    }
+
+
+def _read_docstring(node: ast.stmt) -> str:
+    assert isinstance(node, ast.Expr)
+    text = ast.literal_eval(node.value)
+    return " ".join(text.split()).replace("``", "`")

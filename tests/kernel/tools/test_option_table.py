@@ -1,0 +1,69 @@
+"""The table of options: complete, true, and the same on a magic's line and in Python."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import MISSING, fields
+
+import pytest
+
+from mcp_notebook.kernel.notebook.magic_line import line_options, option_words
+from mcp_notebook.kernel.notebook.magics import McpMagics
+from mcp_notebook.kernel.tools.option_table import list_options
+from mcp_notebook.kernel.tools.options import ToolOptions, check_options
+
+ROWS = {row.name: row for row in list_options()}
+
+
+def evaluate(keyword):
+    with ThreadPoolExecutor(1) as pool:
+        return ToolOptions(**eval(f"dict({keyword})", {"pool": pool}))
+
+
+def test_each_option_has_a_row_in_the_order_of_the_fields():
+    assert list(ROWS) == [item.name for item in fields(ToolOptions)]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_says_in_whole_sentences_what_its_option_does(name):
+    row = ROWS[name]
+    assert re.fullmatch(r"[A-Z].{30,}\.", row.text)
+    assert "``" not in row.text
+    assert row.text.count("`") % 2 == 0
+    assert row.kind
+    assert row.default
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_example_of_a_keyword_sets_this_option_and_is_accepted(name):
+    row = ROWS[name]
+    assert row.keyword.startswith(f"{name}=")
+    options = evaluate(row.keyword if name != "cache" else f"{row.keyword}, read_only=True")
+    check_options(options, "sales", takes_context=False)
+    field = next(item for item in fields(ToolOptions) if item.name == name)
+    assert field.default is not MISSING
+    assert getattr(options, name) != field.default
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.line])
+def test_the_example_on_a_line_says_the_same_as_the_keyword(name):
+    row = ROWS[name]
+    read = line_options(McpMagics.mcp_tool.parser.parse_argstring(row.line[0].replace("'", '"')))
+    given = evaluate(row.keyword)
+    if isinstance(getattr(given, name), list):
+        assert list(getattr(read, name)) == getattr(given, name)
+    elif name == "description":
+        assert read.description.strip("\"'") == given.description
+    else:
+        assert getattr(read, name) == getattr(given, name)
+
+
+def test_every_word_of_the_magic_s_line_is_in_the_table():
+    words = {word for row in ROWS.values() for word in row.line_words}
+    assert words == option_words().keys() - {"--prefix"}
+
+
+def test_the_opposites_of_two_words_are_shown():
+    assert [row.line_words for row in ROWS.values() if len(row.line) > 1] == [
+        ("--destructive", "--non-destructive"),
+        ("--output-schema", "--no-output-schema"),
+    ]
