@@ -6,11 +6,12 @@ from dataclasses import MISSING, fields
 
 import pytest
 
-from mcp_notebook.kernel.notebook.magic_line import line_options, option_words
+from mcp_notebook.kernel.notebook.magic_line import build_options
 from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.tools.option_table import list_options
 from mcp_notebook.kernel.tools.options import ToolOptions, check_options
 
+PARSER = McpMagics.mcp_tool.parser
 ROWS = {row.name: row for row in list_options()}
 
 
@@ -47,7 +48,7 @@ def test_the_example_of_a_keyword_sets_this_option_and_is_accepted(name):
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.line])
 def test_the_example_on_a_line_says_the_same_as_the_keyword(name):
     row = ROWS[name]
-    read = line_options(McpMagics.mcp_tool.parser.parse_argstring(row.line[0].replace("'", '"')))
+    read = build_options(PARSER.parse_argstring(row.line[0].replace("'", '"')))
     given = evaluate(row.keyword)
     if isinstance(getattr(given, name), list):
         assert list(getattr(read, name)) == getattr(given, name)
@@ -59,7 +60,7 @@ def test_the_example_on_a_line_says_the_same_as_the_keyword(name):
 
 def test_every_word_of_the_magic_s_line_is_in_the_table():
     words = {word for row in ROWS.values() for word in row.line_words}
-    assert words == option_words().keys() - {"--prefix"}
+    assert words == {*PARSER._option_string_actions} - {"-h", "--help", "--prefix"}
 
 
 def test_the_opposites_of_two_words_are_shown():
