@@ -46,31 +46,34 @@ def describe_exports(frame: Frame) -> tuple[FileFormat, ...]:
 
 def write_csv(frame: Frame) -> str:
     """Write a table as CSV: its labels, then its columns; a missing value is an empty cell."""
-    text = io.StringIO()
     labels = ["" if name is None else format_name(name) for name, _ in frame.label_data()]
     names = [_column_name(frame, position) for position in range(frame.width)]
-    csv.writer(text, lineterminator="\n").writerow([*labels, *names])
+    parts = [_write_rows([(*labels, *names)])]
     for start in range(0, frame.height, CHUNK_ROWS):
         stop = min(start + CHUNK_ROWS, frame.height)
         columns = [label.values for label in frame.labels(start, stop)]
         columns += [frame.column_values(position, start, stop) for position in range(frame.width)]
-        text.write(_format_rows(columns))
-    return _SURROGATES.sub("\ufffd", text.getvalue())
+        parts.append(_format_rows(columns))
+    return _SURROGATES.sub("\ufffd", "".join(parts))
 
 
 def _format_rows(columns: list[list[Any]]) -> str:
     for to_cells in (_to_csv_cells, _to_texts):
         rows = list(zip(*map(to_cells, columns), strict=True))
         try:
-            text = _write_rows(rows, csv.QUOTE_MINIMAL)
-            # The csv module does not quote a cell for a lone carriage return, which ends the line.
-            return _write_rows(rows, csv.QUOTE_ALL) if "\r" in text else text
+            return _write_rows(rows)
         except ValueError:  # an int with more digits than Python converts
             continue
     return ""
 
 
-def _write_rows(rows: list[tuple[Any, ...]], quoting: Literal[0, 1]) -> str:
+def _write_rows(rows: list[tuple[Any, ...]]) -> str:
+    text = _write_rows_quoted(rows, csv.QUOTE_MINIMAL)
+    # The csv module does not quote a cell for a lone carriage return, which ends the line.
+    return _write_rows_quoted(rows, csv.QUOTE_ALL) if "\r" in text else text
+
+
+def _write_rows_quoted(rows: list[tuple[Any, ...]], quoting: Literal[0, 1]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n", quoting=quoting).writerows(rows)
     return text.getvalue()

@@ -1,5 +1,6 @@
 """Files of whole tables, whatever is in their cells."""
 
+import csv
 import io
 
 import pytest
@@ -67,3 +68,11 @@ def test_names_that_are_no_text_or_come_twice_are_told_apart():
 def test_tables_without_rows_have_files(frame):
     assert write_csv(wrap_pandas_table(frame)) == ",".join(frame.columns) + "\n"
     assert pq.read_table(io.BytesIO(write_parquet(wrap_pandas_table(frame)))).shape == frame.shape
+
+
+def test_a_carriage_return_in_a_name_does_not_end_the_line():
+    frame = wrap_pandas_table(pd.DataFrame({"a\rb": [1], "c": [2]}))
+    assert list(csv.reader(io.StringIO(write_csv(frame), newline=""))) == [
+        ["a\rb", "c"],
+        ["1", "2"],
+    ]
