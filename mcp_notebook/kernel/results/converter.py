@@ -47,13 +47,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mcp_notebook.content import ContentBlock, Result, Text
+from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel.results.blocks import author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.fit import fit_blocks
+from mcp_notebook.kernel.results.blocks.fit import fit_pieces
 from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_original
-from mcp_notebook.kernel.results.blocks.truncation import Draft, describe_text_original
+from mcp_notebook.kernel.results.blocks.piece import Piece, describe_text_original
 from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.files import Files
 from mcp_notebook.kernel.results.iterators import (
@@ -90,7 +90,7 @@ _MADE = "mcp_notebook.made"
 class _Made:
     """What a displayed value became, when it was displayed: it may change until the call ends."""
 
-    blocks: Sequence[ContentBlock]
+    pieces: Sequence[Piece]
 
 
 class Converter:
@@ -192,7 +192,7 @@ class Converter:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - a value may not even tell its class
-                made = self._finished([Text(_no_text(value, error))], outputs, budget)
+                made = self._finished([Piece(Text(_no_text(value, error)))], outputs, budget)
                 return replace(made, is_error=output is not None)
 
     def make_failure(
@@ -242,7 +242,7 @@ class Converter:
     def _failed(self, error: BaseException, outputs: Outputs, budget: Budget) -> Result:
         def build() -> Result:
             text = describe_exception(error, self._code_name)
-            return replace(self._finished([Text(text)], outputs, budget), is_error=True)
+            return replace(self._finished([Piece(Text(text))], outputs, budget), is_error=True)
 
         with deadline(self._seconds):
             return replace(self._guarded(build, error, outputs, budget), is_error=True)
@@ -319,9 +319,9 @@ class Converter:
             raise
         except BaseException as error:  # noqa: BLE001 - the edge that runs the values' own code
             text = _no_text(value, error)
-        return replace(self._finished([Text(text)], outputs, budget), structured=structured)
+        return replace(self._finished([Piece(Text(text))], outputs, budget), structured=structured)
 
-    def _value_blocks(self, value: Any, budget: Budget, data: Any = MISSING) -> list[ContentBlock]:
+    def _value_blocks(self, value: Any, budget: Budget, data: Any = MISSING) -> list[Piece]:
         return Values(self._rules, budget, data).top(value)
 
     def _own(self, value: Result, structured: Any, outputs: Outputs, budget: Budget) -> Result:
@@ -329,7 +329,7 @@ class Converter:
         made = [block for part in content for block in self._value_blocks(part, budget)]
         if not made and structured is not None:
             limit = self._max_structured_chars
-            made = [author_blocks.make_json_text(structured, limit, repeats=True)]
+            made = [author_blocks.make_json_piece(structured, limit, repeats_data=True)]
         return replace(
             self._finished(made, outputs, budget),
             structured=structured,
@@ -337,37 +337,37 @@ class Converter:
             meta=convert_plain_data(dict(value.meta or {}), self._max_structured_chars),
         )
 
-    def _finished(self, made: list[ContentBlock], outputs: Outputs, budget: Budget) -> Result:
+    def _finished(self, made: list[Piece], outputs: Outputs, budget: Budget) -> Result:
         shown = _output_blocks(outputs() if callable(outputs) else outputs, budget)
-        kept = fit_blocks([*shown, *made], budget)
+        kept = fit_pieces([*shown, *made], budget)
         return Result(kept or [Text(NOTHING)])
 
 
-def _output_blocks(outputs: Iterable[Output], budget: Budget) -> list[ContentBlock]:
-    shown: list[ContentBlock] = []
+def _output_blocks(outputs: Iterable[Output], budget: Budget) -> list[Piece]:
+    shown: list[Piece] = []
     prints: list[str] = []
     for output in (*outputs, None):
         if isinstance(output, Printed):
             prints.append(output.text)
             continue
         if text := clean_printed("".join(prints)).rstrip():
-            shown.append(Draft(text, original=describe_text_original(text, what="output")))
+            shown.append(Piece(Text(text), describe_text_original(text, what="output")))
         prints.clear()
         if output is not None:
             shown += _display_blocks(output, budget)
     return shown
 
 
-def _display_blocks(output: Displayed, budget: Budget) -> list[ContentBlock]:
+def _display_blocks(output: Displayed, budget: Budget) -> list[Piece]:
     try:
         made = output.metadata.get(_MADE)
         if isinstance(made, _Made):
-            return list(made.blocks)
+            return list(made.pieces)
         return render_display(output.data, output.metadata, budget)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the data may be of any type
-        return [Text(f"[a display that cannot be shown: {describe_error(error)}]")]
+        return [Piece(Text(f"[a display that cannot be shown: {describe_error(error)}]"))]
 
 
 def _no_text(value: Any, error: BaseException) -> str:

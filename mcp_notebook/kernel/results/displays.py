@@ -38,17 +38,17 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mcp_notebook.content import Audio, ContentBlock, ResourceLink, Text
+from mcp_notebook.content import Audio, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks import audio
 from mcp_notebook.kernel.results.blocks.author_blocks import (
     decode_bytes,
     join_lines,
-    make_json_text,
+    make_json_piece,
     render_encoded_image,
 )
 from mcp_notebook.kernel.results.blocks.budget import Budget, NotDrawn
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
-from mcp_notebook.kernel.results.blocks.truncation import Draft, draft
+from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.html_media import Medium, find_media
 from mcp_notebook.kernel.results.plots import detect, svg
 from mcp_notebook.kernel.results.plots.spec import compact_json
@@ -73,7 +73,7 @@ _TEXTS = ("text/plain", "text/html", "text/latex", "text/markdown")
 _WIDGET = "application/vnd.jupyter.widget"
 
 
-def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]:
+def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
     """Make blocks of a display's data.
 
     Args:
@@ -94,7 +94,7 @@ def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[ContentB
     return _plain_or_html_blocks(data, budget)
 
 
-def _plain_or_html_blocks(data: Mapping[str, Any], budget: Budget) -> list[ContentBlock]:
+def _plain_or_html_blocks(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
     plain = _plain_of(data)
     if plain is not None and plain.text:
         return [plain]
@@ -104,15 +104,15 @@ def _plain_or_html_blocks(data: Mapping[str, Any], budget: Budget) -> list[Conte
         return blocks
     for mime_type, value in data.items():
         if mime_type.startswith("text/") and mime_type not in _TEXTS and value:
-            return [draft(join_lines(value))]
+            return [make_text_piece(join_lines(value))]
     poor = _poor_text_of(data)
-    return [Text(poor or f"[a display that has no text: {', '.join(data)}]")]
+    return [Piece(Text(poor or f"[a display that has no text: {', '.join(data)}]"))]
 
 
-def render_plot(plot: detect.Plot, budget: Budget) -> list[ContentBlock]:
+def render_plot(plot: detect.Plot, budget: Budget) -> list[Piece]:
     """Make blocks of a plot: its picture, or what it is made of; and links to the whole of it."""
     note = plot.note
-    shown: list[ContentBlock] = []
+    shown: list[Piece] = []
     if plot.draw is not None:
         try:
             shown = render_encoded_image(plot.draw(budget.picture_side, budget.renderer), budget)
@@ -120,52 +120,49 @@ def render_plot(plot: detect.Plot, budget: Budget) -> list[ContentBlock]:
             note = str(error)
     if not shown:
         text = plot.summarize(min(MAX_SPECIFICATION, max(budget.chars - len(note), 0)))
-        shown = [
-            Text(f"[{plot.kind}, not drawn here: {note}. What it is made of:]\n{clean_text(text)}")
-        ]
-    return [*shown, *budget.keep(plot.original)]
+        heading = f"[{plot.kind}, not drawn here: {note}. What it is made of:]"
+        shown = [Piece(Text(f"{heading}\n{clean_text(text)}"))]
+    return [*shown, *map(Piece, budget.keep(plot.original))]
 
 
-def _text_of(data: Mapping[str, Any], max_items: int) -> Text | None:
+def _text_of(data: Mapping[str, Any], max_items: int) -> Piece | None:
     if data.get("text/markdown"):
-        return draft(join_lines(data["text/markdown"]), ".md", "text/markdown")
+        return make_text_piece(join_lines(data["text/markdown"]), ".md", "text/markdown")
     if "application/json" in data:
-        return make_json_text(data["application/json"], max_items)
+        return make_json_piece(data["application/json"], max_items)
     latex = join_lines(data.get("text/latex") or "")
     if not latex or latex.startswith(_PYGMENTS):
         return None
     plain = _plain_of(data)
     beside = plain is not None and 0 < len(plain.text) <= _MAX_BESIDE
-    return draft(
+    return make_text_piece(
         f"{latex}\n\n{plain.text}" if plain and beside else latex, ".tex", "application/x-latex"
     )
 
 
-def _plain_of(data: Mapping[str, Any]) -> Text | None:
+def _plain_of(data: Mapping[str, Any]) -> Piece | None:
     text = join_lines(data.get("text/plain") or "")
     # Without a better one, a display's own name is what its text says.
-    return None if _ONLY_A_NAME.fullmatch(text) and len(data) > 1 else draft(text)
+    return None if _ONLY_A_NAME.fullmatch(text) and len(data) > 1 else make_text_piece(text)
 
 
-def _svg_blocks(source: str, budget: Budget) -> list[ContentBlock]:
+def _svg_blocks(source: str, budget: Budget) -> list[Piece]:
     try:
         drawn = svg.draw_svg(source, budget.picture_side, budget.renderer)
         shown = render_encoded_image(drawn, budget)
     except NotDrawn as error:
         size = min(MAX_SPECIFICATION, budget.chars)
         if len(source) <= size:
-            return [Text(source)]
+            return [Piece(Text(source))]
         texts = svg.extract_texts(source) or "(none)"
         note = (
             f"[an SVG picture of {len(source):,} characters, not drawn here: {error}. Its texts:]"
         )
-        shown = [Text(f"{note}\n{cut_text(clean_text(texts), size)}")]
+        shown = [Piece(Text(f"{note}\n{cut_text(clean_text(texts), size)}"))]
     encoded = source.encode()
     form = FileFormat(".svg", "image/svg+xml", lambda: source, len(encoded))
-    return [
-        *shown,
-        *budget.keep(Original("picture", "The SVG of a picture", (form,), len(encoded))),
-    ]
+    original = Original("picture", "The SVG of a picture", (form,), len(encoded))
+    return [*shown, *map(Piece, budget.keep(original))]
 
 
 def _poor_text_of(data: Mapping[str, Any]) -> str | None:
@@ -178,13 +175,13 @@ def _poor_text_of(data: Mapping[str, Any]) -> str | None:
     return clean_text(join_lines(data.get("text/plain") or ""))
 
 
-def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
+def _html_blocks(html: str, budget: Budget) -> list[Piece]:
     from mcp_notebook.kernel.results.html import convert_html  # noqa: PLC0415 - loads BeautifulSoup
 
     made = convert_html(html, budget.chars)
-    blocks: list[ContentBlock] = []
+    blocks: list[Piece] = []
     if is_sendable(made.text) or made.converted_chars < made.markup_chars:
-        blocks.append(_html_draft(html, made))
+        blocks.append(_html_piece(html, made))
     for address in made.data_uris[:MAX_MEDIA]:
         kind, _, data = address.removeprefix("data:").partition(",")
         if not kind.endswith(";base64"):
@@ -197,7 +194,7 @@ def _html_blocks(html: str, budget: Budget) -> list[ContentBlock]:
     return [*blocks, *(block for medium in find_media(html) for block in _medium(medium, budget))]
 
 
-def _medium(medium: Medium, budget: Budget) -> list[ContentBlock]:
+def _medium(medium: Medium, budget: Budget) -> list[Piece]:
     if medium.page:
         from mcp_notebook.kernel.results.html import convert_html  # noqa: PLC0415 - loads BeautifulSoup
 
@@ -205,16 +202,16 @@ def _medium(medium: Medium, budget: Budget) -> list[ContentBlock]:
         content = clean_text(medium.page)
         page = FileFormat(".html", "text/html", lambda: content, len(content.encode()))
         original = Original("page", "A page within a page", (page,), sys.getsizeof(content))
-        return [Text(f"[{medium.note}:]\n{text}"), *budget.keep(original)]
+        return [Piece(Text(f"[{medium.note}:]\n{text}")), *map(Piece, budget.keep(original))]
     links: tuple[ResourceLink, ...] = ()
     if medium.data:
         extension = mimetypes.guess_extension(medium.mime_type) or ".bin"
         form = FileFormat(extension, medium.mime_type, lambda: medium.data, len(medium.data))
         links = budget.keep(Original("video", medium.note, (form,), len(medium.data)))
-    return [Text(f"[{clean_text(medium.note)}]"), *links]
+    return [Piece(Text(f"[{clean_text(medium.note)}]")), *map(Piece, links)]
 
 
-def _html_draft(html: str, made: "HtmlContent") -> Text:
+def _html_piece(html: str, made: "HtmlContent") -> Piece:
     text = clean_text(made.text)
     if made.converted_chars < made.markup_chars:
         gone = made.markup_chars - made.converted_chars
@@ -227,6 +224,6 @@ def _html_draft(html: str, made: "HtmlContent") -> Text:
         cost=sys.getsizeof(html),
     )
     dropped = len(html) - made.markup_chars > MUCH_DROPPED
-    return Draft(
-        text, original=original, partial=made.converted_chars < made.markup_chars or dropped
+    return Piece(
+        Text(text), original, is_partial=made.converted_chars < made.markup_chars or dropped
     )

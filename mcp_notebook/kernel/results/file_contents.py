@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
+from mcp_notebook.content import Audio, Image, Resource, Text
 from mcp_notebook.kernel.results.blocks import audio, author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import format_size, link_original
 from mcp_notebook.kernel.results.blocks.originals import Original
-from mcp_notebook.kernel.results.blocks.truncation import LINK, Draft
+from mcp_notebook.kernel.results.blocks.piece import Piece
+from mcp_notebook.kernel.results.blocks.truncation import LINK
 from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.notebook_files import render_notebook
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type, detect_image_type
@@ -87,9 +88,7 @@ MakeOriginal: TypeAlias = Callable[[str | None], Original]
 """Makes a file's original, given the encoding of a text."""
 
 
-def render_file(
-    file: BinaryIO, found: File, budget: Budget, original: MakeOriginal
-) -> list[ContentBlock]:
+def render_file(file: BinaryIO, found: File, budget: Budget, original: MakeOriginal) -> list[Piece]:
     """Make blocks of a file's content.
 
     Args:
@@ -100,14 +99,14 @@ def render_file(
     """
     beginning = file.read(_BEGINNING)
     if not beginning:
-        return [Text(f"[The file {found.said} is empty.]")]
+        return [Piece(Text(f"[The file {found.said} is empty.]"))]
     by_name = found.mime_type or ""
     file.seek(max(found.size - _BEGINNING, 0))
     encoding = text_encoding(beginning, file.read(_BEGINNING))
     is_picture = detect_image_type(beginning) or (by_name.startswith("image/") and encoding is None)
     if is_picture and found.size <= MAX_PICTURE:
         made = author_blocks.render_encoded_image(_all(file, found.size), budget)
-        shown = any(isinstance(block, Image) for block in made)
+        shown = any(isinstance(piece.block, Image) for piece in made)
         if shown or (encoding is None and detect_image_type(beginning)):
             return made
     sound = detect_audio_type(beginning)
@@ -120,7 +119,7 @@ def render_file(
 
 def _text(
     file: BinaryIO, found: File, encoding: str, budget: Budget, original: MakeOriginal
-) -> list[ContentBlock]:
+) -> list[Piece]:
     text, whole = "", False
     if found.size > MAX_CONVERTED and found.mime_type in _DISPLAYED:
         return _left_out(found, original(encoding), budget)  # its source says little to a model
@@ -131,18 +130,14 @@ def _text(
         if not whole:
             text, _ = read_text(file, found.size, encoding, budget.chars - LINK)
             text = clean_text(text)
-        made = [Draft(text, linked=not whole)]
+        made = [Piece(Text(text), has_links=not whole)]
         if not text.strip():
-            return [Text(f"[The file {found.said} holds nothing but white space.]")]
-    return [
-        *made,
-        *(budget.keep(original(encoding)) if not whole and found.size <= MAX_READ else ()),
-    ]
+            return [Piece(Text(f"[The file {found.said} holds nothing but white space.]"))]
+    links = budget.keep(original(encoding)) if not whole and found.size <= MAX_READ else ()
+    return [*made, *map(Piece, links)]
 
 
-def _converted(
-    file: BinaryIO, found: File, encoding: str, budget: Budget
-) -> list[ContentBlock] | None:
+def _converted(file: BinaryIO, found: File, encoding: str, budget: Budget) -> list[Piece] | None:
     """Make blocks of a text that is more to its readers than its source."""
     kind = _DISPLAYED.get(found.mime_type or "")
     is_notebook = found.path.suffix == ".ipynb"
@@ -154,18 +149,17 @@ def _converted(
     return render_mime_bundle({kind: source}, budget)
 
 
-def _binary(file: BinaryIO, found: File, budget: Budget, original: Original) -> list[ContentBlock]:
+def _binary(file: BinaryIO, found: File, budget: Budget, original: Original) -> list[Piece]:
     mime_type = original.formats[0].mime_type
     if found.size <= budget.picture_bytes:
-        return [Resource(found.path.as_uri(), _all(file, found.size), mime_type)]
+        return [Piece(Resource(found.path.as_uri(), _all(file, found.size), mime_type))]
     return _left_out(found, original, budget)
 
 
-def _left_out(found: File, original: Original, budget: Budget) -> list[ContentBlock]:
+def _left_out(found: File, original: Original, budget: Budget) -> list[Piece]:
     if found.size > MAX_READ:
-        return [
-            Text(f"[{original.title} is too large to be sent, at most {format_size(MAX_READ)}.]")
-        ]
+        most = format_size(MAX_READ)
+        return [Piece(Text(f"[{original.title} is too large to be sent, at most {most}.]"))]
     return link_original(original.title, original, budget)
 
 

@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Self
 
-from mcp_notebook.content import ContentBlock, Text
+from mcp_notebook.content import Text
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import BINARY, format_size
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
+from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.file_contents import File, render_file
 from mcp_notebook.kernel.safe.text import clean_text, describe_error
 from mcp_notebook.settings import Settings
@@ -81,7 +82,7 @@ class Files:
             folder = None
         return cls(folder, settings.allowed_roots)
 
-    def render(self, path: Any, budget: Budget) -> list[ContentBlock]:
+    def render(self, path: Any, budget: Budget) -> list[Piece]:
         """Make blocks of a file's content, or a sentence.
 
         Args:
@@ -92,11 +93,11 @@ class Files:
             said, real = self._located(path)
             with _explained(said):
                 if real.is_dir():
-                    return [Text(_folder_text(said, real))]
+                    return [Piece(Text(_folder_text(said, real)))]
                 with self._opened(said, real) as (file, found):
                     return render_file(file, found, budget, partial(self._original, found))
         except Unreadable as error:
-            return [Text(f"[{error}]")]
+            return [Piece(Text(f"[{error}]"))]
 
     def _located(self, path: Any) -> tuple[str, Path]:
         """Return a path as it was written, and where it leads to.

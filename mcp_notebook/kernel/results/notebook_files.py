@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from mcp_notebook.content import ContentBlock, Text
+from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.safe.text import clean_printed, clean_text
 
@@ -18,7 +19,7 @@ MAX_PARTS = 500
 """Sources and outputs of a notebook that are shown."""
 
 
-def render_notebook(source: str, budget: Budget) -> list[ContentBlock] | None:
+def render_notebook(source: str, budget: Budget) -> list[Piece] | None:
     """Make blocks of a notebook's file.
 
     Args:
@@ -37,35 +38,36 @@ def render_notebook(source: str, budget: Budget) -> list[ContentBlock] | None:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     if len(made) > MAX_PARTS:
-        made[-1] = Text(f"[The rest of the notebook's {len(cells):,} cells is left out.]")
-    return _joined(made) or [Text("[a notebook without cells]")]
+        made[-1] = Piece(Text(f"[The rest of the notebook's {len(cells):,} cells is left out.]"))
+    return _joined(made) or [Piece(Text("[a notebook without cells]"))]
 
 
-def _cell(cell: Mapping[str, Any], language: str, budget: Budget) -> Iterator[ContentBlock]:
+def _cell(cell: Mapping[str, Any], language: str, budget: Budget) -> Iterator[Piece]:
     source = _lines(cell["source"]).strip()
     if cell["cell_type"] != "code":
-        yield Text(clean_text(source))
+        yield Piece(Text(clean_text(source)))
         return
-    yield Text(f"```{language}\n{clean_text(source)}\n```")
+    yield Piece(Text(f"```{language}\n{clean_text(source)}\n```"))
     for output in cell.get("outputs", ()):
         if "data" in output:
             yield from render_mime_bundle(output["data"], budget)
         elif "text" in output:
-            yield Text(clean_printed(_lines(output["text"])).rstrip())
+            yield Piece(Text(clean_printed(_lines(output["text"])).rstrip()))
         elif "ename" in output:
-            yield Text(clean_text(f"{output['ename']}: {output.get('evalue', '')}"))
+            yield Piece(Text(clean_text(f"{output['ename']}: {output.get('evalue', '')}")))
 
 
-def _joined(made: list[ContentBlock]) -> list[ContentBlock]:
-    joined: list[ContentBlock] = []
-    for block in made:
-        last = joined[-1] if joined else None
+def _joined(made: list[Piece]) -> list[Piece]:
+    joined: list[Piece] = []
+    for piece in made:
+        block = piece.block
+        last = joined[-1].block if joined else None
         if isinstance(block, Text) and not block.text:
             continue
         if isinstance(block, Text) and isinstance(last, Text):
-            joined[-1] = Text(f"{last.text}\n\n{block.text}")
+            joined[-1] = Piece(Text(f"{last.text}\n\n{block.text}"))
         else:
-            joined.append(block)
+            joined.append(piece)
     return joined
 
 

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from mcp_notebook.content import Audio, ContentBlock, Image, Result, Text
 from mcp_notebook.kernel.results.blocks import author_blocks, images
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.image_block import Shown
-from mcp_notebook.kernel.results.blocks.truncation import draft, is_plain, repeating
+from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
+from mcp_notebook.kernel.results.blocks.truncation import is_plain
 from mcp_notebook.kernel.results.custom_types import Conversion, CustomTypes
 from mcp_notebook.kernel.results.displays import render_mime_bundle, render_plot
 from mcp_notebook.kernel.results.files import MAX_FILES, Files, is_path
@@ -88,14 +88,14 @@ class Values:
         self._depth = 0
         """In how many collections the value lies that is being converted."""
 
-    def top(self, value: Any) -> list[ContentBlock]:
+    def top(self, value: Any) -> list[Piece]:
         """Convert what a tool returned."""
         self._value = value
         if isinstance(value, str) and not is_sendable(value):
-            return [Text("Done: the tool returned an empty text.")]
+            return [Piece(Text("Done: the tool returned an empty text."))]
         return self.one(value)
 
-    def shown(self, value: Any) -> list[ContentBlock] | None:
+    def shown(self, value: Any) -> list[Piece] | None:
         """Convert what a call displays; None if its representations by MIME type say as much."""
         try:
             special = (
@@ -110,14 +110,14 @@ class Values:
         except BaseException:  # noqa: BLE001 - the value's own code; there is another way
             return None
 
-    def one(self, value: Any) -> list[ContentBlock]:
+    def one(self, value: Any) -> list[Piece]:
         """Convert a value, or an item of one."""
         try:
             return self._one(value)
         except DeadlineExceeded as error:
-            return [Text(describe_slow_value(value, error))]
+            return [Piece(Text(describe_slow_value(value, error)))]
 
-    def _one(self, value: Any) -> list[ContentBlock]:  # noqa: PLR0911 - the table, in its order
+    def _one(self, value: Any) -> list[Piece]:  # noqa: PLR0911 - the table, in its order
         if value is None:
             return []
         conversion = self._rules.custom_types.find(value, self._used)
@@ -132,7 +132,7 @@ class Values:
                 for block in self.one(part)
             ]
         if type(value) in _PLAIN:
-            return [draft(value) if isinstance(value, str) else self._json_block(value)]
+            return [make_text_piece(value) if isinstance(value, str) else self._json_block(value)]
         if is_path(value):
             return self._rules.files.render(value, self._budget)
         special = self._picture(value)
@@ -146,17 +146,17 @@ class Values:
         plot = self._plot(value)
         return self._represented(value) if plot is None else plot
 
-    def _plot(self, value: Any) -> list[ContentBlock] | None:
+    def _plot(self, value: Any) -> list[Piece] | None:
         if not detect.is_plot_object(value):
             return None
         if (data := format_registered(self._format, value)) is not None:
             return render_mime_bundle(data, self._budget)
         plot = detect.find_plot_in_object(value)
         if isinstance(plot, str):
-            return [Text(plot)]
+            return [Piece(Text(plot))]
         return None if plot is None else render_plot(plot, self._budget)
 
-    def _converted(self, value: Any, conversion: Conversion) -> list[ContentBlock]:
+    def _converted(self, value: Any, conversion: Conversion) -> list[Piece]:
         used = self._used
         # Not again in what it returns: a converter may return its value, or a value like it.
         self._used = (*used, conversion)
@@ -168,11 +168,11 @@ class Values:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the author's code
-            return [Text(f"[{conversion.failure(error)}]")]
+            return [Piece(Text(f"[{conversion.failure(error)}]"))]
         finally:
             self._used = used
 
-    def _author_block(self, block: ContentBlock) -> list[ContentBlock]:
+    def _author_block(self, block: ContentBlock) -> list[Piece]:
         if isinstance(block, Text) and not isinstance(block.text, str):
             return self.one(block.text)
         if isinstance(block, (Image, Audio)) and is_path(block.data):
@@ -183,7 +183,7 @@ class Values:
                 return made
         return author_blocks.check_block(block, self._budget)
 
-    def _picture(self, value: Any) -> list[ContentBlock] | None:
+    def _picture(self, value: Any) -> list[Piece] | None:
         if is_instance(value, "PIL.Image.Image"):
             return author_blocks.render_image(
                 lambda: images.encode_pil_image(value, self._budget), self._budget
@@ -191,11 +191,11 @@ class Values:
         if isinstance(value, (bytes, bytearray)):
             data = bytes(value)
             if not images.is_image(data):
-                return [Text(describe_bytes(data) or "[no bytes]")]
+                return [Piece(Text(describe_bytes(data) or "[no bytes]"))]
             return author_blocks.render_encoded_image(data, self._budget)
         return self._figures(value)
 
-    def _figures(self, value: Any) -> list[ContentBlock] | None:
+    def _figures(self, value: Any) -> list[Piece] | None:
         found = (
             [value]
             if matplotlib_figures.can_draw(value)
@@ -205,11 +205,11 @@ class Values:
             return None
         return [block for one in found for block in self._figure(one)]
 
-    def _figure(self, figure: Any) -> list[ContentBlock]:
+    def _figure(self, figure: Any) -> list[Piece]:
         shown = matplotlib_figures.draw_figure(figure, self._format, self._budget.picture_side)
         return render_display(*shown, self._budget)
 
-    def _table(self, value: Any) -> list[ContentBlock]:
+    def _table(self, value: Any) -> list[Piece]:
         data = format_registered(self._format, value)
         if data is None:
             # Not all types: the library's own HTML would be made, too.
@@ -253,7 +253,7 @@ class Values:
 
         return is_rich
 
-    def _mixed(self, value: Any) -> list[ContentBlock]:
+    def _mixed(self, value: Any) -> list[Piece]:
         is_rich = self._rich_in(value, self._depth)
         self._depth += 1
         try:
@@ -261,25 +261,29 @@ class Values:
         finally:
             self._depth -= 1
 
-    def _items(self, value: Any, is_rich: Callable[[Any], bool]) -> list[ContentBlock]:
-        made: list[ContentBlock] = []
+    def _items(self, value: Any, is_rich: Callable[[Any], bool]) -> list[Piece]:
+        made: list[Piece] = []
         for key in islice(value, MAX_COLLECTED) if isinstance(value, Mapping) else ():
             rich = is_rich(value[key])
             made.append(
-                Text(f"{clean_text(str(key))}:" + ("" if rich else f" {self._json(value[key])}"))
+                Piece(
+                    Text(
+                        f"{clean_text(str(key))}:" + ("" if rich else f" {self._json(value[key])}")
+                    )
+                )
             )
             made += self.one(value[key]) if rich else []
         for item in () if isinstance(value, Mapping) else value[:MAX_COLLECTED]:
             # Not `one` for all: a list may contain itself.
-            plain = [] if item is None else [Text(self._json(item))]
+            plain = [] if item is None else [Piece(Text(self._json(item)))]
             rich = is_rich(item)
-            made += [Text(f"{self._json(item)}:")] if rich and is_path(item) else []
+            made += [Piece(Text(f"{self._json(item)}:"))] if rich and is_path(item) else []
             made += self.one(item) if rich else plain
         if len(value) > MAX_COLLECTED:
-            made.append(Text(f"[{len(value) - MAX_COLLECTED:,} more items are left out.]"))
-        return _joined(made)
+            made.append(Piece(Text(f"[{len(value) - MAX_COLLECTED:,} more items are left out.]")))
+        return _join_texts(made)
 
-    def _represented(self, value: Any) -> list[ContentBlock]:
+    def _represented(self, value: Any) -> list[Piece]:
         if type(value) in {bool, int, float, list, tuple, dict, set}:
             return self._dicts(value) or [self._json_block(value)]
         if is_instance(value, "numpy.ndarray"):
@@ -296,28 +300,31 @@ class Values:
         if data:
             return render_mime_bundle(data, self._budget)
         # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
-        return [] if _displays_itself(value) else [Text(safe_repr(value))]
+        return [] if _displays_itself(value) else [Piece(Text(safe_repr(value)))]
 
-    def _dicts(self, value: Any) -> list[ContentBlock] | None:
+    def _dicts(self, value: Any) -> list[Piece] | None:
         return None if self._is_data(value) else render.render_dicts(value, self._budget)
 
-    def _repeating(self, value: Any, made: list[ContentBlock]) -> list[ContentBlock]:
+    def _repeating(self, value: Any, pieces: list[Piece]) -> list[Piece]:
         """Have a table's text give way where structured content says the same."""
         if not self._is_data(value):
-            return made
-        return [repeating(block) if isinstance(block, Text) else block for block in made]
+            return pieces
+        return [
+            replace(piece, repeats_data=True) if isinstance(piece.block, Text) else piece
+            for piece in pieces
+        ]
 
     def _is_data(self, value: Any) -> bool:
         """Tell whether the structured content says the same as a value."""
         return self._data is not MISSING and value is self._value
 
-    def _json_block(self, value: Any) -> Text:
+    def _json_block(self, value: Any) -> Piece:
         if not self._is_data(value):
-            return author_blocks.make_json_text(value, self._budget.chars)
+            return author_blocks.make_json_piece(value, self._budget.chars)
         if isinstance(self._data, str):
-            return replace(draft(self._data), repeats=True)
+            return replace(make_text_piece(self._data), repeats_data=True)
         # Whole: structured content is bounded itself.
-        return author_blocks.make_json_text(self._data, sys.maxsize, repeats=True)
+        return author_blocks.make_json_piece(self._data, sys.maxsize, repeats_data=True)
 
     def _json(self, value: Any) -> str:
         made = to_json_value(value, self._budget.chars)
@@ -347,32 +354,32 @@ def _has_rich_form(value: Any) -> bool:
 
 def render_display(
     data: Mapping[str, Any], metadata: Mapping[str, Any], budget: Budget
-) -> list[ContentBlock]:
+) -> list[Piece]:
     """Make blocks of what is displayed: of its data, and of what is said about its picture."""
-    made = render_mime_bundle(data, budget)
+    pieces = render_mime_bundle(data, budget)
     note = metadata.get(matplotlib_figures.NOTE)
-    if note and made and isinstance(made[0], Shown):
-        made[0] = replace(made[0], notes=(note, *made[0].notes))
-    return made
+    if note and pieces and isinstance(pieces[0].block, Image):
+        pieces[0] = replace(pieces[0], notes=(note, *pieces[0].notes))
+    return pieces
 
 
 def _displays_itself(value: Any) -> bool:
     return callable(getattr(type(value), "_ipython_display_", None))
 
 
-def _joined(made: Iterable[ContentBlock]) -> list[ContentBlock]:
+def _join_texts(pieces: Iterable[Piece]) -> list[Piece]:
     """Join plain neighbouring texts, so that a list of many words is one block."""
-    joined: list[ContentBlock] = []
-    for block in made:
-        last = joined[-1] if joined else None
+    joined: list[Piece] = []
+    for piece in pieces:
+        text, last = piece.block, joined[-1].block if joined else None
         if (
-            isinstance(last, Text)
-            and is_plain(last)
-            and isinstance(block, Text)
-            and is_plain(block)
+            isinstance(text, Text)
+            and isinstance(last, Text)
+            and is_plain(piece)
+            and is_plain(joined[-1])
         ):
             gap = "\n\n" if "\n" in last.text else "\n"  # ends a Markdown table
-            joined[-1] = draft(last.text + gap + block.text)
+            joined[-1] = make_text_piece(last.text + gap + text.text)
         else:
-            joined.append(block)
+            joined.append(piece)
     return joined

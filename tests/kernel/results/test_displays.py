@@ -40,6 +40,10 @@ def undrawn(monkeypatch):
     monkeypatch.setattr(drawing, "find_spec", lambda _: None)
 
 
+def blocks_of(data, budget):
+    return [piece.block for piece in render_mime_bundle(data, budget)]
+
+
 def only_text(blocks):
     [block] = blocks
     return block.text
@@ -64,7 +68,7 @@ def test_the_first_of_the_table_is_taken(budget, undrawn, pair):
     wanted = "text/latex" if set(pair) == {"image/png", "text/latex"} else pair[0]
     # The order in which a library gives them says nothing.
     data = {kind: ORDERED[kind][0] for kind in reversed(pair)}
-    first = render_mime_bundle(data, budget)[0]
+    first = blocks_of(data, budget)[0]
     if wanted == "image/png":
         assert isinstance(first, Image)
     else:
@@ -83,17 +87,13 @@ def test_the_table_of_the_docstring_has_all_of_them_in_order():
     ["<Foo object at 0x7f00>", "<a.b.Foo at 0x7f00>", "<IPython.core.display.HTML object>"],
 )
 def test_a_text_that_is_only_a_name_says_less_than_html(budget, name):
-    assert (
-        only_text(render_mime_bundle({"text/plain": name, "text/html": "<p>x</p>"}, budget)) == "x"
-    )
-    assert only_text(render_mime_bundle({"text/plain": name}, budget)) == name
+    assert only_text(blocks_of({"text/plain": name, "text/html": "<p>x</p>"}, budget)) == "x"
+    assert only_text(blocks_of({"text/plain": name}, budget)) == name
 
 
 def test_a_text_that_begins_with_a_name_is_more_than_that(budget):
     text = "<Foo object at 0x7f00>\nrows: 3"
-    assert (
-        only_text(render_mime_bundle({"text/plain": text, "text/html": "<p>x</p>"}, budget)) == text
-    )
+    assert only_text(blocks_of({"text/plain": text, "text/html": "<p>x</p>"}, budget)) == text
 
 
 def test_a_formula_is_latex_and_text(converter):
@@ -105,7 +105,7 @@ def test_a_formula_is_latex_and_text(converter):
 
 def test_a_long_text_beside_latex_is_left_out(budget):
     data = {"text/latex": "$x$", "text/plain": "x" * 2_000}
-    assert only_text(render_mime_bundle(data, budget)) == "$x$"
+    assert only_text(blocks_of(data, budget)) == "$x$"
 
 
 def test_an_svg_is_a_picture_and_a_link(converter, store):
@@ -123,7 +123,7 @@ def test_a_short_svg_that_is_not_drawn_is_its_source(converter, undrawn):
 def test_a_long_svg_that_is_not_drawn_is_its_texts_and_a_link(budget, store, undrawn):
     rectangles = "<rect/>" * 2_000
     source = SVG.replace("</svg>", f"{rectangles}</svg>")
-    text, link = render_mime_bundle({"image/svg+xml": source}, budget)
+    text, link = blocks_of({"image/svg+xml": source}, budget)
     assert "`pip install cairosvg` draws it" in text.text
     assert text.text.endswith("Its texts:]\nhi")
     assert store.find_format(link.uri).content() == source
@@ -208,13 +208,13 @@ def test_a_video_in_the_document_is_a_link_and_no_text_of_base64(converter, stor
 def test_a_page_within_the_page_is_its_text_and_a_link(budget, store):
     page = "<html><body><p>inner &amp; text</p><script>x</script></body></html>"
     html = f'<iframe srcdoc="{page.replace("&", "&amp;").replace(chr(34), "&quot;")}"></iframe>'
-    text, link = render_mime_bundle({"text/html": html}, budget)
+    text, link = blocks_of({"text/html": html}, budget)
     assert text.text == "[a page within the page:]\ninner & text"
     assert store.find_format(link.uri).content() == page
 
 
 def test_a_page_within_the_page_may_hold_what_cannot_be_sent(budget, store):
-    text, link = render_mime_bundle({"text/html": '<iframe srcdoc="a\ud800b"></iframe>'}, budget)
+    text, link = blocks_of({"text/html": '<iframe srcdoc="a\ud800b"></iframe>'}, budget)
     assert text.text == "[a page within the page:]\na\ufffdb"
     assert store.find_format(link.uri).content() == "a\ufffdb"
 
@@ -280,14 +280,14 @@ def test_base64_of_a_picture_is_in_no_text(converter):
 def test_a_specification_that_is_not_drawn_keeps_pictures_in_it_out(budget, undrawn):
     source = "data:image/png;base64," + "A" * 10_000
     spec = {"data": [], "layout": {"images": [{"source": source}]}}
-    text, link = render_mime_bundle({"application/vnd.plotly.v1+json": spec}, budget)
+    text, link = blocks_of({"application/vnd.plotly.v1+json": spec}, budget)
     assert "[data:image/png;base64, 10,022 characters]" in text.text
     assert isinstance(link, ResourceLink)
 
 
 def test_any_json_type_is_told_within_bounds(budget):
     rows = [{"x": number} for number in range(100_000)]
-    text = only_text(render_mime_bundle({"application/vnd.my+json": rows}, budget))
+    text = only_text(blocks_of({"application/vnd.my+json": rows}, budget))
     assert text.startswith("[application/vnd.my+json, which is for a notebook to show:]")
     assert len(text) < 5_200
     assert json.dumps(rows[0]) in text
@@ -295,8 +295,8 @@ def test_any_json_type_is_told_within_bounds(budget):
 
 def test_any_other_text_is_shown_as_it_is(budget):
     data = {"text/plain": "<Flow object at 0x7f00>", "text/vnd.mermaid": "graph LR; a --> b"}
-    assert only_text(render_mime_bundle(data, budget)) == "graph LR; a --> b"
+    assert only_text(blocks_of(data, budget)) == "graph LR; a --> b"
     data = {"text/csv": ["a,b\n", "1,2"], "application/javascript": "x()"}
-    assert only_text(render_mime_bundle(data, budget)) == "a,b\n1,2"
+    assert only_text(blocks_of(data, budget)) == "a,b\n1,2"
     data = {"text/plain": "Flow of 2", "text/vnd.mermaid": "graph LR; a --> b"}
-    assert only_text(render_mime_bundle(data, budget)) == "Flow of 2"
+    assert only_text(blocks_of(data, budget)) == "Flow of 2"

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from mcp_notebook.content import Audio, ContentBlock, Text
+from mcp_notebook.content import Audio, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import format_size, link_original
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
+from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type
 from mcp_notebook.kernel.safe.text import describe_error, is_instance
 
@@ -38,7 +39,7 @@ _EXTENSIONS = {
 }
 
 
-def render_audio(block: Audio, budget: Budget) -> list[ContentBlock]:
+def render_audio(block: Audio, budget: Budget) -> list[Piece]:
     """Make blocks of a sound: itself, or a sentence and a link where it is too large.
 
     Args:
@@ -54,7 +55,7 @@ def render_audio(block: Audio, budget: Budget) -> list[ContentBlock]:
             return _encoded(replace(block, data=bytes(data), rate=None), budget)
         return _sampled(block, data, budget)
     except (TypeError, ValueError, OverflowError, MemoryError) as error:
-        return [Text(f"[{error}]")]
+        return [Piece(Text(f"[{error}]"))]
 
 
 def encode_wav(samples: Any, rate: float) -> tuple[bytes, str]:
@@ -80,7 +81,7 @@ def encode_wav(samples: Any, rate: float) -> tuple[bytes, str]:
         return buffer.getvalue(), note
 
 
-def _encoded(block: Audio, budget: Budget) -> list[ContentBlock]:
+def _encoded(block: Audio, budget: Budget) -> list[Piece]:
     data = block.data
     known = detect_audio_type(data)
     # Of a type that we do not know, we believe its author; but no WAV is one by its default.
@@ -92,12 +93,12 @@ def _encoded(block: Audio, budget: Budget) -> list[ContentBlock]:
         )
     mime_type = known or block.mime_type
     if len(data) <= budget.picture_bytes:
-        return [replace(block, mime_type=mime_type)]
+        return [Piece(replace(block, mime_type=mime_type))]
     what = f"The sound ({mime_type}, {format_size(len(data))})"
     return _link(what, mime_type, lambda: data, (len(data), len(data)), budget)
 
 
-def _sampled(block: Audio, data: Any, budget: Budget) -> list[ContentBlock]:
+def _sampled(block: Audio, data: Any, budget: Budget) -> list[Piece]:
     samples = _array(data)
     rate = _rate(block.rate)
     columns = _columns(samples)
@@ -105,7 +106,7 @@ def _sampled(block: Audio, data: Any, budget: Budget) -> list[ContentBlock]:
     if size <= budget.picture_bytes:
         made, note = encode_wav(samples, rate)
         sent = replace(block, data=made, mime_type="audio/wav", rate=None)
-        return [sent, Text(note)] if note else [sent]
+        return [Piece(sent), Piece(Text(note))] if note else [Piece(sent)]
     seconds = columns.shape[0] / rate
     what = f"The sound (audio/wav, {seconds:,.1f} s at {rate:g} Hz, {format_size(size)})"
     # A view would hold all of its array, and the tool may write on it in its next call.
@@ -116,7 +117,7 @@ def _sampled(block: Audio, data: Any, budget: Budget) -> list[ContentBlock]:
 
 def _link(
     what: str, mime_type: str, content: Callable[[], bytes], sizes: tuple[int, int], budget: Budget
-) -> list[ContentBlock]:
+) -> list[Piece]:
     size, cost = sizes
     form = FileFormat(_EXTENSIONS.get(mime_type, ""), mime_type, content, size)
     return link_original(what, Original("sound", what, (form,), cost), budget)

@@ -18,9 +18,10 @@ from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceL
 from mcp_notebook.kernel.results.blocks import audio, images
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import normalize_uri, render_resource
-from mcp_notebook.kernel.results.blocks.image_block import Shown, Unshowable
+from mcp_notebook.kernel.results.blocks.image_block import Unshowable
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
-from mcp_notebook.kernel.results.blocks.truncation import Draft, describe_data_original, draft
+from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
+from mcp_notebook.kernel.results.blocks.truncation import describe_data_original
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance, safe_repr
 from mcp_notebook.kernel.safe.to_json import format_json, to_json_and_rest
 
@@ -35,21 +36,21 @@ _WHOLE = frozenset({"uri", "data"})
 _TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
 
 
-def render_encoded_image(data: Any, budget: Budget) -> list[ContentBlock]:
+def render_encoded_image(data: Any, budget: Budget) -> list[Piece]:
     """Make a block of an encoded picture: bytes, or base64 as Jupyter's messages have it."""
     return render_image(lambda: images.fit_image(decode_bytes(data), budget), budget)
 
 
-def render_image(make: Callable[[], Shown], budget: Budget) -> list[ContentBlock]:
+def render_image(make: Callable[[], Piece], budget: Budget) -> list[Piece]:
     """Make blocks of a picture, or of why there is none."""
     try:
         return [make()]
     except Unshowable as error:
         links = budget.keep(error.original) if error.original is not None else ()
-        return [Text(f"[{error}]"), *links]
+        return [Piece(Text(f"[{error}]")), *map(Piece, links)]
 
 
-def check_block(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
+def check_block(block: ContentBlock, budget: Budget) -> list[Piece]:
     """Make a block of an author's own fit to be sent: right types, clean strings."""
     # The bridge refuses a frame with a block of wrong types, and the whole link with it.
     # A class of the author's own may have let anything through: as one of ours it is checked.
@@ -61,7 +62,8 @@ def check_block(block: ContentBlock, budget: Budget) -> list[ContentBlock]:
     match block:
         case Text():
             brief = clean_text(block.brief) if isinstance(block.brief, str) else None
-            return [replace(draft(block.text), brief=brief)]
+            piece = make_text_piece(block.text)
+            return [piece if brief is None else _change_block(piece, brief=brief)]
         case Image():
             return _checked_image(block, budget)
         case Audio():
@@ -75,23 +77,27 @@ def list_parts(content: Any) -> list[Any]:
     return list(content) if isinstance(content, (list, tuple)) else [content]
 
 
-def copy_annotations(blocks: list[ContentBlock], like: ContentBlock) -> list[ContentBlock]:
+def copy_annotations(pieces: list[Piece], like: ContentBlock) -> list[Piece]:
     """Have all that became of a block say of itself what the block says."""
     said = {
         name: value
         for name in ("audience", "priority", "last_modified")
         if (value := getattr(like, name)) not in ((), None)
     }
-    return [replace(block, **said) for block in blocks] if said else blocks
+    return [_change_block(piece, **said) for piece in pieces] if said else pieces
 
 
-def make_json_text(value: Any, max_items: int, *, repeats: bool = False) -> Text:
+def _change_block(piece: Piece, **changes: Any) -> Piece:
+    return replace(piece, block=replace(piece.block, **changes))
+
+
+def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -> Piece:
     """Make a block of a value's JSON, and keep a reference to the value if it does not fit.
 
     Args:
         value: Anything.
         max_items: Elements and characters of it that are written.
-        repeats: Structured content says the same.
+        repeats_data: Structured content says the same.
     """
     made, partial = to_json_and_rest(value, max_items)
     text = made if isinstance(made, str) else format_json(made)
@@ -101,7 +107,7 @@ def make_json_text(value: Any, max_items: int, *, repeats: bool = False) -> Text
         written = format_json(made) if isinstance(made, str) else text
         form = FileFormat(".json", "application/json", lambda: written)
         original = Original("value", "The whole value as JSON", (form,), sys.getsizeof(text))
-    return Draft(text, original=original, partial=partial, repeats=repeats)
+    return Piece(Text(text), original, is_partial=partial, repeats_data=repeats_data)
 
 
 def _whole_json(value: Any) -> str:
@@ -138,23 +144,24 @@ def _path_text(path: PurePath, *, as_uri: bool) -> str:
     return clean_text(Path(path).absolute().as_uri() if as_uri else str(path))
 
 
-def _addressed(block: Resource | ResourceLink, budget: Budget) -> list[ContentBlock]:
+def _addressed(block: Resource | ResourceLink, budget: Budget) -> list[Piece]:
     if len(block.uri) > MAX_URI:
         size = f"{len(block.uri):,} characters, at most {MAX_URI:,} are sent"
         name = type(block).__name__
-        return [Text(f"[{name}(uri) begins with {block.uri[:40]!r} and has {size}.]")]
+        return [Piece(Text(f"[{name}(uri) begins with {block.uri[:40]!r} and has {size}.]"))]
     if isinstance(block, ResourceLink):
-        return [replace(block, uri=normalize_uri(block.uri))]
+        return [Piece(replace(block, uri=normalize_uri(block.uri)))]
     if isinstance(block.data, (str, bytes)):
         return render_resource(block, budget)
-    return [Text(f"[Resource(data) takes a text or bytes, not a {type(block.data).__name__}]")]
+    text = f"[Resource(data) takes a text or bytes, not a {type(block.data).__name__}]"
+    return [Piece(Text(text))]
 
 
-def _checked_image(block: Image, budget: Budget) -> list[ContentBlock]:
+def _checked_image(block: Image, budget: Budget) -> list[Piece]:
     return copy_annotations(render_image(lambda: _marked(block, budget), budget), block)
 
 
-def _marked(block: Image, budget: Budget) -> Shown:
+def _marked(block: Image, budget: Budget) -> Piece:
     """Make the picture that an author marked as one."""
     data = block.data
     if isinstance(data, bytes):

@@ -13,9 +13,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 from pydantic_core import Url, ValidationError
 
-from mcp_notebook.content import ContentBlock, Resource, Text
+from mcp_notebook.content import Resource, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
+from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.safe.text import clean_text, cut_text
 
 BINARY = "application/octet-stream"
@@ -24,7 +25,7 @@ _IN_URIS = "%/:?#[]@!$&'()*+,;="
 _KILO = 1_000
 
 
-def render_resource(block: Resource, budget: Budget) -> list[ContentBlock]:
+def render_resource(block: Resource, budget: Budget) -> list[Piece]:
     """Make blocks of a document: itself, or a sentence and a link where it is too large.
 
     Args:
@@ -34,7 +35,7 @@ def render_resource(block: Resource, budget: Budget) -> list[ContentBlock]:
     block = replace(block, uri=normalize_uri(block.uri), mime_type=_type_of(block))
     data = block.data
     if len(data) <= (budget.chars if isinstance(data, str) else budget.picture_bytes):
-        return [block]
+        return [Piece(block)]
     size = f"{len(data):,} characters" if isinstance(data, str) else format_size(len(data))
     what = f"The resource {block.uri} ({block.mime_type}, {size})"
     file = PurePosixPath(unquote(urlsplit(block.uri).path))
@@ -47,11 +48,11 @@ def render_resource(block: Resource, budget: Budget) -> list[ContentBlock]:
     original = Original(clean_text(file.stem) or "resource", what, (form,), sys.getsizeof(data))
     made = link_original(what, original, budget)
     if len(made) == 1 and isinstance(data, str):  # its beginning and end are better than nothing
-        return [replace(block, data=cut_text(data, budget.chars))]
+        return [Piece(replace(block, data=cut_text(data, budget.chars)))]
     return made
 
 
-def link_original(what: str, original: Original, budget: Budget) -> list[ContentBlock]:
+def link_original(what: str, original: Original, budget: Budget) -> list[Piece]:
     """Make a sentence of what is too large for a result, and links to it.
 
     Args:
@@ -65,7 +66,8 @@ def link_original(what: str, original: Original, budget: Budget) -> list[Content
         if links
         else "and too large to be kept for a client to read"
     )
-    return [Text(f"[{what} is too large to be part of the result: {then}.]"), *links]
+    text = f"[{what} is too large to be part of the result: {then}.]"
+    return [Piece(Text(text)), *map(Piece, links)]
 
 
 def normalize_uri(given: str) -> str:

@@ -22,6 +22,7 @@ from mcp_notebook.kernel.results.blocks.image_block import (
     fit_image_count,
     skip_repeated_images,
 )
+from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.blocks.truncation import truncate_texts
 from mcp_notebook.kernel.safe.text import compute_share
 
@@ -31,7 +32,7 @@ _LONGEST = 12
 """Bytes of a character in JSON that is ASCII: an emoji."""
 
 
-def fit_blocks(blocks: Sequence[ContentBlock], budget: Budget) -> list[ContentBlock]:
+def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
     """Keep a result to what a model can take, and to what every client can.
 
     The same picture is sent once (a figure that was shown and returned); of too many pictures the
@@ -41,55 +42,56 @@ def fit_blocks(blocks: Sequence[ContentBlock], budget: Budget) -> list[ContentBl
     after it. All texts and links together keep to `budget.chars`: the longest texts are cut, links
     to the whole of them added.
     """
-    kept, notes = fit_image_count(list(skip_repeated_images(blocks)), budget.pictures, budget.keep)
-    kept, more = _within_blocks(kept)
+    kept, notes = fit_image_count(list(skip_repeated_images(pieces)), budget.pictures, budget.keep)
+    kept, more = _limit_count(kept)
     notes += more
     kept = fit_bytes(kept, budget)
-    kept, more = _within_blocks(list(finish_images(kept, budget.keep)))
+    kept, more = _limit_count(list(finish_images(kept, budget.keep)))
     notes += more
     chars = budget.chars - sum(len(note.text) for note in notes)
     return [*truncate_texts(kept, chars, budget.keep), *notes]
 
 
-def fit_bytes(blocks: Sequence[ContentBlock], budget: Budget) -> list[ContentBlock]:
+def fit_bytes(pieces: Sequence[Piece], budget: Budget) -> list[Piece]:
     """Make pictures smaller, and links of sounds and documents, until all bytes fit together.
 
     Each has a fair share: what the small ones leave goes to the large ones.
     """
-    sizes = [_bytes_of(block) for block in blocks]
+    sizes = [_count_bytes(piece.block) for piece in pieces]
     if sum(sizes) <= budget.result_bytes:
-        return list(blocks)
+        return list(pieces)
     share = compute_share(sizes, budget.result_bytes)
     # Of a sound there is no smaller one: what it would have had goes to the others.
     staying = [
         size
-        for block, size in zip(blocks, sizes, strict=True)
-        if size <= share or isinstance(block, Image)
+        for piece, size in zip(pieces, sizes, strict=True)
+        if size <= share or isinstance(piece.block, Image)
     ]
     room = replace(budget, picture_bytes=compute_share(staying, budget.result_bytes))
-    made: list[ContentBlock] = []
-    for block, size in zip(blocks, sizes, strict=True):
-        if size <= (room.picture_bytes if isinstance(block, Image) else share):
-            made.append(block)
+    fitting: list[Piece] = []
+    for piece, size in zip(pieces, sizes, strict=True):
+        if size <= (room.picture_bytes if isinstance(piece.block, Image) else share):
+            fitting.append(piece)
         else:
-            made += copy_annotations(_smaller(block, room, share), block)
-    return made
+            fitting += copy_annotations(_shrink(piece, room, share), piece.block)
+    return fitting
 
 
-def _smaller(block: ContentBlock, room: Budget, share: int) -> list[ContentBlock]:
+def _shrink(piece: Piece, room: Budget, share: int) -> list[Piece]:
+    block = piece.block
     match block:
         case Image():
-            return render_image(lambda: images.shrink_image(block, room), room)
+            return render_image(lambda: images.shrink_image(piece, room), room)
         case Audio():
             return render_audio(block, replace(room, picture_bytes=share))
         case Resource():
             least = replace(room, picture_bytes=share, chars=share // _LONGEST)
             return render_resource(block, least)
         case _:
-            return [block]
+            return [piece]
 
 
-def _bytes_of(block: ContentBlock) -> int:
+def _count_bytes(block: ContentBlock) -> int:
     """Return what counts of a block; texts and links have limits of their own."""
     match block:
         case Image() | Audio() | Resource(data=bytes()):
@@ -100,9 +102,9 @@ def _bytes_of(block: ContentBlock) -> int:
             return 0
 
 
-def _within_blocks(blocks: list[ContentBlock]) -> tuple[list[ContentBlock], list[Text]]:
-    if len(blocks) <= MAX_BLOCKS:
-        return blocks, []
-    gone = len(blocks) - MAX_BLOCKS
-    note = Text(f"[{gone:,} of {len(blocks):,} parts of the result are left out.]")
-    return [*blocks[: MAX_BLOCKS // 2], *blocks[-MAX_BLOCKS // 2 :]], [note]
+def _limit_count(pieces: list[Piece]) -> tuple[list[Piece], list[Text]]:
+    if len(pieces) <= MAX_BLOCKS:
+        return pieces, []
+    left_out = len(pieces) - MAX_BLOCKS
+    note = Text(f"[{left_out:,} of {len(pieces):,} parts of the result are left out.]")
+    return [*pieces[: MAX_BLOCKS // 2], *pieces[-MAX_BLOCKS // 2 :]], [note]

@@ -1,16 +1,15 @@
-"""A picture of a result together with what is said about it and with its original.
+"""An image block of a result, with its notes and its original.
 
-Runs in the user's kernel, on the thread of the call. Until a result is finished, each of its
-pictures is one `Shown`: the same picture can come twice, or be one too many, and only then is it
-known whether its original must be kept and what is said. Making pictures is
-`kernel.results.blocks.images`' business.
+Runs in the user's kernel, on the thread of the call. The same image can come twice, or be one too
+many: only when a result is finished is it known which originals must be kept and what is said.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 
-from mcp_notebook.content import ContentBlock, Image, Text
+from mcp_notebook.content import Image, Text
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original, OriginalSink
+from mcp_notebook.kernel.results.blocks.piece import Piece
 
 NOT_KEPT = "The original is too large to be kept."
 EXTENSIONS = {
@@ -37,16 +36,6 @@ class Unshowable(ValueError):
         self.original = original
 
 
-@dataclass(frozen=True)
-class Shown(Image):
-    """An encoded picture that fits, with what `finish_images` puts after it."""
-
-    notes: tuple[str, ...] = ()
-    """Sentences about what was done to it."""
-    original: Original | None = field(default=None, repr=False)
-    """The picture before that."""
-
-
 def describe_encoded_original(
     data: bytes, mime_type: str, size: tuple[int, int] | None = None
 ) -> Original:
@@ -56,41 +45,41 @@ def describe_encoded_original(
     return Original("picture", f"The original picture{pixels}", (form,), len(data))
 
 
-def skip_repeated_images(blocks: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
+def skip_repeated_images(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Let each picture through once: a figure may have been shown and returned."""
     seen: set[bytes] = set()
-    for block in blocks:
-        if isinstance(block, Image):
-            if block.data in seen:
+    for piece in pieces:
+        if isinstance(piece.block, Image):
+            if piece.block.data in seen:
                 continue
-            seen.add(block.data)
-        yield block
+            seen.add(piece.block.data)
+        yield piece
 
 
 def fit_image_count(
-    blocks: Sequence[ContentBlock], most: int, keep: OriginalSink
-) -> tuple[list[ContentBlock], list[Text]]:
+    pieces: Sequence[Piece], most: int, keep: OriginalSink
+) -> tuple[list[Piece], list[Text]]:
     """Of too many pictures keep the first ones and the last one, which is the tool's value.
 
     Returns:
-        The blocks, with links in the place of the pictures that are left out; and a note on them.
+        The pieces, with links in the place of the pictures that are left out; and a note on them.
     """
-    places = [index for index, block in enumerate(blocks) if isinstance(block, Image)]
+    places = [index for index, piece in enumerate(pieces) if isinstance(piece.block, Image)]
     if len(places) <= most:
-        return list(blocks), []
+        return list(pieces), []
     left_out = set(places[most - 1 : -1])
-    kept: list[ContentBlock] = []
+    kept: list[Piece] = []
     linked = 0
-    for index, block in enumerate(blocks):
+    for index, piece in enumerate(pieces):
+        block = piece.block
         if index not in left_out or not isinstance(block, Image):
-            kept.append(block)
+            kept.append(piece)
             continue
-        original = block.original if isinstance(block, Shown) else None
-        original = original or describe_encoded_original(block.data, block.mime_type)
+        original = piece.original or describe_encoded_original(block.data, block.mime_type)
         title = f"Picture {places.index(index) + 1} of {len(places)}"
         links = keep(replace(original, title=title))
         linked += bool(links)
-        kept += links
+        kept += map(Piece, links)
     text = f"{len(left_out)} of {len(places)} pictures are left out"
     if linked:
         which = "their" if linked == len(left_out) else f"{linked} of their"
@@ -98,16 +87,16 @@ def fit_image_count(
     return kept, [Text(f"[{text}.]")]
 
 
-def finish_images(blocks: Sequence[ContentBlock], keep: OriginalSink) -> Iterator[ContentBlock]:
+def finish_images(pieces: Sequence[Piece], keep: OriginalSink) -> Iterator[Piece]:
     """Put after each picture what was done to it, and the links to its original."""
-    for block in blocks:
-        if not isinstance(block, Shown):
-            yield block
+    for piece in pieces:
+        if not isinstance(piece.block, Image):
+            yield piece
             continue
-        yield Image(**{item.name: getattr(block, item.name) for item in fields(Image)})
-        links = keep(block.original) if block.original is not None else ()
-        lost = block.original is not None and not links
-        notes = (*block.notes, NOT_KEPT) if lost else block.notes
+        yield Piece(piece.block)
+        links = keep(piece.original) if piece.original is not None else ()
+        is_lost = piece.original is not None and not links
+        notes = (*piece.notes, NOT_KEPT) if is_lost else piece.notes
         if notes:
-            yield Text(f"[{' '.join(notes)}]")
-        yield from links
+            yield Piece(Text(f"[{' '.join(notes)}]"))
+        yield from map(Piece, links)

@@ -18,7 +18,6 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.image_block import (
     EXTENSIONS,
     NOT_KEPT,
-    Shown,
     Unshowable,
     describe_encoded_original,
 )
@@ -28,6 +27,7 @@ from mcp_notebook.kernel.results.blocks.image_encoding import (
     encode_image,
 )
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
+from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.safe.magic_numbers import detect_image_type
 from mcp_notebook.kernel.safe.text import describe_error
 
@@ -71,7 +71,7 @@ def is_image(data: bytes) -> bool:
     return detect_image_type(data) is not None or data.startswith((b"II*\0", b"MM\0*"))
 
 
-def fit_image(data: bytes, budget: Budget) -> Shown:
+def fit_image(data: bytes, budget: Budget) -> Piece:
     """Take an encoded picture, made smaller if it is too large.
 
     Raises:
@@ -94,7 +94,7 @@ def fit_image(data: bytes, budget: Budget) -> Shown:
         raise Unshowable(f"A picture cannot be read: {describe_error(error)}.") from error
 
 
-def encode_pil_image(image: Any, budget: Budget, mime_type: str = "image/png") -> Shown:
+def encode_pil_image(image: Any, budget: Budget, mime_type: str = "image/png") -> Piece:
     """Encode a PIL image.
 
     Args:
@@ -113,19 +113,19 @@ def encode_pil_image(image: Any, budget: Budget, mime_type: str = "image/png") -
         raise Unshowable(f"A PIL image cannot be encoded: {describe_error(error)}.") from error
 
 
-def shrink_image(picture: Image, budget: Budget) -> Shown:
+def shrink_image(piece: Piece, budget: Budget) -> Piece:
     """Make a picture smaller that would fit, but does not together with others.
 
     Args:
-        picture: EncodedImage.
+        piece: Holds an encoded image.
         budget: What it may take, less than it does.
 
     Raises:
         Unshowable: There is no room, or no Pillow.
     """
-    before = picture if isinstance(picture, Shown) else Shown(picture.data, picture.mime_type)
+    before: Any = piece.block
     data = before.data
-    original = before.original or describe_encoded_original(data, before.mime_type)
+    original = piece.original or describe_encoded_original(data, before.mime_type)
     try:
         import PIL.Image  # noqa: F401, PLC0415 - only for pictures, and only if it is there
     except ImportError:
@@ -135,7 +135,7 @@ def shrink_image(picture: Image, budget: Budget) -> Shown:
             size = image.size
             # Not a PNG: of these pixels it has more bytes, or it would not be here.
             made = encode_image(image, budget, "image/jpeg")
-            said = tuple(note for note in before.notes if _COMPRESSED not in note)
+            said = tuple(note for note in piece.notes if _COMPRESSED not in note)
             notes = (*said, *_which_frame(image), *made.notes)
     except Unshowable as error:
         raise Unshowable(str(error), original) from None
@@ -143,12 +143,12 @@ def shrink_image(picture: Image, budget: Budget) -> Shown:
         raise Unshowable(f"A picture cannot be read: {describe_error(error)}.", original) from error
     if not made.notes:
         notes += (_compressed(made, original.formats[0].size),)
-    if original is not before.original:
+    if original is not piece.original:
         original = describe_encoded_original(data, before.mime_type, size)
-    return Shown(made.data, made.mime_type, notes=notes, original=original)
+    return Piece(Image(made.data, made.mime_type), original, notes)
 
 
-def _unmeasured(data: bytes, mime_type: str | None, budget: Budget) -> Shown:
+def _unmeasured(data: bytes, mime_type: str | None, budget: Budget) -> Piece:
     if mime_type is None:
         raise Unshowable(_not_a_picture(data))
     if len(data) > budget.picture_bytes:
@@ -157,7 +157,7 @@ def _unmeasured(data: bytes, mime_type: str | None, budget: Budget) -> Shown:
             "(`pip install pillow`), and it is scaled down.",
             describe_encoded_original(data, mime_type),
         )
-    return Shown(data, mime_type)
+    return Piece(Image(data, mime_type))
 
 
 def _opened(data: bytes, mime_type: str | None) -> Any:
@@ -173,7 +173,7 @@ def _opened(data: bytes, mime_type: str | None) -> Any:
         raise ValueError(str(error)) from None
 
 
-def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -> Shown:
+def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -> Piece:
     from PIL import ImageOps  # noqa: PLC0415 - who has an image has PIL
 
     size = image.size
@@ -181,7 +181,7 @@ def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -
     if mime_type is not None and fits and min(size) > 0:
         if not _is_whole(data, mime_type):
             image.load()  # fails if the file was cut off: clients' models refuse such a picture
-        return Shown(data, mime_type)
+        return Piece(Image(data, mime_type))
     kind = mime_type or image.get_format_mimetype() or "application/octet-stream"
     if size[0] * size[1] > MAX_PIXELS:
         raise Unshowable(
@@ -199,7 +199,7 @@ def _from_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -
     if mime_type is not None and not made.notes:
         notes += (_compressed(made, len(data)),)
     original = describe_encoded_original(data, kind, size) if notes else None
-    return Shown(made.data, made.mime_type, notes=notes, original=original)
+    return Piece(Image(made.data, made.mime_type), original, notes)
 
 
 def _is_whole(data: bytes, mime_type: str) -> bool:
@@ -210,7 +210,7 @@ def _is_whole(data: bytes, mime_type: str) -> bool:
     return _ENDINGS[mime_type] in data[-_END:]
 
 
-def _still(image: Any, budget: Budget, mime_type: str) -> Shown:
+def _still(image: Any, budget: Budget, mime_type: str) -> Piece:
     made = encode_image(image, budget, mime_type)
     notes = made.notes
     if not notes and mime_type == "image/png" and made.mime_type != mime_type:
@@ -219,10 +219,10 @@ def _still(image: Any, budget: Budget, mime_type: str) -> Shown:
     if notes and original is None:
         notes += (NOT_KEPT,)
     notes = (*_which_frame(image), *notes)
-    return Shown(made.data, made.mime_type, notes=notes, original=original)
+    return Piece(Image(made.data, made.mime_type), original, notes)
 
 
-def _animation(image: Any, budget: Budget) -> Shown | None:
+def _animation(image: Any, budget: Budget) -> Piece | None:
     """Encode an animation that was opened from a file, if that is one that may fit."""
     frames = getattr(image, "n_frames", 1)
     form = getattr(image, "format", None)
@@ -239,7 +239,7 @@ def _animation(image: Any, budget: Budget) -> Shown | None:
         image.seek(frame)
     data = buffer.getvalue()
     fits = len(data) <= budget.picture_bytes
-    return Shown(data, f"image/{form.lower()}") if fits else None
+    return Piece(Image(data, f"image/{form.lower()}")) if fits else None
 
 
 def _pixels(image: Any) -> Original | None:

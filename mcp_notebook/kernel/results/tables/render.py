@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_notebook.content import ContentBlock, Text
+from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import Original, discard_original
-from mcp_notebook.kernel.results.blocks.truncation import LINK, Draft
+from mcp_notebook.kernel.results.blocks.piece import Piece
+from mcp_notebook.kernel.results.blocks.truncation import LINK
 from mcp_notebook.kernel.results.tables.cell_text import ELLIPSIS, MAX_CELL, strip_midnights
 from mcp_notebook.kernel.results.tables.exports import describe_exports
 from mcp_notebook.kernel.results.tables.frame import (
@@ -54,7 +55,7 @@ def is_table(value: Any) -> bool:
     return any(is_instance(value, path) for path in _TABLES) or is_narwhals_table(value)
 
 
-def render_table(value: Any, budget: Budget) -> list[ContentBlock]:
+def render_table(value: Any, budget: Budget) -> list[Piece]:
     """Render a table as text, followed by links to the whole of it if anything is left out.
 
     Args:
@@ -64,25 +65,25 @@ def render_table(value: Any, budget: Budget) -> list[ContentBlock]:
     """
     lazy_frame = describe_lazy_frame(value)
     if lazy_frame is not None:
-        return [Text(cut_text(clean_text(lazy_frame), budget.chars))]
+        return [Piece(Text(cut_text(clean_text(lazy_frame), budget.chars)))]
     frame = wrap_pandas_table(value) or wrap_narwhals_table(value)
     if frame is None:
         raise TypeError(f"a {type(value).__name__} is not a table")
     return _render_frame(frame, budget)
 
 
-def render_array(value: Any, budget: Budget) -> list[ContentBlock]:
+def render_array(value: Any, budget: Budget) -> list[Piece]:
     """Render a numpy array as a table if it has rows, otherwise as numpy abbreviates it."""
     frame = wrap_array(value)
-    return [Text(format_array(value))] if frame is None else _render_frame(frame, budget)
+    return [Piece(Text(format_array(value)))] if frame is None else _render_frame(frame, budget)
 
 
-def render_index(value: Any, budget: Budget) -> list[ContentBlock]:
+def render_index(value: Any, budget: Budget) -> list[Piece]:
     """Render a pandas Index."""
     return _render_frame(wrap_pandas_index(value), budget)
 
 
-def render_dicts(value: Any, budget: Budget) -> list[ContentBlock] | None:
+def render_dicts(value: Any, budget: Budget) -> list[Piece] | None:
     """Render a list of dicts as a table; return None if its JSON is more complete or as short."""
     frame = wrap_dicts(value)
     if frame is None:
@@ -104,21 +105,19 @@ def format_array(value: Any) -> str:
     return f"array of shape {value.shape}, {value.dtype}\n{clean_text(text)}"
 
 
-def _render_frame(
-    frame: Frame, budget: Budget, preview: "_Preview | None" = None
-) -> list[ContentBlock]:
+def _render_frame(frame: Frame, budget: Budget, preview: "_Preview | None" = None) -> list[Piece]:
     preview = preview or _make_preview(frame, budget)
     text, rows = _write_preview(preview, budget, budget.chars)
     is_whole = rows == preview.height and not preview.misses_columns and not preview.has_cut_cells
     if is_whole and len(text) <= budget.chars:
-        return [Text(text)]
+        return [Piece(Text(text))]
     original = _describe_original(frame.source)
     links = budget.keep(original)
     note = _describe_availability(original, bool(links), budget)
     room = max(budget.chars - LINK * len(links), budget.chars // 2)
     if note:
         text, _ = _write_preview(preview, budget, room - len(note) - 1, note)
-    return [Draft(cut_text(text, room), linked=True), *links]
+    return [Piece(Text(cut_text(text, room)), has_links=True), *map(Piece, links)]
 
 
 # -- what a preview shows --------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from mcp_notebook.bridge.server.mcp_types import call_result
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.fit import fit_blocks, fit_bytes
+from mcp_notebook.kernel.results.blocks.fit import fit_bytes, fit_pieces
 from mcp_notebook.kernel.results.blocks.originals import discard_original
+from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.settings import Settings
 
@@ -34,6 +35,10 @@ def picture(side=300, form="PNG", seed=0, mode="RGB"):
 
 NOISE = tuple(picture(seed=seed) for seed in range(8))
 """Each has 270 kB."""
+
+
+def fit_blocks(blocks, room):
+    return fit_pieces(list(map(Piece, blocks)), room)
 
 
 def kinds(blocks):
@@ -166,7 +171,7 @@ BLOCKS = st.one_of(
 def test_any_blocks_fit_together_and_each_is_shown_or_noted(blocks, most, kept):
     keep = ResourceStore("k", 10**9).keep if kept else discard_original
     room = budget(keep, most, max_pictures=100)
-    made = fit_bytes(blocks, room)
+    made = [piece.block for piece in fit_bytes(list(map(Piece, blocks)), room)]
     assert bytes_in(made) <= most
     assert len(made) >= len(blocks)
     for block in blocks:

@@ -3,15 +3,16 @@
 from mcp_notebook.content import Image, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.fit import fit_blocks
-from mcp_notebook.kernel.results.blocks.image_block import Shown, describe_encoded_original
+from mcp_notebook.kernel.results.blocks.fit import fit_pieces
+from mcp_notebook.kernel.results.blocks.image_block import describe_encoded_original
 from mcp_notebook.kernel.results.blocks.originals import discard_original
+from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.settings import Settings
 
 
 def small(index):
     original = describe_encoded_original(b"large %d" % index, "image/jpeg", (9_000, 10))
-    return Shown(b"small %d" % index, "image/png", notes=("Smaller.",), original=original)
+    return Piece(Image(b"small %d" % index, "image/png"), original, ("Smaller.",))
 
 
 def budget(keep, pictures=8):
@@ -19,7 +20,7 @@ def budget(keep, pictures=8):
 
 
 def test_a_picture_is_followed_by_what_was_done_and_by_its_original(store):
-    picture, note, link = fit_blocks([small(1)], budget(store.keep))
+    picture, note, link = fit_pieces([small(1)], budget(store.keep))
     assert (type(picture), picture) == (Image, Image(b"small 1"))
     assert note == Text("[Smaller.]")
     assert link.title == "The original picture: 9000x10 pixels"
@@ -27,19 +28,19 @@ def test_a_picture_is_followed_by_what_was_done_and_by_its_original(store):
 
 
 def test_an_original_that_is_too_large_to_be_kept_is_said_to_be():
-    _, note = fit_blocks([small(1)], budget(ResourceStore("k", 3).keep))
+    _, note = fit_pieces([small(1)], budget(ResourceStore("k", 3).keep))
     assert note == Text("[Smaller. The original is too large to be kept.]")
 
 
 def test_a_picture_that_was_shown_and_returned_has_one_note_and_one_original(store):
-    made = fit_blocks([small(1), Text("then"), small(1)], budget(store.keep))
+    made = fit_pieces([small(1), Piece(Text("then")), small(1)], budget(store.keep))
     assert [type(block) for block in made] == [Image, Text, ResourceLink, Text]
     assert len(store.links) == 1
 
 
 def test_of_too_many_pictures_links_stand_in_the_places_of_those_left_out(store):
-    blocks = [small(0), Image(b"one"), Text("two:"), small(2), small(3)]
-    made = fit_blocks(blocks, budget(store.keep, 2))
+    pieces = [small(0), Piece(Image(b"one")), Piece(Text("two:")), small(2), small(3)]
+    made = fit_pieces(pieces, budget(store.keep, 2))
     kinds = [type(block).__name__ for block in made]
     original = ["Image", "Text", "ResourceLink"]
     assert kinds == [*original, "ResourceLink", "Text", "ResourceLink", *original, "Text"]
@@ -52,5 +53,7 @@ def test_of_too_many_pictures_links_stand_in_the_places_of_those_left_out(store)
 
 
 def test_where_nothing_is_kept_pictures_are_left_out_alone():
-    made = fit_blocks([Image(b"%d" % index) for index in range(5)], budget(discard_original, 1))
+    made = fit_pieces(
+        [Piece(Image(b"%d" % index)) for index in range(5)], budget(discard_original, 1)
+    )
     assert made == [Image(b"4"), Text("[4 of 5 pictures are left out.]")]

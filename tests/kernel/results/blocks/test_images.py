@@ -34,12 +34,14 @@ def encoded(image, form):
 def test_a_fitting_picture_is_passed_on_byte_for_byte(form):
     data = encoded(pil.new("RGB", (20, 10)), form)
     picture = fit_image(data, BUDGET)
-    assert picture.data is data
-    assert picture.mime_type == f"image/{form}"
+    assert picture.block.data is data
+    assert picture.block.mime_type == f"image/{form}"
 
 
 def test_a_picture_of_another_format_becomes_png():
-    assert fit_image(encoded(pil.new("RGB", (20, 10)), "bmp"), BUDGET).mime_type == "image/png"
+    assert (
+        fit_image(encoded(pil.new("RGB", (20, 10)), "bmp"), BUDGET).block.mime_type == "image/png"
+    )
 
 
 @pytest.mark.parametrize("data", [b"", b"no picture at all", b"\x89PNG\r\n\x1a\nbroken", b"RIFF"])
@@ -61,7 +63,7 @@ def test_a_picture_of_30_000_pixels_is_not_decoded_but_its_original_is_kept():
 @pytest.mark.parametrize("size", [(8, 4), (2_000, 10)])
 def test_every_mode_of_pil_can_be_encoded(mode, size):
     picture = encode_pil_image(pil.new(mode, size), BUDGET)
-    width, height = pil.open(io.BytesIO(picture.data)).size
+    width, height = pil.open(io.BytesIO(picture.block.data)).size
     assert max(width, height) <= BUDGET.picture_side
     assert bool(picture.notes) == (max(size) > BUDGET.picture_side)
 
@@ -69,8 +71,8 @@ def test_every_mode_of_pil_can_be_encoded(mode, size):
 def test_a_photo_is_sent_as_jpeg_when_png_would_be_too_large():
     noise = np.random.default_rng(0).integers(0, 255, (800, 800, 3), dtype="uint8")
     picture = encode_pil_image(pil.fromarray(noise), BUDGET)
-    assert picture.mime_type == "image/jpeg"
-    assert len(picture.data) < BUDGET.picture_bytes
+    assert picture.block.mime_type == "image/jpeg"
+    assert len(picture.block.data) < BUDGET.picture_bytes
 
 
 def test_a_picture_without_pixels_is_refused():
@@ -83,7 +85,7 @@ def noise(*shape):
 
 
 def opened(picture):
-    return pil.open(io.BytesIO(picture.data))
+    return pil.open(io.BytesIO(picture.block.data))
 
 
 def test_a_large_picture_is_scaled_down_and_its_bytes_are_the_original():
@@ -110,7 +112,7 @@ def test_the_original_of_an_image_is_encoded_when_it_is_read_and_as_it_was():
 def test_every_picture_ends_within_the_bytes(channels, limit):
     budget = dataclasses.replace(BUDGET, picture_bytes=limit)
     picture = encode_pil_image(pil.fromarray(noise(300, 400, channels)), budget)
-    assert len(picture.data) <= limit
+    assert len(picture.block.data) <= limit
     assert opened(picture).mode == ("RGB" if channels == 3 else "RGBA")
     assert picture.notes
     fit_image(encoded(pil.fromarray(noise(300, 400, channels)), "png"), budget)
@@ -120,7 +122,7 @@ def test_line_art_stays_png_and_what_is_transparent_stays_so():
     image = pil.new("RGBA", (2_000, 2_000))
     image.paste((255, 0, 0, 255), (100, 100, 1_000, 1_000))
     picture = encode_pil_image(image, BUDGET)
-    assert picture.mime_type == "image/png"
+    assert picture.block.mime_type == "image/png"
     assert opened(picture).getpixel((1_500, 1_500))[3] == 0
 
 
@@ -151,7 +153,7 @@ def animated(form, size):
 @pytest.mark.parametrize("form", ["GIF", "WEBP"])
 def test_an_animation_that_fits_stays_one(form):
     data = animated(form, (60, 40))
-    assert fit_image(data, BUDGET).data is data
+    assert fit_image(data, BUDGET).block.data is data
     with pil.open(io.BytesIO(data)) as image:
         assert opened(encode_pil_image(image, BUDGET)).n_frames == 5
 
@@ -160,7 +162,7 @@ def test_an_animation_that_fits_stays_one(form):
 def test_of_an_animation_that_does_not_fit_the_first_frame_is_shown(form):
     data = animated(form, (1_800, 40))
     picture = fit_image(data, BUDGET)
-    assert picture.mime_type == "image/png"
+    assert picture.block.mime_type == "image/png"
     assert picture.notes[0] == "This is frame 1 of 5."
     assert picture.original.formats[0].content() is data
     with pil.open(io.BytesIO(data)) as image:
@@ -192,9 +194,9 @@ def test_bytes_that_nobody_marked_are_a_picture_only_if_they_surely_are():
 
 def test_the_authors_format_is_tried_first():
     photo = pil.fromarray(noise(50, 50, 3))
-    assert encode_pil_image(photo, BUDGET, "image/jpeg").mime_type == "image/jpeg"
-    assert encode_pil_image(photo, BUDGET, "image/webp").mime_type == "image/webp"
-    assert encode_pil_image(photo, BUDGET, "text/plain").mime_type == "image/png"
+    assert encode_pil_image(photo, BUDGET, "image/jpeg").block.mime_type == "image/jpeg"
+    assert encode_pil_image(photo, BUDGET, "image/webp").block.mime_type == "image/webp"
+    assert encode_pil_image(photo, BUDGET, "text/plain").block.mime_type == "image/png"
 
 
 @settings(max_examples=60, deadline=None)
@@ -210,12 +212,12 @@ def test_every_image_keeps_to_every_budget_and_says_what_was_done(mode, width, h
     image = pil.effect_noise((width, height), 90).convert("RGB")
     image = pil.new(mode, (width, height)) if mode.startswith(("I", "F")) else image.convert(mode)
     picture = encode_pil_image(image, budget)
-    assert len(picture.data) <= most
+    assert len(picture.block.data) <= most
     assert max(opened(picture).size) <= side
     assert bool(picture.notes) == (
-        opened(picture).size != (width, height) or picture.mime_type != "image/png"
+        opened(picture).size != (width, height) or picture.block.mime_type != "image/png"
     )
-    assert fit_image(picture.data, budget).data is picture.data
+    assert fit_image(picture.block.data, budget).block.data is picture.block.data
 
 
 class Tensor:

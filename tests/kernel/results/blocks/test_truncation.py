@@ -14,10 +14,10 @@ from mcp_notebook.content import ResourceLink, Result, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks import author_blocks as blocks
 from mcp_notebook.kernel.results.blocks.originals import discard_original
+from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.blocks.truncation import (
     MAX_LINKS,
     MAX_REPEATED,
-    Draft,
     estimate_memory,
     truncate_texts,
 )
@@ -107,7 +107,7 @@ def test_a_text_that_is_too_large_to_be_kept_says_so():
 
 def test_many_long_texts_have_a_bounded_number_of_links(store):
     blocks = [Text("x" * (1_000 + number)) for number in range(50)]
-    made = truncate_texts(blocks, 10_000, store.keep)
+    made = truncate_texts(list(map(Piece, blocks)), 10_000, store.keep)
     links = [block for block in made if isinstance(block, ResourceLink)]
     assert len(links) == MAX_LINKS
     longest = [blocks[-number].text for number in range(MAX_LINKS, 0, -1)]
@@ -120,9 +120,8 @@ def test_many_long_texts_have_a_bounded_number_of_links(store):
     st.booleans(),
 )
 def test_texts_and_links_keep_to_the_budget_together(blocks, chars, with_links):
-    made = truncate_texts(
-        blocks, chars, ResourceStore("k", 10**9).keep if with_links else discard_original
-    )
+    keep = ResourceStore("k", 10**9).keep if with_links else discard_original
+    made = truncate_texts(list(map(Piece, blocks)), chars, keep)
     size = sum(
         len(block.text) if isinstance(block, Text) else len(block.uri + block.name + block.title)
         for block in made
@@ -216,10 +215,10 @@ def test_memory_is_estimated_by_a_sample():
     assert estimate_memory(loop) < 10_000
 
 
-def test_a_draft_does_not_leave_the_conversion(converter):
-    result = converter.make_result(Draft("a", partial=True, audience=("user",)), ())
-    assert [type(block) for block in result.content] == [Text]
-    assert result.content[0].audience == ("user",)
+def test_a_text_that_is_not_cut_leaves_the_conversion_as_it_is():
+    text = Text("a", audience=("user",))
+    (block,) = truncate_texts([Piece(text, is_partial=True)], 100, discard_original)
+    assert block is text
 
 
 def test_json_that_was_written_is_kept_as_it_was_a_larger_value_as_it_is_when_it_is_read(

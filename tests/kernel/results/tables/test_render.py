@@ -137,7 +137,8 @@ def test_arrays_are_shortened_under_their_shape():
 
 
 def blocks(value, keep=discard_original, make=render_table, **settings):
-    return make(value, Budget.from_settings(Settings(**settings), keep))
+    pieces = make(value, Budget.from_settings(Settings(**settings), keep))
+    return [piece.block for piece in pieces]
 
 
 def test_csv_text_is_quoted_and_has_the_same_head_and_tail():
