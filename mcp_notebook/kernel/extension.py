@@ -42,8 +42,9 @@ from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.attribute_tools import find_classes_of_tools, make_tools_by_name
-from mcp_notebook.kernel.tools.declared_tool import ToolRegistry, find_marked
+from mcp_notebook.kernel.tools.declared_tool import find_marked
 from mcp_notebook.kernel.tools.metadata import add_result_size
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages
 

@@ -49,8 +49,9 @@ from mcp_notebook.kernel.calls.result_cache import ResultCache, Ticket
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.schemas.output_schema import OutputSchema
 from mcp_notebook.kernel.tools.context import LEVELS, NO_CLIENT, Client, Context, LogMessage, Update
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, ToolRegistry
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.elicitation import Elicitations
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings import Settings
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import Any
 from mcp_notebook.kernel.notebook.magic_line import option_words
 from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
 from mcp_notebook.kernel.tools.attribute_tools import find_marked_methods
-from mcp_notebook.kernel.tools.declared_tool import ToolRegistry
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 
 def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:

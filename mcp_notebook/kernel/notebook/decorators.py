@@ -23,8 +23,9 @@ from mcp_notebook.kernel.tools.attribute_tools import (
     mark_class,
 )
 from mcp_notebook.kernel.tools.context import LogLevel
-from mcp_notebook.kernel.tools.declared_tool import ToolRegistry, make_tool, mark
+from mcp_notebook.kernel.tools.declared_tool import make_tool, mark
 from mcp_notebook.kernel.tools.options import RunMode, ToolOptions
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)

@@ -20,7 +20,7 @@ from mcp_notebook.kernel.notebook.declarations import (
 from mcp_notebook.kernel.notebook.magic_line import option_arguments, read_line
 from mcp_notebook.kernel.notebook.mcp_verbs import Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.tool_card import build_card
-from mcp_notebook.kernel.tools.declared_tool import ToolRegistry
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings import Settings
 
 _FRAMES_TO_USER = 4

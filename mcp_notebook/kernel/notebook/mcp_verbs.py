@@ -18,7 +18,7 @@ from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
 from mcp_notebook.kernel.notebook.result_display import show_result
 from mcp_notebook.kernel.notebook.tool_card import build_table
-from mcp_notebook.kernel.tools.declared_tool import ToolRegistry
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings import Settings
 from mcp_notebook.wording import count, suggest
 

@@ -18,8 +18,9 @@ from IPython.core.getipython import get_ipython
 from mcp_notebook.errors import DefinitionError, NoSuchTool
 from mcp_notebook.kernel.notebook.decorators import EXTENSION
 from mcp_notebook.kernel.results.custom_types import CustomTypes
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, ToolRegistry, make_tool
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -15,8 +15,8 @@ from mcp_notebook.kernel.tools.attribute_tools import (
     find_marked_methods,
     make_tools_by_name,
 )
-from mcp_notebook.kernel.tools.declared_tool import ToolRegistry
 from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 
 class Counter:

@@ -16,9 +16,10 @@ from pydantic import BaseModel, field_validator
 
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.tools import declared_tool as tools
-from mcp_notebook.kernel.tools.declared_tool import ToolRegistry, make_tool
+from mcp_notebook.kernel.tools import tool_registry
+from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 
 def rain(city: str, year: int = 2012) -> str:
@@ -303,7 +304,7 @@ def test_any_json_is_meta_and_stays_what_it_is(value):
 
 
 def test_icons_of_all_tools_keep_to_what_one_list_can_carry(monkeypatch):
-    monkeypatch.setattr(tools, "MAX_ICON_CHARS", 60)
+    monkeypatch.setattr(tool_registry, "MAX_ICON_CHARS", 60)
     registry = ToolRegistry(on_change=lambda: None)
     icon = "https://example.com/icon.png"  # 28 characters
     for name in ("a", "b", "b"):

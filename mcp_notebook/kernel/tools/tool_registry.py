@@ -1,0 +1,249 @@
+"""The registry of a notebook's tools: declared, replaced, removed, and kept in step with variables.
+
+Runs in the user's kernel, on any thread: cells declare tools, and so do tools that run in threads.
+Readers get snapshots that never change.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, read_mark
+
+MAX_ICON_CHARS = 16 * 2**20
+"""Characters of all icons of a notebook's tools."""
+
+_Tools = Mapping[str, DeclaredTool]
+
+
+class ToolRegistry:
+    """The tools of one notebook, in the order of their declaration; safe to use from any thread.
+
+    Args:
+        on_change: Called after each change that clients can see, on the thread that made it.
+        schemas: Schemas of earlier starts, for whoever makes tools.
+    """
+
+    def __init__(self, on_change: Callable[[], None], schemas: SchemaCache | None = None) -> None:
+        self.schemas = schemas
+        self._on_change = on_change
+        self._lock = threading.Lock()
+        self._tools: _Tools = {}
+        self._dropped: Mapping[str, str] = {}
+        self._batches = 0
+        self._announced: tuple[DeclaredTool, ...] = ()
+
+    @property
+    def tools(self) -> tuple[DeclaredTool, ...]:
+        """A snapshot of all tools, in order."""
+        return tuple(self._tools.values())
+
+    @property
+    def dropped(self) -> Mapping[str, str]:
+        """Why tools went that followed a variable: by the tool's name, a sentence.
+
+        A reason is kept until there is a tool of that name again.
+        """
+        return self._dropped
+
+    def get(self, name: str) -> DeclaredTool | None:
+        """Return the tool of that name, if there is one."""
+        return self._tools.get(name)
+
+    def add(self, *tools: DeclaredTool) -> None:
+        """Add tools; one whose name exists takes the place of the old one in the order.
+
+        Raises:
+            DefinitionError: All icons together are too large for one list of tools; none is added.
+        """
+
+        def add_to(now: _Tools) -> _Tools:
+            together = {**now, **{tool.name: tool for tool in tools}}
+            if any(tool.info.icons for tool in tools):
+                _check_icons(together.values())
+            return together
+
+        self._change(add_to)
+
+    def replace(self, old: DeclaredTool, new: DeclaredTool) -> None:
+        """Put a tool in the place of another; does nothing if that one has gone meanwhile.
+
+        Raises:
+            DefinitionError: All icons together are too large for one list of tools.
+        """
+
+        def replace_in(now: _Tools) -> _Tools:
+            if now.get(old.name) is not old:
+                return now
+            tools = [new if tool is old else tool for tool in now.values()]
+            _check_icons(tools)
+            return {tool.name: tool for tool in tools}
+
+        self._change(replace_in)
+
+    def remove(self, *names: str) -> None:
+        """Remove tools; names without a tool are ignored."""
+        self._change(lambda now: {name: now[name] for name in now if name not in names})
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Announce all changes in the block, of all threads, when it ends."""
+        with self._lock:
+            self._batches += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._batches -= 1
+            self._announce()
+
+    def follow(self, namespace: Mapping[str, Any]) -> tuple[str, ...]:
+        """Bring the tools in step with the notebook's variables, after a cell ran.
+
+        A tool whose variable now holds another function gets that function. A tool whose variable
+        is gone, or holds something that cannot be a tool, is dropped.
+
+        Args:
+            namespace: The notebook's variables.
+
+        Returns:
+            A sentence for each tool that was dropped although its variable still exists.
+        """
+        # Without the lock, which others wait for: the user's code is looked at.
+        updates = [
+            update
+            for tools in _group(self.tools)
+            if (update := _compare(tools, namespace, self.schemas)) is not None
+        ]
+        if updates:
+            self._change(lambda now: _apply(updates, now), _name_dropped(updates))
+        return tuple(update.warning for update in updates if update.warning)
+
+    def _change(
+        self, make: Callable[[_Tools], _Tools], dropped: Mapping[str, str] | None = None
+    ) -> None:
+        with self._lock:
+            # New dicts each time: a reader on another thread keeps iterating over the old ones.
+            self._tools = make(self._tools)
+            self._dropped = {
+                name: reason
+                for name, reason in {**self._dropped, **(dropped or {})}.items()
+                if name not in self._tools
+            }
+        self._announce()
+
+    def _announce(self) -> None:
+        with self._lock:
+            if self._batches:
+                return
+            before, self._announced = self._announced, self.tools
+            changed = [tool.info for tool in self._announced] != [tool.info for tool in before]
+        if changed:
+            self._on_change()
+
+
+def _check_icons(tools: Iterable[DeclaredTool]) -> None:
+    # All of them are one message to the bridge and one to each client.
+    size = sum(len(icon["src"]) for tool in tools for icon in tool.info.icons or ())
+    if size > MAX_ICON_CHARS:
+        raise DefinitionError(
+            f"The icons of this notebook's tools have {size:,} characters together, more than "
+            f"{MAX_ICON_CHARS:,}: use smaller ones, or https addresses."
+        )
+
+
+# -- following the notebook's variables ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Update:
+    """What becomes of the tools of one variable or origin after a cell."""
+
+    before: Sequence[DeclaredTool]
+    after: Sequence[DeclaredTool]
+    reason: str
+    """Why tools of `before` are not in `after`."""
+    is_failure: bool = False
+    """What they were declared from still exists, but cannot be tools."""
+
+    @property
+    def warning(self) -> str | None:
+        """The sentence for the author; None if the tools went because he took them away."""
+        if not self.is_failure:
+            return None
+        names = ", ".join(repr(tool.name) for tool in self.before)
+        subject = f"The tools {names} are" if len(self.before) > 1 else f"The tool {names} is"
+        return f"{subject} gone: {self.reason}"
+
+
+def _group(tools: Iterable[DeclaredTool]) -> Iterable[Sequence[DeclaredTool]]:
+    """Bring together the tools that have one origin: they change together."""
+    groups: dict[int, list[DeclaredTool]] = {}
+    for tool in tools:
+        groups.setdefault(id(tool if tool.origin is None else tool.origin), []).append(tool)
+    return groups.values()
+
+
+def _compare(
+    tools: Sequence[DeclaredTool], namespace: Mapping[str, Any], schemas: SchemaCache | None
+) -> _Update | None:
+    """Return what has become of tools of one variable or origin; None if nothing has."""
+    try:
+        current = _make_current(tools, namespace, schemas)
+    except DefinitionError as error:
+        return _Update(tools, (), str(error), is_failure=True)
+    except Exception as error:  # noqa: BLE001 - a proxy may raise whatever it is asked
+        return _Update(tools, (), describe_error(error), is_failure=True)
+    if list(current) == list(tools):
+        return None
+    first = tools[0]
+    source = first.variable if first.origin is None else first.origin.word
+    names = ", ".join(f"`{tool.name}`" for tool in current)
+    reason = f"`{source}` now offers {names}." if current else f"`{source}` was deleted."
+    return _Update(tools, current, reason)
+
+
+def _make_current(
+    tools: Sequence[DeclaredTool], namespace: Mapping[str, Any], schemas: SchemaCache | None
+) -> Sequence[DeclaredTool]:
+    """Return the tools as the notebook has them now: none if their variable is gone.
+
+    Raises:
+        Exception: The variable holds something that cannot be a tool.
+    """
+    first = tools[0]
+    if first.origin is not None:
+        return tools if first.origin.is_current(namespace) else first.origin.make_tools(namespace)
+    if first.variable is None:
+        return tools
+    if first.variable not in namespace:
+        return ()
+    current = namespace[first.variable]
+    if current is first.function:
+        return tools
+    if not callable(current):
+        raise DefinitionError(
+            f"`{first.variable}` is of type {type(current).__name__} now, not a function."
+        )
+    # A decorated redefinition says all its options anew.
+    options = None if read_mark(current) else first.options
+    return (make_tool(current, options, variable=first.variable, schemas=schemas),)
+
+
+def _apply(updates: Iterable[_Update], now: _Tools) -> _Tools:
+    """Return the tools after all updates: new ones stand where the first of the old ones stood."""
+    replacements: dict[DeclaredTool, Sequence[DeclaredTool]] = {}
+    for update in updates:
+        first, *others = update.before
+        replacements |= {first: update.after, **dict.fromkeys(others, ())}
+    tools = [new for tool in now.values() for new in replacements.get(tool, (tool,))]
+    return {tool.name: tool for tool in tools}
+
+
+def _name_dropped(updates: Iterable[_Update]) -> dict[str, str]:
+    return {tool.name: update.reason for update in updates for tool in update.before}

@@ -1,0 +1,116 @@
+"""One function becomes a tool: its name, what is refused, and the mark that a decorator leaves."""
+
+import functools
+from unittest.mock import MagicMock
+
+import pytest
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.tools.context import Context
+from mcp_notebook.kernel.tools.declared_tool import (
+    find_marked,
+    make_tool,
+    mark,
+    read_mark,
+    read_own_mark,
+)
+from mcp_notebook.kernel.tools.options import ToolOptions
+
+
+def rain(year: int = 2012) -> dict[str, float]:
+    """Rain per month."""
+    return {"1": year}
+
+
+@pytest.mark.parametrize(
+    ("options", "variable", "name"),
+    [
+        ({}, None, "rain"),
+        ({}, "shower", "shower"),
+        ({"name": "drizzle"}, "shower", "drizzle"),
+    ],
+)
+def test_a_tool_is_called_as_its_option_its_variable_or_its_function(options, variable, name):
+    tool = make_tool(rain, ToolOptions(**options), variable=variable)
+    assert (tool.name, tool.info.name, tool.variable) == (name, name, variable)
+
+
+def test_clients_are_told_both_schemas_and_the_description():
+    info = make_tool(rain).info
+    assert info.description == "Rain per month."
+    assert list(info.input_schema["properties"]) == ["year"]
+    assert info.output_schema["type"] == "object"
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "said"),
+    [
+        (5, {}, "is not a function, but of type int"),
+        (functools.partial(rain), {}, "cannot be a tool's name"),
+        (rain, {"name": "heavy rain"}, "--name heavy_rain"),
+        (rain, {"flatten": True, "input_schema": {"type": "object"}}, "leave one of them out"),
+        (rain, {"timeout": 0}, "`timeout` is a time"),
+    ],
+)
+def test_what_cannot_be_a_tool_is_refused(function, options, said):
+    with pytest.raises(DefinitionError) as refused:
+        make_tool(function, ToolOptions(**options))
+    assert said in str(refused.value)
+
+
+def test_hints_for_the_author_come_from_the_schema_and_from_the_output():
+    def odd(x, ctx: Context) -> "Nowhere":  # noqa: F821 - an annotation that cannot be read
+        return x
+
+    tool = make_tool(odd)
+    assert len(tool.schema.warnings) == 2
+    assert tool.warnings == (*tool.schema.warnings, *tool.notes)
+    assert "`Nowhere`" in tool.notes[0]
+    assert tool.schema.injected == ("ctx",)
+
+
+def test_the_authors_schema_may_change_afterwards():
+    schema = {"type": "object", "properties": {"year": {"type": "integer"}}}
+    tool = make_tool(rain, ToolOptions(input_schema=schema))
+    schema["properties"].clear()
+    assert list(tool.options.input_schema["properties"]) == ["year"]
+    assert list(tool.info.input_schema["properties"]) == ["year"]
+
+
+# -- the mark --------------------------------------------------------------------------------------
+
+
+def test_a_mark_is_found_on_the_function_itself_and_through_a_wrapper():
+    def plain():
+        """P."""
+
+    options = ToolOptions(title="T")
+    assert mark(plain, options) is plain
+    assert read_mark(plain) is read_own_mark(plain) is options
+    assert make_tool(plain).info.title == "T"
+
+
+def test_a_mark_is_only_what_the_decorator_left():
+    assert read_mark(MagicMock()) is None
+    assert read_own_mark(MagicMock()) is None
+    assert read_mark(rain) is None
+
+
+def test_a_builtin_cannot_be_marked():
+    with pytest.raises(DefinitionError, match="Use `%mcp_tool` with its name instead"):
+        mark(len, ToolOptions())
+
+
+def test_marked_functions_are_found_without_asking_a_proxy():
+    class Proxy:
+        __slots__ = ()
+
+        def __getattr__(self, name):
+            raise AssertionError(name)
+
+    def plain():
+        """P."""
+
+    mark(plain, ToolOptions())
+    variables = {"a": plain, "b": rain, "c": Proxy(), "d": 5}
+    assert list(find_marked(variables.items())) == [("a", plain)]

@@ -1,0 +1,235 @@
+"""The registry: what follows the notebook's variables, what is announced, why tools are gone."""
+
+import threading
+
+import pytest
+
+from mcp_notebook import mcp_tool
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.tools import tool_registry
+from mcp_notebook.kernel.tools.attribute_tools import make_tools_by_name
+from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+
+ICON = "https://example.com/rain.png"
+
+
+@pytest.fixture
+def changes():
+    return []
+
+
+@pytest.fixture
+def registry(changes):
+    return ToolRegistry(lambda: changes.append(1))
+
+
+def names(registry):
+    return [tool.name for tool in registry.tools]
+
+
+def make_function(text="First."):
+    def f(x: int) -> int:
+        return x
+
+    f.__doc__ = text
+    return f
+
+
+def declare(registry, namespace, *variables):
+    registry.add(*(make_tool(namespace[name], variable=name) for name in variables))
+
+
+class Counter:
+    @mcp_tool
+    def add(self, n: int):
+        """Add."""
+
+    @mcp_tool
+    def clear(self):
+        """Clear."""
+
+
+class OnlyAdds:
+    @mcp_tool
+    def add(self, n: int):
+        """Add."""
+
+
+# -- declared and removed --------------------------------------------------------------------------
+
+
+def test_a_tool_of_the_same_name_takes_the_place_of_the_old_one(registry, changes):
+    namespace = {"a": make_function(), "b": make_function()}
+    declare(registry, namespace, "a", "b")
+    new = make_tool(make_function("Second."), variable="a")
+    registry.add(new)
+    assert names(registry) == ["a", "b"]
+    assert registry.get("a") is new
+    assert len(changes) == 2
+
+
+def test_what_clients_cannot_see_is_not_announced(registry, changes):
+    declare(registry, {"a": make_function()}, "a")
+    declare(registry, {"a": make_function()}, "a")
+    registry.remove("b")
+    assert len(changes) == 1
+
+
+def test_a_tool_that_is_gone_is_not_replaced(registry):
+    old, new = make_tool(make_function()), make_tool(make_function("Second."))
+    registry.add(old)
+    registry.replace(old, new)
+    assert registry.get("f") is new
+    registry.remove("f")
+    registry.replace(new, old)
+    assert registry.tools == ()
+
+
+def test_a_batch_is_announced_once_at_its_end(registry, changes):
+    with registry.batch():
+        declare(registry, {"a": make_function()}, "a")
+        declare(registry, {"b": make_function()}, "b")
+        assert changes == []
+    assert len(changes) == 1
+
+
+def test_a_snapshot_stays_as_it_was_while_another_thread_declares(registry):
+    declare(registry, {"a": make_function()}, "a")
+    snapshot = iter(registry.tools)
+    thread = threading.Thread(target=declare, args=(registry, {"b": make_function()}, "b"))
+    thread.start()
+    thread.join()
+    assert [tool.name for tool in snapshot] == ["a"]
+    assert names(registry) == ["a", "b"]
+
+
+def test_icons_that_are_too_large_together_are_refused_and_nothing_is_added(registry, monkeypatch):
+    monkeypatch.setattr(tool_registry, "MAX_ICON_CHARS", len(ICON))
+    first = make_tool(make_function(), ToolOptions(name="a", icons=[ICON]))
+    registry.add(first)
+    with pytest.raises(DefinitionError, match="use smaller ones"):
+        registry.add(make_tool(make_function(), ToolOptions(name="b", icons=[ICON])))
+    assert registry.tools == (first,)
+
+
+# -- following variables ---------------------------------------------------------------------------
+
+
+def test_a_tool_follows_its_variable_with_its_options_and_its_place(registry, changes):
+    namespace = {"a": make_function(), "b": make_function()}
+    registry.add(make_tool(namespace["a"], ToolOptions(title="T"), variable="a"))
+    declare(registry, namespace, "b")
+    namespace["a"] = make_function("Second.")
+    assert registry.follow(namespace) == ()
+    tool = registry.get("a")
+    assert (tool.function, tool.info.description) == (namespace["a"], "Second.")
+    assert tool.info.title == "T"
+    assert names(registry) == ["a", "b"]
+    assert len(changes) == 3
+
+
+def test_a_decorated_redefinition_says_its_options_anew(registry):
+    namespace = {"a": make_function()}
+    registry.add(make_tool(namespace["a"], ToolOptions(title="T"), variable="a"))
+    namespace["a"] = mcp_tool(name="c")(make_function())
+    assert registry.follow(namespace) == ()
+    assert names(registry) == ["c"]
+    assert registry.get("c").info.title is None
+    assert registry.dropped == {"a": "`a` now offers `c`."}
+
+
+def test_nothing_happens_while_the_variables_are_the_same(registry, changes):
+    namespace = {"a": make_function()}
+    declare(registry, namespace, "a")
+    before = registry.tools
+    assert registry.follow(namespace) == ()
+    assert registry.tools == before
+    assert len(changes) == 1
+
+
+def test_a_tool_without_a_variable_follows_nothing(registry):
+    registry.add(make_tool(make_function()))
+    assert registry.follow({}) == ()
+    assert names(registry) == ["f"]
+
+
+# -- why a tool is gone ----------------------------------------------------------------------------
+
+
+class Unaskable:
+    __name__ = "f"
+
+    @property
+    def __mcp_tool__(self):
+        raise RuntimeError("not bound")
+
+    def __call__(self):
+        """Called."""
+
+
+def positional(x, /):
+    """P."""
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (5, "`a` is of type int now, not a function."),
+        (positional, "`a`: the parameter `x` is positional-only"),
+        (Unaskable(), "RuntimeError: not bound"),
+    ],
+)
+def test_a_variable_that_cannot_be_a_tool_any_more_drops_it_with_a_reason(registry, value, reason):
+    namespace = {"a": make_function(), "b": make_function()}
+    declare(registry, namespace, "a", "b")
+    namespace["a"] = value
+    (warning,) = registry.follow(namespace)
+    assert warning.startswith(f"The tool 'a' is gone: {reason}")
+    assert names(registry) == ["b"]
+    assert list(registry.dropped) == ["a"]
+    assert registry.dropped["a"].startswith(reason)
+
+
+def test_a_deleted_variable_drops_its_tool_without_a_warning(registry):
+    namespace = {"a": make_function()}
+    declare(registry, namespace, "a")
+    assert registry.follow({}) == ()
+    assert registry.tools == ()
+    assert registry.dropped == {"a": "`a` was deleted."}
+
+
+def test_a_reason_is_kept_until_a_tool_of_that_name_is_declared(registry):
+    namespace = {"a": make_function(), "b": make_function()}
+    declare(registry, namespace, "a", "b")
+    registry.follow({})
+    assert set(registry.dropped) == {"a", "b"}
+    declare(registry, namespace, "b")
+    assert set(registry.dropped) == {"a"}
+    registry.follow(namespace)
+    assert set(registry.dropped) == {"a"}
+
+
+def test_what_the_author_removes_needs_no_reason(registry):
+    declare(registry, {"a": make_function()}, "a")
+    registry.remove("a")
+    assert registry.dropped == {}
+
+
+def test_the_tools_of_one_object_go_in_one_sentence_and_each_has_the_reason(registry):
+    namespace = {"counter": Counter()}
+    registry.add(*make_tools_by_name("counter", namespace))
+    namespace["counter"] = 5
+    (warning,) = registry.follow(namespace)
+    assert warning.startswith("The tools 'add', 'clear' are gone: `counter` is of type int now")
+    assert set(registry.dropped) == {"add", "clear"}
+
+
+def test_a_method_that_an_object_has_no_more_is_dropped_with_what_there_is(registry):
+    namespace = {"counter": Counter()}
+    registry.add(*make_tools_by_name("counter", namespace))
+    namespace["counter"] = OnlyAdds()
+    assert registry.follow(namespace) == ()
+    assert names(registry) == ["add"]
+    assert registry.dropped == {"clear": "`counter` now offers `add`."}
