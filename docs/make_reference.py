@@ -1,0 +1,247 @@
+"""Writes the pages of ``docs/reference/`` that list what the code offers.
+
+Options, settings, commands and ``_meta`` keys, from where the code defines them. Run by hand after
+a change there: ``python docs/make_reference.py``. A test compares the pages with the code, so that
+they cannot drift.
+"""
+
+import ast
+import inspect
+import re
+import sys
+from argparse import Action
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import typer
+
+from mcp_notebook import cli, meta_keys
+from mcp_notebook.kernel.notebook.magics import McpMagics
+from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.settings import Settings
+
+FOLDER = Path(__file__).parent / "reference"
+HOME = Path("~/.mcp-notebook")
+"""The default of `Settings.home`, for any reader."""
+NOTE = "<!-- Written by docs/make_reference.py from the code: edit there. -->"
+
+
+# -- building blocks -------------------------------------------------------------------------------
+
+
+def read_docs(owner: type | ModuleType) -> dict[str, str]:
+    """Return the strings below the fields of a class, or the constants of a module, by name."""
+    tree = ast.parse(inspect.getsource(owner))
+    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else tree.body
+    docs = {}
+    for statement, following in pairwise(body):
+        target = getattr(statement, "target", None) or getattr(statement, "targets", [None])[0]
+        text = getattr(getattr(following, "value", None), "value", None)
+        if isinstance(target, ast.Name) and isinstance(text, str):
+            docs[target.id] = format_text(text)
+    return docs
+
+
+def format_text(text: str) -> str:
+    """Return a docstring as Markdown on one line."""
+    return re.sub(r"\s+", " ", text.replace("``", "`")).strip()
+
+
+def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in cells)
+
+
+def format_page(title: str, *parts: str) -> str:
+    """Return a page with its title and the note on where it comes from."""
+    return "\n\n".join([f"# {title}", NOTE, *parts]) + "\n"
+
+
+# -- the pages -------------------------------------------------------------------------------------
+
+EXAMPLES = {
+    "name": "rain",
+    "title": '"Rain in Seattle"',
+    "description": '"What it does."',
+    "icons": "sun.png",
+    "priority": "1",
+    "related": "a,b",
+    "tags": "rain",
+    "cache": "60s",
+    "run": "thread",
+    "timeout": "60s",
+    "max_concurrency": "2",
+    "max_result_chars": "100000",
+    "logs": "info",
+    "prefix": "diary_",
+}
+"""Values that an option of the magic is shown with."""
+KEYWORDS = {
+    "name": '"rain"',
+    "title": '"Rain in Seattle"',
+    "description": '"What it does."',
+    "icons": '["sun.png"]',
+    "open_world": "False",
+    "examples": '[{"year": 2015}]',
+    "priority": "1",
+    "related": '["a", "b"]',
+    "tags": '["rain"]',
+    "meta": '{"com.example/owner": "me"}',
+    "cache": '"60s"',
+    "input_schema": "{...}",
+    "output_schema": "...",
+    "validate_output": "False",
+    "run": '"thread"',
+    "executor": "pool",
+    "timeout": '"60s"',
+    "max_concurrency": "2",
+    "max_result_chars": "100_000",
+    "logs": '"info"',
+}
+"""Values that a keyword is shown with; ``True`` for the others."""
+
+
+def options_page() -> str:
+    """Return the page on what an author can say about a tool."""
+    docs = read_docs(ToolOptions)
+    actions: dict[str, list[Action]] = {}
+    for action in McpMagics.mcp_tool.parser._actions:  # noqa: SLF001 - argparse has no other way
+        actions.setdefault(action.dest, []).append(action)
+    rows = [
+        (
+            ", ".join(f"`{option}`" for option in _on_the_line(actions.get(field.name, ()))),
+            f"`{field.name}={KEYWORDS.get(field.name, 'True')}`",
+            docs[field.name],
+        )
+        for field in fields(ToolOptions)
+    ]
+    (prefix,) = actions["prefix"]
+    rows.append(
+        ("`%mcp_tool my_diary --prefix diary_`", '`@mcp_tools(prefix="diary_")`', str(prefix.help))
+    )
+    return format_page(
+        "Options",
+        "What you can say about a tool: on the line of `%%mcp_tool` or `%mcp_tool`, as a keyword "
+        "of `@mcp_tool`, and as a keyword of `Tool`. What you can say about a parameter is in "
+        "[How arguments are checked](../guides/declaring-tools.md#how-arguments-are-checked).",
+        format_table(["On the line", "As a keyword", "What it does"], rows),
+    )
+
+
+def _on_the_line(actions: Iterable[Action]) -> Iterable[str]:
+    for action in actions:
+        value = EXAMPLES[action.dest] if action.nargs is None else ""
+        for option in action.option_strings:
+            yield f"%%mcp_tool {option} {value}".rstrip()
+
+
+def settings_page() -> str:
+    """Return the page of the settings."""
+    docs, settings = read_docs(Settings), Settings(home=HOME)
+    rows = [
+        (
+            f"`{option.name}`",
+            f"`{option.metadata['env']}`",
+            _format_default(getattr(settings, option.name)),
+            docs[option.name],
+        )
+        for option in fields(Settings)
+    ]
+    return format_page(
+        "Settings",
+        "Set these in the environment of the notebook's kernel, of `mcp-notebook`, or of both. "
+        "Some are options of the [command line](cli.md) too.",
+        format_table(["Setting", "Environment variable", "Default", "Meaning"], rows),
+    )
+
+
+def _format_default(value: object) -> str:
+    return "none" if value is None else f"`{value}`"
+
+
+def cli_page() -> str:
+    """Return the page of the command."""
+    command = typer.main.get_command(cli.app)
+    parts = [
+        str(command.help),
+        "The exit status is 0 on success, 1 on failure, 2 for wrong usage, and 130 if interrupted.",
+    ]
+    for path, verb in _commands(command, command.name or ""):
+        parts.append(f"## {path}")
+        parts.append(format_text(str(verb.help)))
+        if not hasattr(verb, "commands"):
+            parts.append(f"```text\n{path} {_usage(verb)}\n```")
+            parts.append(format_table(["Parameter", "What it does"], _parameter_rows(verb)))
+        if verb.epilog:
+            text, _, example = verb.epilog.partition("Example")
+            parts += [format_text(text)] if text else []
+            language = "json" if "{" in example else "bash"
+            introduction, _, code = example.partition(": ")
+            parts.append(f"Example{introduction}:\n\n```{language}\n{code}\n```")
+    return format_page("Command line", *parts)
+
+
+def _commands(group: Any, path: str) -> Iterable[tuple[str, Any]]:
+    for name, verb in group.commands.items():
+        yield f"{path} {name}", verb
+        if hasattr(verb, "commands"):
+            yield from _commands(verb, f"{path} {name}")
+
+
+def _usage(verb: Any) -> str:
+    words = ["[OPTIONS]"]
+    for argument in verb.params:
+        if argument.param_type_name == "argument":
+            word = argument.metavar or argument.name.upper()
+            word = word if argument.required else f"[{word}]"
+            words.append(f"{word}..." if argument.nargs == -1 else word)
+    return " ".join(words)
+
+
+def _parameter_rows(verb: Any) -> Iterable[tuple[str, str]]:
+    for parameter in verb.params:
+        if getattr(parameter, "hidden", False):
+            continue
+        if parameter.param_type_name == "argument":
+            form = parameter.metavar or parameter.name.upper()
+        else:
+            value = "" if parameter.is_flag else parameter.metavar or "VALUE"
+            form = f"{', '.join(parameter.opts)} {value}".strip()
+        yield f"`{form}`", format_text(parameter.help or "")
+    yield "`--help`", "Show the command's help and exit."
+
+
+def meta_keys_page() -> str:
+    """Return the page of the ``_meta`` keys."""
+    docs = read_docs(meta_keys)
+    rows = [
+        (f"`{key}`", docs[name])
+        for name, key in vars(meta_keys).items()
+        if name.isupper() and not name.startswith("_") and key != meta_keys.PREFIX
+    ]
+    return format_page(
+        "`_meta` keys",
+        "What mcp-notebook adds to the `_meta` of tools and results. To add your own, use the "
+        "option [`meta`](options.md) with keys that begin with a reversed domain of yours. The "
+        f"prefix `{meta_keys.PREFIX}` is reserved.",
+        format_table(["Key", "What it holds"], rows),
+    )
+
+
+PAGES = {
+    "options.md": options_page,
+    "settings.md": settings_page,
+    "cli.md": cli_page,
+    "meta-keys.md": meta_keys_page,
+}
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    for name, make_page in PAGES.items():
+        (folder / name).write_text(make_page(), encoding="utf-8", newline="\n")

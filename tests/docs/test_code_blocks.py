@@ -1,0 +1,190 @@
+"""The code that README and site show: run in a kernel, taken by the command, or listed with why."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+import typer
+from documents import DOCUMENTS, PAGES, README, ROOT
+from live import kernel_env, live_kernel
+
+from mcp_notebook import cli
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+LANGUAGES = {"python", "bash", "json", "text"}
+DIRECTIVES = ("{toctree}", "{eval-rst}", "{image} ", "{include} ")
+"""What the site's generator reads, and checks."""
+NOT_RUN = {
+    r"pip install .*": "reads the network; .ci/run runs the README's two lines",
+    r"npx .*": "reads the network; tests/conformance runs the Inspector",
+    r"claude mcp add .*": "needs Claude Code; its arguments are checked here",
+    r"mcp-notebook (serve|stdio)( .*)?": "runs until it is stopped; tests/e2e runs both",
+}
+"""Lines for a shell that are checked only as far as our command's own arguments go, with why."""
+OF_CONTRIBUTORS = "CONTRIBUTING.md"
+"""What stands there is run by .ci/run."""
+
+
+def _with_python():
+    return [page for page in PAGES if page.code("python")]
+
+
+def _shell_lines():
+    return sorted(
+        {line for doc in DOCUMENTS if doc.name != OF_CONTRIBUTORS for line in doc.shell_lines}
+    )
+
+
+def _to_run():
+    """Return the lines for a shell that are safe to run."""
+    return [
+        line for line in _shell_lines() if not any(re.fullmatch(known, line) for known in NOT_RUN)
+    ]
+
+
+def test_every_block_has_a_language_that_these_tests_check():
+    languages = {language for document in DOCUMENTS for language, _ in document.blocks}
+    assert {language for language in languages if not language.startswith(DIRECTIVES)} == LANGUAGES
+
+
+# -- python ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run_page():
+    """Return the kernel in which a page was run: what the README shows, then the page's blocks."""
+    kernels = {}
+    with TemporaryDirectory(prefix="mcpnb-") as folder:
+
+        def run(name):
+            if name not in kernels:
+                for _, context in kernels.values():  # at most one at a time
+                    context.__exit__(None, None, None)
+                kernels.clear()
+                home = Path(folder) / str(len(list(Path(folder).iterdir())))
+                home.mkdir()
+                context = live_kernel(home)
+                kernels[name] = context.__enter__(), context
+                (page,) = (page for page in PAGES if page.name == f"docs/{name}")
+                for code in [*README.code("python"), *page.code("python")]:
+                    kernels[name][0].ok(code)
+            return kernels[name][0]
+
+        yield run
+        for _, context in kernels.values():
+            context.__exit__(None, None, None)
+
+
+TOOLS = {
+    "getting-started.md": "1 tool: plot_rain",
+    "guides/ask-the-user.md": "2 tools: plot_rain, drop_year",
+    "guides/custom-types.md": "2 tools: plot_rain, summer",
+    "guides/data-for-programs.md": "2 tools: plot_rain, extremes",
+    "guides/declaring-tools.md": "5 tools: plot_rain, warm_days, rain_in, diary_add, lookup",
+    "guides/long-calls.md": "3 tools: plot_rain, mean_rain, median_high",
+    "guides/results.md": "3 tools: plot_rain, report, wettest_day",
+}
+"""What each page with Python blocks declares, after the README's cells."""
+
+
+def test_every_page_with_python_is_run():
+    assert {f"docs/{name}" for name in TOOLS} == {page.name for page in _with_python()}
+
+
+@pytest.mark.parametrize(("page", "tools"), TOOLS.items())
+def test_the_tools_of_a_page_are_offered(run_page, page, tools):
+    status = run_page(page).ok("%mcp status").stdout
+    assert re.search(rf"\b{re.escape(tools)}$", status, re.MULTILINE), status
+
+
+def test_the_first_tool_answers_with_one_picture(run_page):
+    answer = run_page("getting-started.md").ok("%mcp call plot_rain year=2015")
+    assert [list(data) for data in answer.displays] == [["image/png"]]
+
+
+@pytest.mark.parametrize(
+    ("page", "call", "answer"),
+    [
+        ("guides/ask-the-user.md", "drop_year year=2012", "only an MCP client has a user to ask"),
+        ("guides/custom-types.md", "summer year=2015", "Summer of 2015"),
+        ("guides/custom-types.md", "summer year=2015", "sun,71"),
+        ("guides/data-for-programs.md", "extremes year=2012", '"coldest": -3.3'),
+        ("guides/declaring-tools.md", "rain_in year=2014", "1233 mm on 150 days"),
+        ("guides/declaring-tools.md", "diary_add note=dry", "1"),
+        ("guides/declaring-tools.md", "lookup weather=rain temp_max=35.6", "precipitation"),
+        ("guides/declaring-tools.md", "lookup", "at least 1"),
+        ("guides/declaring-tools.md", "warm_days kind=sun above=33", "15"),
+        ("guides/declaring-tools.md", "warm_days above=hot", "above"),
+        ("guides/declaring-tools.md", "warm_days below=3", "below"),
+        ("guides/long-calls.md", "mean_rain year=2015", "3.12 mm, from 2."),
+        ("guides/long-calls.md", 'median_high {"data": [1, 2, 4]}', "2"),
+        ("guides/results.md", "wettest_day year=2012", "19 November 2012"),
+        (
+            "guides/results.md",
+            "report year=1815",
+            "There is no data for 1815: ask for 2012 to 2015.",
+        ),
+    ],
+)
+def test_an_example_answers_as_the_text_around_it_says(run_page, page, call, answer):
+    assert answer in run_page(page).ok(f"%mcp call {call}").stdout
+
+
+def test_a_list_of_texts_and_figures_is_answered_in_order(run_page):
+    answer = run_page("guides/results.md").ok("%mcp call report year=2014")
+    assert "Rain in 2014: 1233 mm" in answer.stdout
+    assert [list(data) for data in answer.displays] == [["image/png"]]
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def _parse(arguments):
+    words = [word.replace("FILE.ipynb", "notebooks/weather.ipynb") for word in arguments]
+    verb = typer.main.get_command(cli.app)
+    name = "mcp-notebook"
+    while hasattr(verb, "commands") and words and not words[0].startswith("-"):
+        name = words.pop(0)
+        verb = verb.commands[name]
+    if "--help" not in words and not hasattr(verb, "commands"):
+        verb.make_context(name, words)
+
+
+@pytest.mark.parametrize(
+    "arguments", sorted({words for doc in DOCUMENTS for words in doc.commands()}), ids=" ".join
+)
+def test_each_command_line_is_one_that_the_command_takes(arguments, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    _parse(arguments)
+
+
+def test_each_client_configuration_starts_our_command():
+    servers = [server for document in DOCUMENTS for server in document.servers()]
+    assert {server["command"] for server in servers} == set(PROJECT["scripts"])
+
+
+def test_every_line_for_a_shell_is_run_or_has_a_reason_not_to_be():
+    for line in _to_run():
+        assert re.match(r"mcp-notebook (list|call|cache)\b", line), line
+    for known in NOT_RUN:
+        assert any(re.fullmatch(known, line) for line in _shell_lines()), known
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", _to_run())
+def test_a_command_line_that_is_safe_to_run_works(line, home):
+    shutil.copytree(ROOT / "notebooks", home / "notebooks")
+    words = shlex.split(line)
+    words[0] = Path(sys.executable).with_name(words[0])
+    done = subprocess.run(
+        words, cwd=home, env=kernel_env(home), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    if "--save" in words:
+        assert [path.suffix for path in home.glob("*.*") if path.is_file()] == [".png"]

@@ -1,0 +1,44 @@
+"""The contributors' guide and the architecture page name what the tree has."""
+
+import re
+
+import pytest
+from documents import ROOT, Document, page
+
+PACKAGE = ROOT / "mcp_notebook"
+CONTRIBUTING = Document(ROOT / "CONTRIBUTING.md")
+
+
+def _named_paths(document):
+    return [text for text in document.inline if re.fullmatch(r"[\w.]+(/[\w.]*)*", text)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        text
+        for text in _named_paths(CONTRIBUTING)
+        if ("/" in text or text.endswith(".py")) and text != "tools/call"  # MCP's method
+    ],
+)
+def test_each_file_and_folder_that_the_guide_names_exists(path):
+    places = [PACKAGE / path, ROOT / path, ROOT / "tests" / "e2e" / path]
+    assert path == "__init__.py" or any(place.exists() for place in places)
+
+
+def test_the_walk_of_a_call_names_a_module_at_each_step():
+    walk = CONTRIBUTING.text.partition("## The walk of one call\n")[2].partition("\n## ")[0]
+    steps = re.findall(r"^\d+\. .+$", walk, re.MULTILINE)
+    assert len(steps) >= 8
+    for step in steps:
+        assert re.search(r"`(kernel|bridge)/[\w/]+(\.py|/)`", step), step
+
+
+def test_the_architecture_page_shows_every_room():
+    shown = re.findall(r"automodule:: ([\w.]+)", page("contribute/architecture.md").text)
+    rooms = {
+        ".".join(folder.parent.relative_to(ROOT).parts)
+        for side in ("kernel", "bridge")
+        for folder in (PACKAGE / side).rglob("__init__.py")
+    }
+    assert sorted(shown) == sorted(rooms)

@@ -1,0 +1,52 @@
+"""Links within the repository lead to a file that is there, and to a heading that it has."""
+
+import json
+from urllib.parse import unquote
+
+import pytest
+from documents import DOCUMENTS, ROOT, Document
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def _problem(start, link):
+    """Return what is wrong with a link; None if nothing is."""
+    if link.startswith(("https://", "data:")):
+        return None
+    address, _, anchor = unquote(link).partition("#")
+    target = (start.parent / address).resolve() if address else start
+    if not target.is_relative_to(ROOT) or not target.exists():
+        return f"{link}: there is no such file"
+    if anchor and anchor not in Document(target).anchors:
+        return f"{link}: {target.name} has no such heading"
+    return None
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_links_lead_to_files_and_headings_that_exist(document):
+    problems = [_problem(document.path, link) for link in document.links]
+    assert [problem for problem in problems if problem] == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_links_of_notebooks_lead_to_files_and_headings_that_exist(path, tmp_path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    (tmp_path / "text.md").write_text("\n\n".join(texts), encoding="utf-8")
+    problems = [_problem(path, link) for link in Document(tmp_path / "text.md").links]
+    assert [problem for problem in problems if problem] == []
+
+
+@pytest.mark.parametrize(
+    ("link", "problem"),
+    [
+        ("docs/index.md", None),
+        ("docs/connect-a-client.md#vs-code", None),
+        ("docs/connect-a-client.md#emacs", "no such heading"),
+        ("docs/nothing.md", "no such file"),
+        ("../outside.md", "no such file"),
+    ],
+)
+def test_a_link_that_leads_nowhere_is_found(link, problem):
+    message = _problem(ROOT / "README.md", link)
+    assert message is None if problem is None else problem in message

@@ -1,0 +1,169 @@
+"""The pictures of the documents show what the code has, and can be made again."""
+
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from documents import DOCS, README, ROOT, Document, page
+from live import kernel_env
+from pictures import call_states, first_page, rooms
+
+from mcp_notebook.kernel.calls.call import CallState
+
+IMAGES = DOCS / "images"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def _committed(name):
+    return (IMAGES / name).read_text(encoding="utf-8")
+
+
+def _size(png):
+    """Return kind and size, as a PNG's header says them."""
+    return png[:24]
+
+
+# -- the states of a call --------------------------------------------------------------------------
+
+
+def test_the_committed_picture_is_the_one_of_the_table():
+    assert call_states.call_states() == _committed("call_states.svg")
+
+
+def test_the_picture_names_every_state():
+    texts = [text.text for text in ET.fromstring(_committed("call_states.svg")).iter(f"{SVG}text")]
+    assert sorted(texts) == sorted(CallState)
+
+
+def test_another_table_gives_another_picture(monkeypatch):
+    moves = call_states.MOVES
+    shortcut = {**moves, CallState.QUEUED: moves[CallState.QUEUED] | {CallState.DONE}}
+    monkeypatch.setattr(call_states, "MOVES", shortcut)
+    assert call_states.call_states() != _committed("call_states.svg")
+
+
+def test_the_contributors_guide_shows_the_picture():
+    assert "docs/images/call_states.svg" in Document(ROOT / "CONTRIBUTING.md").links
+
+
+# -- the rooms -------------------------------------------------------------------------------------
+
+
+def test_the_committed_picture_of_the_rooms_is_the_one_of_the_code():
+    assert rooms.draw_rooms() == _committed("rooms.svg"), "run `python docs/make_pictures.py`"
+
+
+def test_it_names_every_room_and_file_beside_the_rooms():
+    names = {
+        text.text
+        for text in ET.fromstring(_committed("rooms.svg")).iter(f"{SVG}text")
+        if "name" in text.get("class", "").split()
+    }
+    package = ROOT / "mcp_notebook"
+    found = {
+        f"{path.name}/" if path.is_dir() else path.name
+        for folder in (package, package / "kernel", package / "bridge")
+        for path in folder.iterdir()
+        if path.is_dir() or path.suffix == ".py"
+    }
+    # Both processes have a frame; the others only lead to what is drawn.
+    left_out = {"kernel/", "bridge/", "__pycache__/", "__init__.py", "__main__.py", "_version.py"}
+    assert names == found - left_out
+
+
+def test_an_import_is_an_arrow_unless_others_imply_it():
+    imports = {"a": {"b", "c"}, "b": {"c"}, "c": set(), "d": {"c"}}
+    assert rooms.reduce_edges(imports) == [("a", "b"), ("b", "c"), ("d", "c")]
+
+
+def test_imports_are_read_in_every_form_and_place(tmp_path):
+    (tmp_path / "high").mkdir()
+    for name, text in {
+        "high/one.py": "import package.low.module",
+        "high/two.py": "def f():\n    from package import middle",
+        "middle.py": "from package.low import thing\nimport low",
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "low.py").touch()
+    found = rooms.read_imports(
+        [
+            rooms.Room("package.high", tmp_path / "high"),
+            rooms.Room("package.middle", tmp_path / "middle.py"),
+            rooms.Room("package.low", tmp_path / "low.py"),
+        ]
+    )
+    assert found == {
+        "package.high": {"package.low", "package.middle"},
+        "package.middle": {"package.low"},
+    }
+
+
+@pytest.mark.parametrize(
+    "document",
+    [Document(ROOT / "CONTRIBUTING.md"), page("contribute/architecture.md")],
+    ids=lambda document: document.name,
+)
+def test_the_picture_of_the_rooms_is_shown(document):
+    assert any(link.endswith("images/rooms.svg") for link in document.links)
+
+
+# -- the first page --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return first_page.play_scene()
+
+
+def test_the_scene_is_the_readmes_notebook_and_what_a_client_got(scene):
+    assert list(scene.cells) == README.code("python")
+    assert scene.mime_type == "image/png"
+    assert "plot_rain(year: int = 2015)" in scene.card
+    assert "read-only" in scene.card
+
+
+@pytest.mark.parametrize("theme", first_page.THEMES)
+def test_the_page_shows_cells_card_call_and_picture(scene, theme):
+    text = first_page.compose_page(scene, theme)
+    assert scene.card in text
+    assert "load_ext" in text
+    assert "plot_rain(year=2015)" in text
+    assert f"data:image/png;base64,{first_page.b64encode(scene.picture).decode()}" in text
+    assert str(Path.home()) not in text
+
+
+@pytest.mark.skipif(first_page.find_browser() is None, reason="needs Chromium")
+@pytest.mark.parametrize("theme", first_page.THEMES)
+def test_a_browser_makes_the_committed_picture_of_the_page(scene, theme):
+    picture = first_page.photograph(
+        first_page.compose_page(scene, theme), first_page.find_browser()
+    )
+    committed = (IMAGES / f"first_page_{theme}.png").read_bytes()
+    # Fonts and renderers differ between machines: the width is fixed, the height follows the text.
+    assert _size(picture)[:20] == _size(committed)[:20]
+
+
+@pytest.mark.parametrize("document", [README, page("index.md")], ids=lambda document: document.name)
+def test_the_first_page_shows_the_picture_for_light_and_dark_pages(document):
+    for theme in first_page.THEMES:
+        assert f"images/first_page_{theme}.png" in document.text
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_the_pictures_are_made_from_the_readmes_own_cells_and_the_table_of_states(home):
+    script = [sys.executable, DOCS / "make_pictures.py", home]
+    done = subprocess.run(script, env=kernel_env(home), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made = (home / "plot_rain.png").read_bytes()
+    committed = (IMAGES / "plot_rain.png").read_bytes()
+    # Fonts and renderers differ between versions; the picture's header says kind and size.
+    assert made[:16] == committed[:16]
+    for path in home.glob("*.svg"):
+        assert path.read_text(encoding="utf-8") == _committed(path.name)
+    assert {path.name for path in home.glob("*.svg")} == {
+        path.name for path in IMAGES.glob("*.svg")
+    }
