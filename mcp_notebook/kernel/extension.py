@@ -90,7 +90,7 @@ class Extension:
         self._pid = os.getpid()
         self._activity = KernelActivity(shell.kernel, self.invoker)
         self._endpoint = Endpoint(
-            self._activity,
+            self.invoker,
             self._told_tools,
             self._reading,
             path=settings.home / "run" / f"{self._id}.sock",

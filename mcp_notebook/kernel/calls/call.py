@@ -6,7 +6,7 @@ lock; the picture of the table in the contributors' guide is drawn from `MOVES` 
 
 A call has ended for its client once its state is one of `ENDED`. Its code may still be running
 then: C code that does not look at signals, a thread that does not come back to Python. Such a call
-is *still stopping* (`Call.stopping`), and `describe` says so to those who wait behind it.
+is *still stopping* (`Call.is_stopping`), and `describe` says so to those who wait behind it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ ENDED = frozenset(state for state, following in MOVES.items() if not following)
 
 
 class IllegalMove(RuntimeError):
-    """A call cannot go from its state to that one; a mistake in this package.
+    """A call cannot go from its state to that one; a bug in mcp-notebook.
 
     Args:
         call: The call, unchanged.
@@ -86,9 +86,9 @@ class Call:
     """When it came into its state."""
     waits_for: str = field(default="a free worker", init=False)
     """Whom it waits for while it is waiting."""
-    lacks: str | None = field(default=None, init=False)
-    """The capability (one of MCP's) without which its client cannot have it answered."""
-    stopping: bool = field(default=False, init=False)
+    missing_capability: str | None = field(default=None, init=False)
+    """A capability, one of MCP's, that its client would have needed."""
+    is_stopping: bool = field(default=False, init=False)
     """It is answered, and its code has not ended."""
     _state: CallState = field(default=CallState.QUEUED, init=False)
 
@@ -101,7 +101,7 @@ class Call:
         return self._state
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it is answered, or about to be."""
         return self._state in ENDED
 
@@ -129,7 +129,7 @@ def describe(
         now: The monotonic clock's time, in seconds.
     """
     now = monotonic() if now is None else now
-    if call.stopping:
+    if call.is_stopping:
         return f"still stopping: its code has not reacted for {_seconds(now - call.since)}"
     if call.state is CallState.WAITING:
         return f"waiting for {call.waits_for} for {_seconds(now - call.since)}"
@@ -153,7 +153,7 @@ def _before(call: Call, others: Sequence[Call]) -> list[Call]:
 
 
 def _reason(call: Call, before: Sequence[Call], cell_since: float | None, now: float) -> str:
-    stuck = next((other for other in before if other.stopping), None)
+    stuck = next((other for other in before if other.is_stopping), None)
     if stuck is not None:
         return f"a stopped call of {stuck.tool!r} has not reacted for {_seconds(now - stuck.since)}"
     if cell_since is not None and call.run == "main":

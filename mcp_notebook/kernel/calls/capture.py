@@ -28,7 +28,14 @@ from mcp_notebook.kernel.calls.streams import leave_stream, route_stream
 from mcp_notebook.kernel.calls.task_guards import Steps, guarded
 from mcp_notebook.kernel.results.outputs import Displayed, Output, Printed
 from mcp_notebook.kernel.safe.text import clean_text
-from mcp_notebook.kernel.tools.context import LogMessage
+from mcp_notebook.kernel.tools.context import (
+    LEVELS,
+    NO_CLIENT,
+    Client,
+    LogLevel,
+    LogMessage,
+    Update,
+)
 
 MAX_PRINTED = 1_000_000
 """Characters of prints kept from the start of a call; after that only the last ones are kept."""
@@ -36,27 +43,30 @@ _MAX_TAIL = 100_000
 MAX_DISPLAYS = 200
 """Displays kept from one call."""
 _MAX_LINE = 200
-"""Characters of a printed line that are told while the call runs."""
+"""Characters of a printed line that are reported while the call runs."""
 
 _current: ContextVar["Capture | None"] = ContextVar("mcp_notebook_capture", default=None)
 
 
 class Capture:
-    """What one call has printed and shown so far; written by the thread that runs the call."""
+    """What one call has printed, displayed and logged; written by the thread that runs the call.
 
-    def __init__(self) -> None:
-        self.on_line: Callable[[str], None] | None = None
-        """Told the newest line that was printed, while the call runs."""
+    Args:
+        client: Gets log messages, and printed lines as progress, while the call runs.
+        log_level: Log messages of this level and above become part of the output; None: none do.
+    """
+
+    def __init__(self, client: Client = NO_CLIENT, log_level: LogLevel | None = None) -> None:
+        self._client = client
+        self._log_level = log_level
         self._line = ""
         """What was printed after the last end of a line."""
-        self.bars: ProgressBars | None = None
+        self.bars = ProgressBars(client.report or _ignore)
         """The call's progress bars."""
         self.steps = Steps()
         """The steps of the call's tasks."""
-        self.log: Callable[[LogMessage, bool], None] | None = None
-        """Takes what is logged in the call, and whether that has been printed already."""
         self.max_chars: int | None = None
-        """Characters of the call's result, where the tool says it; else those of the settings."""
+        """Characters of the call's result, if its tool sets a limit; None: as the settings say."""
         self.written = 0
         """Characters that were printed, also those that were dropped since."""
         self._reset()
@@ -95,8 +105,8 @@ class Capture:
             return
         self._clear_if_due()
         self.written += len(text)
-        if self.on_line is not None:
-            self._tell_line(text)
+        if self._client.report is not None:
+            self._report_line(text, self._client.report)
         room = MAX_PRINTED - self._printed
         if room > 0:
             self._printed += len(text)
@@ -113,12 +123,30 @@ class Capture:
             self._tail_size -= gone
             self._dropped += gone
 
-    def _tell_line(self, text: str) -> None:
+    def _report_line(self, text: str, report: Callable[[Update], None]) -> None:
         self._line += text[-2 * _MAX_LINE :].replace("\r", "\n")
-        told, newline, self._line = self._line[-2 * _MAX_LINE :].rpartition("\n")
-        line = clean_text(told).rstrip().rpartition("\n")[2].strip()
-        if newline and line and self.on_line is not None:
-            self.on_line(line[:_MAX_LINE])
+        lines, newline, self._line = self._line[-2 * _MAX_LINE :].rpartition("\n")
+        line = clean_text(lines).rstrip().rpartition("\n")[2].strip()
+        if newline and line:
+            report(Update(message=line[:_MAX_LINE]))
+
+    @property
+    def wants_logs(self) -> bool:
+        """Whether anybody reads what is logged."""
+        return self._client.send_log is not None or self._log_level is not None
+
+    def log(self, message: LogMessage, *, is_printed: bool = False) -> None:
+        """Take a log message.
+
+        Args:
+            message: Of any level.
+            is_printed: Whether a logging handler has printed it to the output already.
+        """
+        if self._client.send_log is not None:
+            self._client.send_log(message)
+        least = self._log_level
+        if least is not None and not is_printed and LEVELS[message.level] >= LEVELS[least]:
+            self.write(f"{message.level}: {message.text}\n")
 
     def show(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str | None) -> None:
         """Take a display; one with a known id replaces the earlier one."""
@@ -145,6 +173,10 @@ class Capture:
     def _clear_if_due(self) -> None:
         if self._clear_at_next:
             self._reset()
+
+
+def _ignore(_update: Update) -> None:
+    """Take progress that nobody asked for."""
 
 
 def current_capture() -> Capture | None:

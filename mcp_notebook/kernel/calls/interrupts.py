@@ -19,7 +19,7 @@ import threading
 import time
 import types
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from mcp_notebook.kernel.safe.threads import raise_in
 
@@ -31,6 +31,29 @@ code that the first one leaves through takes microseconds."""
 _LOOK_AGAIN, _LOOK_SELDOM = 0.001, 0.1
 """Seconds until the watch tries again to listen, while a cell has the signal: at first, and at most
 after doubling."""
+
+
+class Gate(Protocol):
+    """A context manager around the code of one call, by which it is interrupted."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user's "Interrupt" came while the call was active."""
+
+    def __enter__(self) -> Self:
+        """Take interrupts from now on."""
+
+    def __exit__(self, *exc: object) -> None:
+        """Take none any more; none is left over."""
+
+    def open(self) -> None:
+        """Let interrupts raise from now on; one that came early raises here."""
+
+    def close(self) -> None:
+        """Let interrupts raise no more."""
+
+    def interrupt(self) -> bool:
+        """Raise KeyboardInterrupt in the call, from another thread; return whether that is due."""
 
 
 class InterruptGate:

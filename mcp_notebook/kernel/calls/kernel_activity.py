@@ -2,7 +2,7 @@
 
 Calls do not come over the kernel's shell channel, so that Jupyter would take a kernel that only
 works for clients for an idle one; JupyterHub, mybinder and Jupyter Server cull those.
-`KernelActivity` stands between the endpoint and the `Invoker`. It publishes whether the kernel is
+`KernelActivity` hears of calls from the `Invoker`, and publishes whether the kernel is
 busy or idle once every `EVERY` seconds while calls come in or run, and at once when a long call
 ends. What it publishes is true for the whole kernel: it is busy while a call runs that is long, or
 while the kernel itself said so last (a cell runs); so no end of a call makes a running cell look
@@ -22,10 +22,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from mcp_notebook.content import Result
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.invoker import ActiveCall, Invoker
-from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
+from mcp_notebook.kernel.calls.invoker import Invoker
 
 logger = logging.getLogger(__name__)
 
@@ -40,21 +38,24 @@ that waits for a cell of its own passes over it."""
 
 
 class KernelActivity:
-    """The calls, as the endpoint takes them to the invoker.
+    """Publishes the kernel's status while clients call tools.
 
     Args:
         kernel: IPython's kernel.
-        invoker: Runs the calls.
+        invoker: Runs the calls, and tells of them.
     """
 
     def __init__(self, kernel: Any, invoker: Invoker) -> None:
         self._kernel = kernel
         self._invoker = invoker
+        invoker.observer = self
         self._parent: dict[str, Any] = {}
         self._original: Callable[..., None] | None = None
         self._kernel_busy = True  # the extension is being loaded by a cell
         self._long_call = False
         self._came = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The endpoint's."""
         self._timer: asyncio.Handle | None = None
 
     def install(self) -> None:
@@ -74,41 +75,22 @@ class KernelActivity:
             if self._kernel._publish_status != self._original:  # noqa: SLF001 - somebody's own
                 self._kernel._publish_status = self._original  # noqa: SLF001
 
-    # -- what the endpoint asks for ----------------------------------------------------------------
+    # -- what the invoker tells us ----------------------------------------------------------------
 
-    @property
-    def calls(self) -> tuple[ActiveCall, ...]:
-        """The calls that wait, run or are still stopping now, oldest first."""
-        return self._invoker.calls
-
-    def submit(
-        self,
-        tool: str,
-        arguments: dict[str, Any],
-        reply: Callable[[Result], None],
-        client: Client = NO_CLIENT,
-    ) -> ActiveCall:
-        """Take a call to the invoker, and see to it that the kernel counts as used."""
-        loop = asyncio.get_running_loop()
-
-        def reply_and_look(result: Result) -> None:
-            reply(result)
-            if self._long_call:
-                with contextlib.suppress(RuntimeError):  # the loop is closed: `remove` follows
-                    loop.call_soon_threadsafe(self._look_for_end)
-
+    def call_submitted(self) -> None:
+        """Count the kernel as used; on the endpoint's thread."""
         self._came = True
+        self._loop = asyncio.get_running_loop()
         if self._timer is None:
-            self._timer = loop.call_soon(self._look, loop)  # when the call is on its way
-        return self._invoker.submit(tool, arguments, reply_and_look, client)
+            self._timer = self._loop.call_soon(
+                self._look, self._loop
+            )  # when the call is on its way
 
-    def cancel(self, call: ActiveCall, reason: str) -> None:
-        """Stop a call."""
-        self._invoker.cancel(call, reason)
-
-    def describe(self, call: ActiveCall) -> str:
-        """Say what a call does now."""
-        return self._invoker.describe(call)
+    def call_answered(self) -> None:
+        """See whether that was the last long call; on any thread."""
+        if self._long_call and self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: `remove` follows
+                self._loop.call_soon_threadsafe(self._look_for_end)
 
     # -- what is published -------------------------------------------------------------------------
 
@@ -132,7 +114,7 @@ class KernelActivity:
         return any(
             call.arrived <= before
             and call.state is not CallState.QUEUED
-            and (call.stopping or not call.ended)
+            and (call.is_stopping or not call.has_ended)
             for call in self._invoker.calls
         )
 

@@ -1,9 +1,9 @@
 """What tools log with Python's ``logging`` belongs to their calls.
 
-Runs in the user's kernel, on the threads of the calls. `Logs` looks on while loggers hand records
-to their handlers, and leaves those alone: a handler of our own on the root logger would keep
-``logging.basicConfig`` and the last resort from working in the user's cells. Whether a record is
-logged at all is the user's configuration. Who hears of it is decided by the call's `Capture.log`.
+Runs in the user's kernel, on the threads of the calls. `LoggingPatcher` looks on while loggers hand
+records to their handlers, and leaves those alone: a handler of our own on the root logger would
+keep ``logging.basicConfig`` and the last resort from working in the user's cells. Whether a record
+is logged at all is the user's configuration; who gets it is the capture's decision.
 """
 
 import logging
@@ -21,11 +21,16 @@ class LogTaker(Protocol):
 
     written: int
     """Characters that were printed so far."""
-    log: Callable[[LogMessage, bool], None] | None
-    """Takes a message, and whether a handler has printed it already."""
+
+    @property
+    def wants_logs(self) -> bool:
+        """Whether anybody reads what is logged."""
+
+    def log(self, message: LogMessage, *, is_printed: bool) -> None:
+        """Take a message; `is_printed` if a handler has printed it already."""
 
 
-class Logs:
+class LoggingPatcher:
     """Lets calls hear what is logged in them, from `install` to `uninstall`.
 
     Args:
@@ -45,12 +50,12 @@ class Logs:
         @wraps(original)
         def handle(logger: logging.Logger, record: logging.LogRecord) -> None:
             taker = self._current()
-            if taker is None or taker.log is None:
+            if taker is None or not taker.wants_logs:
                 original(logger, record)
                 return
             before = taker.written
             original(logger, record)
-            taker.log(_message(record), taker.written != before)
+            taker.log(_read_record(record), is_printed=taker.written != before)
 
         self._ours = handle
         logging.Logger.callHandlers = handle  # type: ignore[method-assign, assignment]
@@ -71,7 +76,7 @@ def level_of(number: int) -> LogLevel:
     return found
 
 
-def _message(record: logging.LogRecord) -> LogMessage:
+def _read_record(record: logging.LogRecord) -> LogMessage:
     try:
         text = _FORMATTER.format(record)
     except Exception:  # noqa: BLE001 - arguments that do not fit the format; logging tells of it

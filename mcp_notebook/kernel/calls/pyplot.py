@@ -20,7 +20,7 @@ _of_call: ContextVar["OrderedDict[int, Any] | None"] = ContextVar(
 )
 
 
-class Figures:
+class PyplotPatcher:
     """Gives calls figures of their own; `install` and `uninstall` on the main thread."""
 
     def __init__(self) -> None:

@@ -242,8 +242,8 @@ class Conversation:
             open_call.notices.close()
         try:
             message, attachments = content_blocks.pack_result(call_id, result)
-            if open_call is not None and open_call.call.lacks is not None:
-                message = message.model_copy(update={"lacks": open_call.call.lacks})
+            if open_call is not None and open_call.call.missing_capability is not None:
+                message = message.model_copy(update={"lacks": open_call.call.missing_capability})
             self.send(message, attachments)
         except Exception as error:
             logger.exception("a result could not be sent")

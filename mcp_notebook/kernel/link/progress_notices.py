@@ -81,7 +81,7 @@ class ProgressNotices:
     def _send_state(self, call: Call, describe: Callable[[Call], str]) -> None:
         """Send what the call does if it does not run, or has been silent for long."""
         silence = self._loop.time() - self._sent_at
-        is_running = call.state is CallState.RUNNING and not call.stopping
+        is_running = call.state is CallState.RUNNING and not call.is_stopping
         if not is_running or silence >= HEARTBEAT:
             newest = self._newest
             self._send_progress(newest.done, newest.total, describe(call))

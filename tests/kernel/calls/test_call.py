@@ -52,7 +52,7 @@ def test_a_call_ends_once_whatever_is_tried(tries):
             continue
         ends += [to] if to in ENDED else []
     assert len(ends) <= 1
-    assert call.ended == bool(ends)
+    assert call.has_ended == bool(ends)
 
 
 def test_every_call_can_be_stopped_until_it_has_ended():
@@ -79,7 +79,7 @@ def test_a_call_behind_a_call_is_told_which():
 
 def test_a_call_behind_one_that_does_not_stop_is_told_so():
     stuck, call = in_state(CallState.CANCELLED), Call("b")
-    stuck.stopping = True
+    stuck.is_stopping = True
     said = describe(call, [stuck, call], cell_since=1, now=stuck.since + 5)
     assert said == "waiting: a stopped call of 'top' has not reacted for 5 s"
     assert describe(stuck, [stuck, call], cell_since=None, now=stuck.since + 5).startswith(

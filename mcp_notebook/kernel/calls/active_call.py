@@ -1,0 +1,179 @@
+"""A call together with what handling it needs: its client, its outputs, what stops it.
+
+Runs in the user's kernel, on any thread. All calls of a notebook share one lock, the queue's; a
+call's state and whatever else several threads change is written under it, by the methods here.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mcp_notebook.content import Result
+from mcp_notebook.errors import CallError, Cancelled
+from mcp_notebook.kernel.calls.call import Call, CallState
+from mcp_notebook.kernel.calls.capture import Capture
+from mcp_notebook.kernel.calls.result_cache import Ticket
+from mcp_notebook.kernel.schemas.output_schema import OutputSchema
+from mcp_notebook.kernel.tools.context import NO_CLIENT, Client, Context
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.kernel.tools.elicitation import Elicitations
+
+logger = logging.getLogger(__name__)
+
+RESTART_FOLLOWS = 0.2
+"""Seconds that the answer of a call that the user interrupted is held back: a restart begins with
+an interrupt, and the goodbye that follows tells the client what happened."""
+INTERRUPTED = "The user interrupted the call in the notebook."
+
+
+@dataclass(frozen=True)
+class StopRequest:
+    """Why a call has to stop."""
+
+    state: CallState
+    """The state that it ends in."""
+    error: CallError
+    """What its client is told."""
+
+
+@dataclass(eq=False)
+class ActiveCall(Call):
+    """A call and its runtime state; guarded by the queue's lock."""
+
+    reply: Callable[[Result], None] = field(kw_only=True, repr=False)
+    """Takes the result; called once, on whichever thread has it."""
+    lock: threading.Lock = field(kw_only=True, default_factory=threading.Lock, repr=False)
+    """Shared by all calls of the notebook."""
+    client: Client = field(kw_only=True, default=NO_CLIENT, repr=False)
+    """Who gets progress, log messages and questions."""
+    declared: DeclaredTool | None = field(kw_only=True, default=None, repr=False)
+    """The tool as it was when the call came; it runs as it is when its turn comes."""
+    capture: Capture = field(kw_only=True, default_factory=Capture, repr=False)
+    """What it printed and displayed."""
+    elicitations: Elicitations = field(kw_only=True, default_factory=Elicitations, repr=False)
+    """What it asks its client's user."""
+    ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
+    """Where its result is stored for equal calls; None: nowhere."""
+    output_schema: OutputSchema | None = field(default=None, init=False, repr=False)
+    """That of the tool that runs."""
+    is_started: bool = field(default=False, init=False)
+    """It was handed to its runner."""
+    interrupt: Callable[[], object] | None = field(default=None, init=False, repr=False)
+    """Asks its code to stop, from any thread; None while there is no code to stop."""
+    stop_request: StopRequest | None = field(default=None, init=False, repr=False)
+    """The first request to stop it."""
+    is_interrupted: bool = field(default=False, init=False)
+    """The user asked it to stop."""
+    timers: list[threading.Timer] = field(default_factory=list, init=False, repr=False)
+    """To be cancelled when its code has ended."""
+
+    # -- its state ---------------------------------------------------------------------------------
+
+    def begin(self, interrupt: Callable[[], object]) -> bool:
+        """Start to run, unless the call was answered while it waited.
+
+        Args:
+            interrupt: Asks its code to stop.
+
+        Returns:
+            Whether it runs now.
+        """
+        with self.lock:
+            if self.has_ended:
+                return False
+            self.move(CallState.RUNNING)
+            self.interrupt = interrupt
+            return True
+
+    def set_interrupt(self, interrupt: Callable[[], object]) -> None:
+        """Replace what asks its code to stop."""
+        with self.lock:
+            self.interrupt = interrupt
+
+    def wait_for(self, whom: str) -> None:
+        """Count as waiting for somebody else from now on."""
+        with self.lock:
+            if self.state is CallState.RUNNING:
+                self.waits_for = whom
+                self.move(CallState.WAITING)
+
+    def resume(self) -> None:
+        """Count as running again."""
+        with self.lock:
+            if self.state is CallState.WAITING:
+                self.move(CallState.RUNNING)
+
+    def request_stop(self, request: StopRequest) -> Callable[[], object] | None:
+        """Note that the call has to stop.
+
+        Args:
+            request: Why.
+
+        Returns:
+            What asks its code to stop; None if it has ended, or has to stop already.
+        """
+        with self.lock:
+            if self.has_ended or self.stop_request is not None:
+                return None
+            self.stop_request = request
+            return self.interrupt
+
+    # -- its answer --------------------------------------------------------------------------------
+
+    def answer(self, state: CallState, result: Result) -> None:
+        """End the call with a result; nothing happens if it has been answered.
+
+        Args:
+            state: The state that it ends in.
+            result: For the client.
+        """
+        with self.lock:
+            if self.has_ended:
+                return
+            self.move(state)
+        if self.is_interrupted:
+            timer = threading.Timer(RESTART_FOLLOWS, self.send, (result,))
+            timer.daemon = True
+            timer.start()
+        else:
+            self.send(result)
+
+    def send(self, result: Result) -> None:
+        """Hand the result to whoever made the call; only `answer` decides that it is the one."""
+        try:
+            self.reply(result)
+        except RuntimeError:
+            # The endpoint's loop is closed: the extension is being unloaded, nobody waits.
+            logger.debug("nobody takes the result of %s", self.tool)
+
+    # -- what its code sees ------------------------------------------------------------------------
+
+    def make_context(self) -> Context:
+        """Return the `Context` that the tool's function gets."""
+        return Context(
+            self.tool,
+            report=self.client.report,
+            send_log=self.capture.log,
+            stopped=self.get_stop_reason,
+            elicitations=self.elicitations,
+        )
+
+    def get_stop_reason(self) -> str | None:
+        """Return why the call has to stop, None if it may go on."""
+        return None if self.stop_request is None else str(self.stop_request.error)
+
+    def find_cause(self, error: BaseException, *, by_user: bool) -> BaseException:
+        """Return what really ended the call's code, for what it raised.
+
+        Args:
+            error: What it raised: an interrupt or a cancellation stands for who asked for it.
+            by_user: Whether the user pressed "Interrupt" while it ran.
+        """
+        if not isinstance(error, KeyboardInterrupt | asyncio.CancelledError | Cancelled):
+            return error
+        if self.stop_request is None and by_user:
+            self.is_interrupted = True
+            self.stop_request = StopRequest(CallState.CANCELLED, Cancelled(INTERRUPTED))
+        return error if self.stop_request is None else self.stop_request.error

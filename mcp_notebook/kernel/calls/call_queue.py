@@ -1,0 +1,94 @@
+"""The calls of one notebook that wait, run or are still stopping.
+
+Runs in the user's kernel, on any thread; its lock is also that of its calls. Only here is decided
+which call may begin.
+"""
+
+import threading
+
+from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
+from mcp_notebook.kernel.calls.call import CallState
+
+
+class CallQueue:
+    """Calls in the order in which they came.
+
+    Args:
+        max_calls: How many may wait or run at once.
+    """
+
+    def __init__(self, max_calls: int) -> None:
+        self.max_calls = max_calls
+        self.lock = threading.Lock()
+        """Guards this object and the state of its calls."""
+        self._calls: list[ActiveCall] = []
+
+    @property
+    def calls(self) -> tuple[ActiveCall, ...]:
+        """The calls that wait, run or are still stopping now, oldest first."""
+        with self.lock:
+            return tuple(self._calls)
+
+    def add(self, call: ActiveCall) -> bool:
+        """Let a call wait for its turn.
+
+        Returns:
+            Whether there was room for it.
+        """
+        with self.lock:
+            has_room = len(self._calls) < self.max_calls
+            if has_room:
+                self._calls.append(call)
+            return has_room
+
+    def add_started(self, call: ActiveCall) -> None:
+        """Add a call that is run at once, also beyond the limit."""
+        with self.lock:
+            call.is_started = True
+            self._calls.append(call)
+
+    def start_next(self, tool: str) -> ActiveCall | None:
+        """Mark the oldest waiting call of a tool as started, if one more may run.
+
+        Returns:
+            The call; None if none waits, or as many run as may.
+        """
+        with self.lock:
+            same = [call for call in self._calls if call.tool == tool]
+            waiting = [call for call in same if not call.is_started and not call.has_ended]
+            if not waiting:
+                return None
+            call = waiting[0]
+            most = call.declared.options.max_concurrency if call.declared else None
+            if most is not None and sum(other.is_started for other in same) >= most:
+                return None
+            call.is_started = True
+            return call
+
+    def withdraw(self, call: ActiveCall, request: StopRequest) -> bool:
+        """End a call that has not begun; the caller sends the result.
+
+        Args:
+            call: Any call; one that has begun stays as it is.
+            request: Why.
+
+        Returns:
+            Whether it was ended.
+        """
+        with self.lock:
+            if call.state is not CallState.QUEUED:
+                return False
+            call.stop_request = request
+            call.move(request.state)
+            self._calls.remove(call)
+            return True
+
+    def finish(self, call: ActiveCall) -> None:
+        """Forget a call whose code has ended: nothing is left to stop."""
+        with self.lock:
+            if call in self._calls:
+                self._calls.remove(call)
+            call.is_stopping = False
+            call.interrupt = None
+        for timer in call.timers:
+            timer.cancel()

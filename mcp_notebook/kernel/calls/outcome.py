@@ -1,0 +1,80 @@
+"""What a call returned or raised becomes its result, together with what it printed and displayed.
+
+Runs in the user's kernel, on the thread of the call. Figures that the call left open in pyplot are
+displayed, as a notebook does at the end of a cell.
+"""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from mcp_notebook.content import Result, Text
+from mcp_notebook.errors import CallError, CannotElicit
+from mcp_notebook.kernel.calls.active_call import ActiveCall
+from mcp_notebook.kernel.calls.capture import Capture
+from mcp_notebook.kernel.calls.pyplot import close_figures, open_figures
+from mcp_notebook.kernel.results.converter import Converter
+
+
+class CallConverter:
+    """Makes the results of calls.
+
+    Args:
+        converter: Converts values and errors, whichever call they are of.
+    """
+
+    def __init__(self, converter: Converter) -> None:
+        self._converter = converter
+
+    def is_async(self, value: Any) -> bool:
+        """Tell whether what a function returned has to be awaited."""
+        return self._converter.is_async(value)
+
+    def await_value(self, call: ActiveCall, value: Any) -> Coroutine[Any, Any, Any]:
+        """Return a coroutine that waits for what a function returned."""
+        return self._converter.await_value(value, call.output_schema)
+
+    def convert_value(self, call: ActiveCall, value: Any) -> Result:
+        """Return the result of a call whose function returned.
+
+        Raises:
+            BaseException: The call was stopped, or a figure's own code failed.
+        """
+        capture, figures = call.capture, open_figures()
+        for data, metadata in self._converter.format_figures(figures, value):
+            capture.show(data, metadata, None)
+        try:
+            # The outputs are read last: an object's own display method may print or display.
+            return self._converter.make_result(
+                value, lambda: capture.outputs, call.output_schema, max_chars=capture.max_chars
+            )
+        finally:
+            close_figures(figures)
+
+    def convert_error(self, call: ActiveCall, error: BaseException) -> Result:
+        """Return the result of a call whose code raised; raises nothing itself."""
+        try:
+            close_figures(open_figures())
+            if isinstance(error, CannotElicit) and error.undeclared:
+                call.missing_capability = "elicitation"
+            return self._make_failure(call, error)
+        except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
+            return error_result(f"The tool {call.tool!r} failed with {type(error).__name__}.")
+
+    def convert_stop(self, call: ActiveCall, error: CallError) -> Result:
+        """Return the result of a call that was stopped, while its code may still run."""
+        return self._make_failure(call, error)
+
+    def format_display(
+        self, capture: Capture, *args: Any, **kwargs: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Do for a call what ``display_formatter.format`` does for a cell."""
+        return self._converter.format_display(*args, **kwargs, max_chars=capture.max_chars)
+
+    def _make_failure(self, call: ActiveCall, error: BaseException) -> Result:
+        capture = call.capture
+        return self._converter.make_failure(error, capture.outputs, max_chars=capture.max_chars)
+
+
+def error_result(text: str) -> Result:
+    """Return a result that says that a call failed, and why."""
+    return Result([Text(text)], is_error=True)

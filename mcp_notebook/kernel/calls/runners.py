@@ -1,0 +1,203 @@
+"""Where calls run: on the main thread between cells, in a thread of their own, inside a cell.
+
+Runs in the user's kernel. Each runner takes a call from any thread, runs its code in its place, and
+hands the result to ``done``, exactly once, or never if the call was stopped before it began.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError as FutureCancelled
+from functools import partial
+from typing import Any, Protocol
+
+from mcp_notebook.content import Result
+from mcp_notebook.kernel.calls.active_call import ActiveCall
+from mcp_notebook.kernel.calls.execution import Execution
+from mcp_notebook.kernel.calls.interrupts import InterruptGate, InterruptWatch, ThreadGate
+from mcp_notebook.kernel.calls.outcome import error_result
+
+
+class Runner(Protocol):
+    """A place where calls run."""
+
+    def start(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+        """Run a call now or later, and hand its result to `done`.
+
+        Args:
+            call: It waits in the queue.
+            done: Called once, on the thread where the code ended.
+        """
+
+
+class MainRunner:
+    """Runs calls on the main thread between cells, coroutines on its event loop, many at a time.
+
+    Args:
+        loop: The main thread's event loop.
+        execution: Runs the code.
+        watch: Hears the user's "Interrupt" while coroutines run.
+        copy_context: Returns the ContextVars that a cell would see.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        execution: Execution,
+        watch: InterruptWatch,
+        copy_context: Callable[[], contextvars.Context],
+    ) -> None:
+        self._loop = loop
+        self._execution = execution
+        self._watch = watch
+        self._copy_context = copy_context
+
+    def start(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+        """Run a call when the loop comes to it."""
+        self._loop.call_soon_threadsafe(self._run, call, done)
+
+    def _run(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+        # A callback of the loop: an exception that left it could end the kernel.
+        self._copy_context().run(self._run_in_context, call, done)
+
+    def _run_in_context(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+        gate = InterruptGate()
+        if not self._execution.begin(call, gate):
+            return
+        outcome = self._execution.run(call, gate, partial(self._start_task, done))
+        if isinstance(outcome, Result):
+            done(outcome)  # otherwise it is a task, which does so
+
+    def _start_task(
+        self,
+        done: Callable[[Result], None],
+        call: ActiveCall,
+        coroutine: Coroutine[Any, Any, Any],
+    ) -> "asyncio.Task[None]":
+        self._execution.environment.router.acquire()
+        task = self._loop.create_task(
+            self._await(call, coroutine, done), context=contextvars.copy_context()
+        )
+        call.set_interrupt(lambda: self._loop.call_soon_threadsafe(task.cancel))
+        if call.stop_request is not None:
+            # Later: a task that has not begun would not get to the answer in `_await`.
+            self._loop.call_soon(task.cancel)
+        return task
+
+    async def _await(
+        self, call: ActiveCall, coroutine: Coroutine[Any, Any, Any], done: Callable[[Result], None]
+    ) -> None:
+        self._loop.call_soon(self._watch.acquire)  # not within a step, which has the signal
+        # What left a task besides Exception and CancelledError would end the kernel's loop.
+        try:
+            result = self._execution.converter.convert_value(call, await coroutine)
+        except BaseException as error:  # noqa: BLE001 - the edge that runs user code
+            by_user = call.capture.steps.interrupted
+            result = self._execution.convert_error(call, error, by_user=by_user)
+        finally:
+            self._loop.call_soon(self._watch.release)
+            self._execution.environment.router.release()
+        done(result)
+
+
+class ThreadRunner:
+    """Runs each call in a thread of its own, also while a cell runs.
+
+    Args:
+        loop: The main thread's event loop.
+        execution: Runs the code.
+        watch: Hears the user's "Interrupt" meanwhile.
+        copy_context: Returns the ContextVars that a cell would see.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        execution: Execution,
+        watch: InterruptWatch,
+        copy_context: Callable[[], contextvars.Context],
+    ) -> None:
+        self._loop = loop
+        self._execution = execution
+        self._watch = watch
+        self._copy_context = copy_context
+
+    def start(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+        """Run a call at once; it fails if the system gives no more threads."""
+        self._loop.call_soon_threadsafe(self._watch.acquire)
+        # Not a pool: its threads would be waited for when the kernel ends.
+        thread = threading.Thread(
+            target=self._run, args=(call, done), name=f"mcp-notebook-{call.tool}", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._loop.call_soon_threadsafe(self._watch.release)
+            done(error_result(f"The tool {call.tool!r} cannot be run: {error}. Try again."))
+
+    def _run(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+        self._copy_context().run(self._run_in_context, call, done)
+        with contextlib.suppress(RuntimeError):  # the kernel ended meanwhile
+            self._loop.call_soon_threadsafe(self._watch.release)
+
+    def _run_in_context(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+        gate = ThreadGate()
+        if self._execution.begin(call, gate):
+            done(self._execution.run(call, gate, self._await))
+
+    def _await(self, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]) -> Result:
+        async def wait() -> Any:
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            assert task is not None
+            call.set_interrupt(lambda: loop.call_soon_threadsafe(task.cancel))
+            if call.stop_request is not None:
+                task.cancel()
+            return await coroutine
+
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            value = runner.run(wait(), context=contextvars.copy_context())
+            return self._execution.converter.convert_value(call, value)
+
+
+class InlineRunner:
+    """Runs calls inside the cell that asks for them, before `start` returns.
+
+    The cell holds the main thread's event loop, so a coroutine gets a loop in another thread.
+
+    Args:
+        execution: Runs the code.
+    """
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+
+    def start(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+        """Run a call to its end."""
+        contextvars.copy_context().run(self._run, call, done)
+
+    def _run(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+        gate = InterruptGate()
+        if self._execution.begin(call, gate):
+            done(self._execution.run(call, gate, self._await))
+
+    def _await(self, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]) -> Result:
+        from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - for %mcp call only
+
+        async def wait() -> Any:
+            with self._execution.environment.router.routed():
+                return await coroutine
+
+        with start_blocking_portal() as portal:
+            future = portal.start_task_soon(wait)
+            call.set_interrupt(future.cancel)
+            if call.stop_request is not None:
+                future.cancel()
+            try:
+                return self._execution.converter.convert_value(call, future.result())
+            except FutureCancelled:
+                raise asyncio.CancelledError from None
+            except BaseException:
+                future.cancel()
+                raise

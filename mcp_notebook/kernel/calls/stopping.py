@@ -1,0 +1,107 @@
+"""How a call is stopped: by its client, by the user or by its time limit, always the same way.
+
+Runs in the user's kernel, on any thread. The call's code is asked to stop. The call is answered
+when its code has stopped, or after `STOP_LIMIT` if it does not react; a call in a thread at once,
+as nobody waits behind it. How code is interrupted is in `interrupts` and `task_guards`.
+"""
+
+import threading
+from collections.abc import Callable
+
+from mcp_notebook.errors import TimedOut
+from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
+from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.calls.call_queue import CallQueue
+from mcp_notebook.kernel.calls.outcome import CallConverter
+
+STOP_LIMIT = 1.0
+"""Seconds that stopped code has until its call is answered without it."""
+
+
+class Stopper:
+    """Stops the calls of a queue.
+
+    Args:
+        queue: Where the calls are.
+        converter: Makes the results of stopped calls.
+        start_next: Starts waiting calls of a tool, by its name, when one of them was withdrawn.
+        time_limit: Seconds that calls of tools without a limit of their own may run; None: any.
+    """
+
+    def __init__(
+        self,
+        queue: CallQueue,
+        converter: CallConverter,
+        start_next: Callable[[str], None],
+        time_limit: float | None,
+    ) -> None:
+        self._queue = queue
+        self._converter = converter
+        self._start_next = start_next
+        self._time_limit = time_limit
+
+    def stop(self, call: ActiveCall, request: StopRequest) -> None:
+        """Stop a call: at once if it has not begun, else when its code reacts.
+
+        Args:
+            call: Any call; one that has ended, or that is being stopped, stays as it is.
+            request: Why.
+        """
+        if self._queue.withdraw(call, request):
+            call.send(self._converter.convert_stop(call, request.error))
+            self._start_next(call.tool)
+            return
+        interrupt = call.request_stop(request)
+        if interrupt is None:
+            return
+        interrupt()
+        if request.state is CallState.LOST:
+            return  # the conversation ends, and says why
+        if call.run == "thread":
+            self.answer_early(call)
+        else:
+            self._schedule(call, STOP_LIMIT, self._interrupt_step)
+
+    def limit_time(self, call: ActiveCall) -> None:
+        """Stop a call when it has run for as long as it may, counted from now."""
+        options = None if call.declared is None else call.declared.options
+        own_limit = None if options is None else options.time_limit
+        limit = self._time_limit if own_limit is None else own_limit
+        if limit is not None:
+            error = TimedOut(call.tool, limit, own=own_limit is not None)
+            request = StopRequest(CallState.TIMED_OUT, error)
+            self._schedule(call, limit, lambda call: self.stop(call, request))
+
+    def answer_early(self, call: ActiveCall) -> None:
+        """Answer a call that has to stop while its code still runs."""
+        request = call.stop_request
+        assert request is not None
+        with call.lock:
+            if call.has_ended:
+                return
+            call.is_stopping = True
+        call.answer(request.state, self._converter.convert_stop(call, request.error))
+
+    def _interrupt_step(self, call: ActiveCall) -> None:
+        """Interrupt a coroutine that does not give way, as one does a sync tool."""
+        if call.capture.steps.interrupt():
+            self._schedule(call, STOP_LIMIT, self._answer_unresponsive)
+        else:
+            self._answer_unresponsive(call)
+
+    def _answer_unresponsive(self, call: ActiveCall) -> None:
+        """Wait no longer for code that does not react, and ask it once more."""
+        interrupt = call.interrupt
+        if not call.has_ended and interrupt is not None:
+            self.answer_early(call)
+            interrupt()
+
+    def _schedule(
+        self, call: ActiveCall, seconds: float, function: Callable[[ActiveCall], None]
+    ) -> None:
+        # A thread, and only for calls that are limited or stopped: the main thread may be held by
+        # the very code that has to stop.
+        timer = threading.Timer(seconds, function, (call,))
+        timer.daemon = True
+        call.timers.append(timer)
+        timer.start()
