@@ -35,7 +35,7 @@ from mcp_notebook.kernel.link.endpoint import Address, Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.notebook.completion import complete_mcp, complete_mcp_tool
-from mcp_notebook.kernel.notebook.decorators import EXTENSION
+from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION
 from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 CELL = """%%mcp_tool
 from mcp_notebook import Result, Text
-from mcp_notebook.kernel.notebook.decorators import EXTENSION
+from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 
 def content(kind, number):
@@ -34,7 +34,7 @@ def report(kind: str, number: int = 1, cost: int = 1) -> Result:
 
 
 CLEAR = (
-    "from mcp_notebook.kernel.notebook.decorators import EXTENSION\n"
+    "from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION\n"
     "getattr(get_ipython(), EXTENSION).resources.clear()"
 )
 

@@ -6,7 +6,7 @@ Runs on the kernel's main thread. Pure: a line goes in, words come out.
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_notebook.kernel.notebook.magic_line import option_words
+from mcp_notebook.kernel.notebook.magic_line import list_option_words
 from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
 from mcp_notebook.kernel.tools.attribute_tools import find_marked_methods
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -32,7 +32,7 @@ def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:
     """Return what may follow on a ``%mcp_tool`` or ``%%mcp_tool`` line: options, then names."""
     words = line.split()
     complete, begun = (words, "") if line.endswith(" ") else (words[:-1], words[-1])
-    takes_value = option_words()
+    takes_value = list_option_words()
     if takes_value.get(complete[-1]) or "." in begun:
         return []
     options = [word for word in takes_value if word not in complete]

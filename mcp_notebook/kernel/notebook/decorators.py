@@ -1,181 +1,75 @@
 """``@mcp_tool`` and ``@mcp_tools``: declare tools in any cell or module.
 
-Runs in the user's kernel, and wherever else a module with decorated functions is imported: without
-a loaded extension it only marks the function or class, whose tools are then declared when
-``%load_ext`` finds it in the notebook or ``%mcp_tool`` names it. What the methods of a class become
-is `kernel.tools.attribute_tools`' business.
+Runs on whatever thread defines the function, also where there is no notebook: without a loaded
+extension the decorators only mark the function or class. ``%load_ext`` then declares what it finds
+in the notebook, and ``%mcp_tool`` what it names.
 """
 
-import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable
 from dataclasses import fields
-from typing import Any, Protocol, TypeVar, overload
-
-from IPython.core.getipython import get_ipython
+from typing import Any, TypeVar, Unpack, overload
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.notebook.loaded_extension import find_extension
+from mcp_notebook.kernel.notebook.option_help import document_keywords
 from mcp_notebook.kernel.tools.attribute_tools import (
     ClassOfTools,
     Origin,
     make_object_tools,
     mark_class,
 )
-from mcp_notebook.kernel.tools.context import LogLevel
 from mcp_notebook.kernel.tools.declared_tool import make_tool, mark
-from mcp_notebook.kernel.tools.options import RunMode, ToolOptions
-from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.kernel.tools.options import ToolKeywords, ToolOptions
+from mcp_notebook.wording import suggest
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
-
-EXTENSION = "_mcp_notebook"
-"""Attribute of the shell that holds the loaded `kernel.extension.Extension`."""
-
-
-class _Extension(Protocol):
-    registry: ToolRegistry
 
 
 @overload
 def mcp_tool(function: _F, /) -> _F: ...
 @overload
+def mcp_tool(**options: Unpack[ToolKeywords]) -> Callable[[_F], _F]: ...
 def mcp_tool(
-    *,
-    name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    icons: Sequence[Any] = (),
-    read_only: bool | None = None,
-    destructive: bool | None = None,
-    idempotent: bool | None = None,
-    open_world: bool | None = None,
-    examples: Sequence[Mapping[str, Any]] | Mapping[str, Any] = (),
-    priority: float = 0,
-    related: Sequence[str] = (),
-    tags: Sequence[str] = (),
-    meta: Mapping[str, Any] | None = None,
-    cache: float | str | None = None,
-    input_schema: Mapping[str, Any] | None = None,
-    output_schema: bool | Mapping[str, Any] | None = None,
-    validate_output: bool = True,
-    flatten: bool = False,
-    run: RunMode = "main",
-    executor: Executor | None = None,
-    timeout: float | str | None = None,
-    max_concurrency: int | None = None,
-    max_result_chars: int | None = None,
-    logs: LogLevel | None = None,
-) -> Callable[[_F], _F]: ...
-def mcp_tool(  # noqa: PLR0913 - each keyword is an option
-    function: _F | None = None,
-    /,
-    *,
-    name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    icons: Sequence[Any] = (),
-    read_only: bool | None = None,
-    destructive: bool | None = None,
-    idempotent: bool | None = None,
-    open_world: bool | None = None,
-    examples: Sequence[Mapping[str, Any]] | Mapping[str, Any] = (),
-    priority: float = 0,
-    related: Sequence[str] = (),
-    tags: Sequence[str] = (),
-    meta: Mapping[str, Any] | None = None,
-    cache: float | str | None = None,
-    input_schema: Mapping[str, Any] | None = None,
-    output_schema: bool | Mapping[str, Any] | None = None,
-    validate_output: bool = True,
-    flatten: bool = False,
-    run: RunMode = "main",
-    executor: Executor | None = None,
-    timeout: float | str | None = None,
-    max_concurrency: int | None = None,
-    max_result_chars: int | None = None,
-    logs: LogLevel | None = None,
-    **unknown: Any,
+    function: _F | None = None, /, **options: Unpack[ToolKeywords]
 ) -> _F | Callable[[_F], _F]:
-    """Make a function a tool that MCP clients can call; the function itself stays as it is.
+    """Make a function a tool that MCP clients can call; the function itself does not change.
+
+    Use it bare or with options::
+
+        @mcp_tool
+        def rain(city: str) -> float: ...
+
+        @mcp_tool(read_only=True, timeout="30s")
+        def snow(city: str) -> float: ...
 
     Args:
         function: The function, when the decorator is used without parentheses.
-        name: The tool's name for clients, in place of the function's.
-        title: A name for people.
-        description: What the tool does, in place of the docstring's text.
-        icons: Pictures for the tool: each an `Icon`, an ``https:`` or ``data:`` address, a path or
-            a PIL image.
-        read_only: It changes nothing. (Said of none of these four, clients suppose the worst.)
-        destructive: It may destroy, not only add.
-        idempotent: A second call with the same arguments changes nothing more.
-        open_world: It deals with more than the notebook: the web, say.
-        examples: Arguments of calls (or of one call), shown to the model in the description.
-        priority: Tools of a higher priority are listed first.
-        related: Names of tools that a model should know of when it reads of this one.
-        tags: Words to group tools by.
-        meta: ``_meta`` of your own for the tool, under reverse-DNS keys.
-        cache: How long (``60``, ``"5min"``) a result is given again for the same arguments, of
-            read-only tools; ``"ephemeral"``: never, and clients are told so.
-        input_schema: A JSON Schema 2020-12 of the arguments, in place of the one that the signature
-            gives; the function gets them by keyword, and may take ``**arguments``.
-        output_schema: A JSON Schema of structured results; True: made from the return annotation,
-            whatever it is; False: none; None: made from it where it says what a program could use.
-        validate_output: Refuse a result that does not match the output schema.
-        flatten: The fields of the function's one parameter, a model, are the tool's arguments.
-        run: ``"main"``: between cells, as if the user had run a cell (coroutine functions: on the
-            kernel's event loop); ``"thread"``: in a thread of its own, also while a cell runs.
-        executor: Runs the calls, a ``ProcessPoolExecutor`` for instance.
-        timeout: Seconds (or ``"30s"``, ``"5min"``) after which a call is stopped.
-        max_concurrency: Calls that may run at once; more of them wait.
-        max_result_chars: Characters of text in one result, in place of the setting's; what is
-            longer is cut in the middle, and says so.
-        logs: Log messages of this level and above become part of the result.
-        unknown: Refused, with the option that was meant.
+        options: The tool's options; ``mcp_tool?`` in a notebook explains each of them.
 
     Raises:
         DefinitionError: The function cannot be a tool as it is written, or there is no such option.
     """
-    _check_unknown(unknown, "mcp_tool", (option.name for option in fields(ToolOptions)))
-    options = ToolOptions(
-        name=name,
-        title=title,
-        description=description,
-        icons=icons,
-        read_only=read_only,
-        destructive=destructive,
-        idempotent=idempotent,
-        open_world=open_world,
-        examples=examples,
-        priority=priority,
-        related=related,
-        tags=tags,
-        meta=meta or {},
-        cache=cache,
-        input_schema=input_schema,
-        output_schema=output_schema,
-        validate_output=validate_output,
-        flatten=flatten,
-        run=run,
-        executor=executor,
-        timeout=timeout,
-        max_concurrency=max_concurrency,
-        max_result_chars=max_result_chars,
-        logs=logs,
-    )
+    check_keywords(options, "`@mcp_tool`", [option.name for option in fields(ToolOptions)])
+    tool_options = ToolOptions(**options)
 
     def decorate(function: _F) -> _F:
         _check_decorated(function)
-        mark(function, options)
-        extension = _loaded()
+        mark(function, tool_options)
+        extension = find_extension()
         if extension is not None and not _in_class_body(function):
             registry = extension.registry
-            variable = _variable(function)
-            registry.add(make_tool(function, options, variable=variable, schemas=registry.schemas))
+            variable = _find_variable(function)
+            registry.add(
+                make_tool(function, tool_options, variable=variable, schemas=registry.schemas)
+            )
         return function
 
     return decorate if function is None else decorate(function)
+
+
+document_keywords(mcp_tool)
 
 
 @overload
@@ -185,40 +79,40 @@ def mcp_tools(*, prefix: str = "") -> Callable[[_C], _C]: ...
 def mcp_tools(
     owner: _C | None = None, /, *, prefix: str = "", **unknown: Any
 ) -> _C | Callable[[_C], _C]:
-    """Make the methods of a class that ``@mcp_tool`` marks tools of one object.
+    """Make the methods of a class that are marked with ``@mcp_tool`` tools of one object.
 
-    The object is made here, without arguments, and is the class's attribute ``mcp_instance``: what
-    a tool leaves on ``self`` the next call finds. For an object that you make yourself there is
-    ``%mcp_tool obj``. As the outermost decorator, above ``@dataclass``, say.
+    The decorator calls the class without arguments, and keeps the object as the attribute
+    ``mcp_instance`` of the class: what one call stores on ``self``, the next call finds. To use an
+    object that you create yourself, write ``%mcp_tool obj`` instead. Put this decorator outermost,
+    for example above ``@dataclass``.
 
     Args:
         owner: The class, when the decorator is used without parentheses.
         prefix: What the names of the tools begin with.
-        unknown: Refused, with the option that was meant.
+        unknown: Refused, with the option that was probably meant.
 
     Raises:
         DefinitionError: The class needs arguments, has no marked methods, or one of them cannot be
             a tool.
     """
-    # An error of the class's own constructor is shown without these frames.
-    __tracebackhide__ = True
-    _check_unknown(unknown, "mcp_tools", ("prefix",))
+    __tracebackhide__ = True  # an error in the class's constructor shows the cell, not these frames
+    check_keywords(unknown, "`@mcp_tools`", ["prefix"])
 
     def decorate(owner: _C) -> _C:
         __tracebackhide__ = True
         if not isinstance(owner, type):
             raise DefinitionError(
-                f"`@mcp_tools` is for a class, not for {_kind(owner)}: use `@mcp_tool`."
+                f"`@mcp_tools` is for classes, not for {_describe_type(owner)}: use `@mcp_tool`."
             )
-        _declare(owner, mark_class(owner, prefix))
+        _declare_class(owner, mark_class(owner, prefix))
         return owner
 
     return decorate if owner is None else decorate(owner)
 
 
-def _declare(owner: type, made: ClassOfTools) -> None:
-    """Offer the tools of a class, in place of those that the class had before."""
-    extension, variable = _loaded(), _variable(owner)
+def _declare_class(owner: type, mark: ClassOfTools) -> None:
+    """Offer the tools of a class, in place of those that it had before."""
+    extension, variable = find_extension(), _find_variable(owner)
     if extension is None:
         return
     origin = Origin(
@@ -228,7 +122,7 @@ def _declare(owner: type, made: ClassOfTools) -> None:
         schemas=extension.registry.schemas,
         is_variable=variable is not None,
     )
-    tools = make_object_tools(made.instance, made.prefix, origin)
+    tools = make_object_tools(mark.instance, mark.prefix, origin)
     names = {tool.name for tool in tools}
     old = [
         tool.name
@@ -241,54 +135,61 @@ def _declare(owner: type, made: ClassOfTools) -> None:
     extension.registry.add(*tools)
 
 
-def _loaded() -> _Extension | None:
-    extension: _Extension | None = getattr(get_ipython(), EXTENSION, None)
-    return extension
-
-
 # -- what cannot be decorated ----------------------------------------------------------------------
 
 
-def _check_unknown(unknown: Iterable[str], decorator: str, known: Iterable[str]) -> None:
-    for option in unknown:
-        known = tuple(known)
-        close = difflib.get_close_matches(option, known, 1)
-        hint = f"Did you mean `{close[0]}`?" if close else f"It has {', '.join(known)}."
-        raise DefinitionError(f"`@{decorator}` has no option `{option}`. {hint}")
+def check_keywords(keywords: Iterable[str], owner: str, known: list[str]) -> None:
+    """Refuse a keyword that does not exist, with the one that was probably meant.
+
+    Args:
+        keywords: Those that were used.
+        owner: What has the keywords, for the message.
+        known: Those that exist.
+
+    Raises:
+        DefinitionError: One of them does not exist.
+    """
+    for keyword in keywords:
+        if keyword not in known:
+            meant = suggest(keyword, known)
+            hint = f"Did you mean `{meant}`?" if meant else f"It has {', '.join(known)}."
+            raise DefinitionError(f"{owner} has no option `{keyword}`. {hint}")
 
 
 def _check_decorated(function: Any) -> None:
     if isinstance(function, type):
         raise DefinitionError(
             f"`@mcp_tool` is for functions, and `{function.__name__}` is a class: put `@mcp_tool` "
-            "above its methods that shall be tools, and `@mcp_tools` above the class."
+            "above the methods that should be tools, and `@mcp_tools` above the class."
         )
     if isinstance(function, str):
         raise DefinitionError(
-            f"`@mcp_tool({function!r})`: options are keywords: `@mcp_tool(name={function!r})`."
+            f"`@mcp_tool({function!r})`: options are keywords. Write "
+            f"`@mcp_tool(name={function!r})`."
         )
     if not callable(function) and not isinstance(function, classmethod):
         raise DefinitionError(
-            f"`@mcp_tool` is for functions, not for {_kind(function)}: put it above a `def`."
+            f"`@mcp_tool` is for functions, not for {_describe_type(function)}: put it above a "
+            "`def`."
         )
     if isinstance(function, classmethod) and not _in_class_body(function):
         raise DefinitionError(
-            "`@mcp_tool` found a classmethod that is in no class: leave `@classmethod` out."
+            "`@mcp_tool` is above a classmethod outside of a class: remove `@classmethod`."
         )
 
 
-def _kind(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     return f"an object of type {type(value).__name__}"
 
 
 def _in_class_body(function: Any) -> bool:
-    """Tell whether a function is being defined in the body of a class, whose method it will be."""
+    """Return whether a function is being defined in the body of a class, as its method."""
     scope = str(getattr(function, "__qualname__", "")).rpartition(".")[0]
     return bool(scope) and not scope.endswith("<locals>") and not inspect.ismethod(function)
 
 
-def _variable(function: Any) -> str | None:
-    """Return the notebook's variable that will hold what is decorated, if one will."""
+def _find_variable(function: Any) -> str | None:
+    """Return the variable of the notebook that will hold what is decorated; None if none will."""
     if getattr(function, "__module__", None) != "__main__":
         return None
     name = getattr(function, "__qualname__", "")

@@ -10,18 +10,16 @@ import re
 import shlex
 import tokenize
 from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic_arguments import argument
+from IPython.core.magic_arguments import MagicArgumentParser
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.wording import suggest
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _read_number(text: str) -> float:
@@ -56,102 +54,32 @@ class _Either(Action):
         setattr(namespace, self.dest, self.const)
 
 
-_OPTIONS: Sequence[argument] = (
-    argument("--name", help="Name of the tool for clients, in place of the function's."),
-    argument("--title", help="Name of the tool for people."),
-    argument("--description", help="What the tool does, in place of the docstring's text."),
-    argument(
-        "--icon",
-        action="append",
-        dest="icons",
-        metavar="ICON",
-        help="A picture for the tool: an https address, or a file. May be given several times.",
-    ),
-    argument("--read-only", action="store_true", default=None, help="It changes nothing."),
-    argument("--destructive", action=_Either, const=True, help="It may destroy, not only add."),
-    argument(
-        "--non-destructive",
-        action=_Either,
-        const=False,
-        dest="destructive",
-        help="It only adds.",
-    ),
-    argument(
-        "--idempotent",
-        action="store_true",
-        default=None,
-        help="A second call with the same arguments changes nothing more.",
-    ),
-    argument(
-        "--closed-world",
-        action="store_false",
-        default=None,
-        dest="open_world",
-        help="It deals with the notebook only, not with the web, say.",
-    ),
-    argument("--priority", type=_read_number, default=0, help="Higher ones are listed first (0)."),
-    argument(
-        "--related",
-        default="",
-        metavar="A,B",
-        help="Tools that a model should know of when it reads of this one.",
-    ),
-    argument(
-        "--tag",
-        action="append",
-        dest="tags",
-        metavar="TAG",
-        help="A word to group tools by. May be given several times.",
-    ),
-    argument(
-        "--cache",
-        metavar="TIME",
-        help="How long a result is given again for the same arguments (60s, 5min), of read-only "
-        "tools; ephemeral: never, and clients are told so.",
-    ),
-    argument(
-        "--output-schema",
-        action=BooleanOptionalAction,
-        default=None,
-        help="Results are also data by the return annotation; or never.",
-    ),
-    argument(
-        "--no-validate-output",
-        action="store_false",
-        dest="validate_output",
-        default=True,
-        help="Do not compare results with the output schema.",
-    ),
-    argument(
-        "--flatten",
-        action="store_true",
-        help="The fields of the function's one parameter, a model, are the tool's arguments.",
-    ),
-    argument(
-        "--run",
-        default="main",
-        help="main: between cells (the default). thread: in a thread of its own, also while a "
-        "cell runs.",
-    ),
-    argument("--timeout", metavar="TIME", help="After which a call is stopped: 30s, 5min."),
-    argument(
-        "--max-concurrency",
-        type=_read_whole_number,
-        help="Calls that may run at once; more of them wait.",
-    ),
-    argument(
-        "--max-result-chars",
-        type=_read_whole_number,
-        metavar="N",
-        help="Characters of text in one result (the setting: 25000); what is longer is cut.",
-    ),
-    argument("--logs", help="Log messages of this level and above become part of the result."),
-    argument(
-        "--prefix",
-        help="`%%mcp_tool obj` only: what the names of the object's tools begin with.",
-    ),
-)
 _FLAGS = ("store_true", "store_false", _Either, BooleanOptionalAction)
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "--name": {},
+    "--title": {},
+    "--description": {},
+    "--icon": {"action": "append", "dest": "icons"},
+    "--read-only": {"action": "store_true", "default": None},
+    "--destructive": {"action": _Either, "const": True},
+    "--non-destructive": {"action": _Either, "const": False, "dest": "destructive"},
+    "--idempotent": {"action": "store_true", "default": None},
+    "--closed-world": {"action": "store_false", "default": None, "dest": "open_world"},
+    "--priority": {"type": _read_number, "default": 0},
+    "--related": {"default": ""},
+    "--tag": {"action": "append", "dest": "tags"},
+    "--cache": {},
+    "--output-schema": {"action": BooleanOptionalAction, "default": None},
+    "--no-validate-output": {"action": "store_false", "dest": "validate_output", "default": True},
+    "--flatten": {"action": "store_true"},
+    "--run": {"default": "main"},
+    "--timeout": {},
+    "--max-concurrency": {"type": _read_whole_number},
+    "--max-result-chars": {"type": _read_whole_number},
+    "--logs": {},
+    "--prefix": {},
+}
+"""The options by their words, each as keywords of argparse's `add_argument`."""
 _ONE_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 _BEFORE_PARENTHESIS = re.compile(r"[^\s()=\"']+[ \t]*\(")
 _ARGPARSE_ERROR = re.compile(r"argument (\S+?): (.*)", re.DOTALL)
@@ -216,22 +144,24 @@ def read_line(
     return Line(options=options, names=names, signature=signature, head=head, body=body)
 
 
-def option_words() -> dict[str, bool]:
+def build_parser() -> ArgumentParser:
+    """Return a parser of names and options; what it refuses is a UsageError."""
+    parser: ArgumentParser = MagicArgumentParser()
+    parser.add_argument("functions", nargs="*")
+    for word, keywords in _OPTIONS.items():
+        parser.add_argument(word, **keywords)
+    return parser
+
+
+def list_option_words() -> dict[str, bool]:
     """Return the words of all options, each with whether a value follows it."""
     words = {}
-    for option in _OPTIONS:
-        (word,), action = option.args, option.kwds.get("action")
+    for word, keywords in _OPTIONS.items():
+        action = keywords.get("action")
         words[word] = action not in _FLAGS
         if action is BooleanOptionalAction:
             words[word.replace("--", "--no-", 1)] = False
     return words
-
-
-def option_arguments(magic: _F) -> _F:
-    """Add all options to a magic; goes below ``@magic_arguments()``."""
-    for option in reversed(_OPTIONS):
-        magic = option(magic)
-    return magic
 
 
 def build_options(namespace: Namespace) -> ToolOptions:
@@ -250,7 +180,7 @@ def build_options(namespace: Namespace) -> ToolOptions:
 
 def _find_signature(line: str) -> int | None:
     """Return the position of the first word with a parenthesis that is not an option's value."""
-    takes_value = option_words()
+    takes_value = list_option_words()
     value_follows = False
     for word in _ONE_WORD.finditer(line):
         if value_follows:
@@ -321,7 +251,7 @@ def _split(text: str) -> Iterator[str]:
 
 def _join_values(words: Sequence[str]) -> list[str]:
     """Join each option with its value, which may begin with a dash."""
-    takes_value = option_words()
+    takes_value = list_option_words()
     joined: list[str] = []
     rest = iter(words)
     for word in rest:

@@ -7,7 +7,6 @@ IPython shows one sentence in place of a traceback.
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
 from mcp_notebook.errors import DefinitionError, McpNotebookError
@@ -17,8 +16,9 @@ from mcp_notebook.kernel.notebook.declarations import (
     declare_names,
     find_replaced_names,
 )
-from mcp_notebook.kernel.notebook.magic_line import option_arguments, read_line
+from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
 from mcp_notebook.kernel.notebook.mcp_verbs import Notebook, describe_verbs, run_verb
+from mcp_notebook.kernel.notebook.option_help import describe_line_options, extend_help
 from mcp_notebook.kernel.notebook.tool_card import build_card
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings import Settings
@@ -49,23 +49,26 @@ class McpMagics(Magics):
         self._registry = registry
         self._notebook = Notebook(registry, invoker, settings)
 
-    @magic_arguments()
-    @argument("functions", nargs="*", help="Functions that exist already (%%mcp_tool only).")
-    @option_arguments
     @no_var_expand  # a signature stays as it is written; `read_line` expands the options
     @line_cell_magic
     def mcp_tool(self, line: str, cell: str | None = None) -> None:
         """Make functions tools that MCP clients can call in this kernel.
 
-        ``%%mcp_tool`` runs the cell, and makes each function that the cell defines a tool. Names
-        that start with ``_`` are helpers and stay private.
+        ::
 
-        ``%%mcp_tool name(city: str, n=3)`` makes the cell itself a tool: its code runs on every
-        call. The value of its last expression is the result; its first string or comment is the
+            %%mcp_tool [options]
+            %%mcp_tool name(city: str, n: int = 3) [options]
+            %mcp_tool f g [options]
+
+        ``%%mcp_tool`` runs the cell and makes each function that it defines a tool. Functions whose
+        names start with ``_`` are helpers and stay private.
+
+        ``%%mcp_tool name(...)`` makes the cell itself a tool: its code runs on every call instead
+        of now. The value of its last expression is the result; its first string or comment is the
         description.
 
-        ``%mcp_tool f g`` makes existing functions tools, also ``module.f`` and ``model.predict``,
-        and objects whose methods are marked with ``@mcp_tool``.
+        ``%mcp_tool f g`` makes existing functions tools. It also takes ``module.f``,
+        ``model.predict``, and objects whose methods are marked with ``@mcp_tool``.
         """
         # Of an error in the user's cell, the traceback shows the cell and not these frames.
         __tracebackhide__ = True
@@ -82,15 +85,22 @@ class McpMagics(Magics):
             raise UsageError(str(error)) from None
         display(build_card(tools, [tool.name for tool in self._registry.tools]), raw=True)
 
+    mcp_tool.parser = build_parser()
+    extend_help(mcp_tool, describe_line_options)
+
     @line_magic
     def mcp(self, line: str) -> None:
-        """Manage the tools of this notebook."""
+        """Manage the tools of this notebook.
+
+        ``%mcp status`` never shows a call on the main thread as running: like every cell, it starts
+        only when that call has ended.
+        """
         try:
             run_verb(self._notebook, line)
         except McpNotebookError as error:
             raise UsageError(str(error)) from None
 
-    mcp.__doc__ = f"{mcp.__doc__}\n\n::\n\n{describe_verbs()}"
+    extend_help(mcp, lambda: f"::\n\n{describe_verbs()}")
 
     def _expand(self, words: str) -> str:
         """Put the notebook's variables into the options."""

@@ -71,10 +71,10 @@ def run_verb(notebook: Notebook, line: str) -> None:
 
 
 def describe_verbs() -> str:
-    """Return the verbs as the lines of a table, for ``%mcp?``."""
+    """Return the verbs as an indented table, for ``%mcp?``."""
     rows = [(f"%mcp {name} {verb.arguments}".strip(), verb.help) for name, verb in VERBS.items()]
     width = max(len(usage) for usage, _ in rows)
-    return "\n".join(f"{usage:<{width}}  {text}" for usage, text in rows)
+    return "\n".join(f"    {usage:<{width}}  {text}" for usage, text in rows)
 
 
 # -- one function for each verb --------------------------------------------------------------------

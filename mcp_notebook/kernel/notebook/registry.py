@@ -1,23 +1,19 @@
-"""``registry`` and ``Tool``: tools from data, added, changed and removed at run time.
+"""``registry`` and ``Tool``: tools declared with data, and added, changed and removed at run time.
 
-Runs in the user's kernel, on any thread, also inside a tool. `registry` holds nothing: it finds the
-extension of the notebook at each use, so that it stays right when the extension is loaded anew. Its
-tools follow no variable of the notebook; they live until they are removed or the extension is
-unloaded.
+Runs on any thread, also inside a tool. `registry` itself holds nothing: it looks up the notebook's
+extension on each use, so that it keeps working when the extension is reloaded. Its tools do not
+follow a variable of the notebook; they live until they are removed or the extension is unloaded.
 """
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar, overload
 
-from IPython.core.getipython import get_ipython
-
 from mcp_notebook.errors import DefinitionError, NoSuchTool
-from mcp_notebook.kernel.notebook.decorators import EXTENSION
-from mcp_notebook.kernel.results.custom_types import CustomTypes
+from mcp_notebook.kernel.notebook.decorators import check_keywords
+from mcp_notebook.kernel.notebook.loaded_extension import LoadedExtension, find_extension
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -29,9 +25,9 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tool(ToolOptions):
-    """A tool, declared with data in place of a decorated function.
+    """A tool declared with data in place of a decorated function.
 
-    All keywords of ``@mcp_tool`` are keywords here, too::
+    It takes all keywords of ``@mcp_tool``, and a `handler`::
 
         registry.add(
             Tool(
@@ -47,94 +43,86 @@ class Tool(ToolOptions):
         )
     """
 
-    def __new__(cls, *_args: Any, **given: Any) -> Self:
-        """Refuse keywords that are none, with the closest one that is."""
-        known = [item.name for item in fields(cls)]
-        for word in given.keys() - known:
-            close = difflib.get_close_matches(word, known, 1)
-            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known)}."
-            raise DefinitionError(f"`Tool` has no `{word}`; {hint}")
+    def __new__(cls, *_args: Any, **keywords: Any) -> Self:
+        """Refuse unknown keywords with the closest known one."""
+        check_keywords(keywords, "`Tool`", [item.name for item in fields(cls)])
         return super().__new__(cls)
 
     handler: Callable[..., Any]
-    """Any callable, coroutine functions too: gets the arguments by keyword, and the `Context` in a
-    parameter annotated with it."""
+    """Any callable, also a coroutine function. Gets the arguments as keywords, and the `Context` in
+    a parameter annotated with it."""
 
     def __repr__(self) -> str:
         return f"<Tool {self.name!r}>"
 
 
-class Registry(Mapping[str, Tool]):
-    """The tools of this notebook, by name: ``registry["lookup"]``, ``"lookup" in registry``..."""
+class NotebookTools(Mapping[str, Tool]):
+    """The tools of this notebook: a read-only mapping from names to `Tool`, and what changes it."""
 
     def add(self, *tools: Tool) -> None:
-        """Add tools, all or none; one whose name exists takes the place of the old one.
+        """Add tools, all or none. A tool whose name exists already replaces that tool.
 
         Args:
-            tools: What clients shall see, in this order. They are told once.
+            tools: The tools, in the order in which clients list them. Clients are notified once.
 
         Raises:
-            DefinitionError: One of them cannot be offered to clients; says which and why.
+            DefinitionError: One of them cannot be offered to clients; the message says which, and
+                why.
         """
-        registry = _tools()
-        declared = [_declared(tool) for tool in tools]
+        registry = _get_registry()
+        declared = [_declare(tool) for tool in tools]
         names = [tool.name for tool in declared]
         for name in names:
             if names.count(name) > 1:
-                raise DefinitionError(f"`{name}` is added twice: give one of them another name.")
+                raise DefinitionError(f"`{name}` is added twice: rename one of them.")
         registry.add(*declared)
 
     def remove(self, *names: str) -> None:
-        """Remove tools, all or none; functions of the notebook stay.
+        """Remove tools, all or none. Functions of the notebook stay defined.
 
         Raises:
             NoSuchTool: There is no tool of that name.
         """
-        registry = _tools()
+        registry = _get_registry()
         for name in names:
-            _find(registry, name)
+            _find_tool(registry, name)
         registry.remove(*names)
 
     def update(self, name: str, /, **changes: Any) -> None:
-        """Change what is given, and nothing else, of a tool; it keeps its place.
+        """Change some options of a tool; it keeps its place in the list.
 
-        A tool that was made of a function of the notebook follows its name no more once its
+        A tool made from a function of the notebook stops following that function once its
         ``handler`` or ``input_schema`` is changed here.
 
         Args:
             name: The tool's name.
-            changes: Any keyword of `Tool`.
+            changes: Any keywords of `Tool`.
 
         Raises:
             NoSuchTool: There is no tool of that name.
-            DefinitionError: There is no such keyword, or the tool cannot be so.
+            DefinitionError: There is no such keyword, or the changed tool is not valid.
         """
-        known = [item.name for item in fields(Tool)]
-        for word in changes:
-            if word not in known:
-                close = difflib.get_close_matches(word, known, 1)
-                hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known)}."
-                raise DefinitionError(f"`{name}`: a tool has no `{word}`; {hint}")
-        registry = _tools()
-        old = _find(registry, name)
+        check_keywords(changes, f"`{name}`: a tool", [item.name for item in fields(Tool)])
+        registry = _get_registry()
+        old = _find_tool(registry, name)
         changes = {"name": name, **changes}
-        new = _declared(replace(_described(old), **changes))
+        new = _declare(replace(_describe_tool(old), **changes))
         if not {"handler", "input_schema"} & changes.keys():  # it is still what it follows
             origin = None if old.origin is None else old.origin.with_options(new.options)
             new = replace(new, variable=old.variable, origin=origin)
         if new.name != name and registry.get(new.name) is not None:
             raise DefinitionError(
-                f"`{name}` cannot be named `{new.name}`: there is a tool of that name; remove it "
-                "first."
+                f"`{name}` cannot be renamed to `{new.name}`: there is a tool of that name. Remove "
+                "that one first."
             )
         registry.replace(old, new)
 
     def batch(self) -> AbstractContextManager[None]:
-        """Tell clients once of all changes in a ``with`` block, however long it takes.
+        """Return a context manager that notifies clients once of all changes in its block.
 
-        Without it, changes that follow each other within 0.05 s are told together.
+        Without it, changes that follow each other within 0.05 s are sent together.
         """
-        return _tools().batch()
+        return _get_registry().batch()
 
     @overload
     def convert(self, kind: type[_T], function: Callable[[_T], Any] | None, /) -> None: ...
@@ -144,7 +132,7 @@ class Registry(Mapping[str, Tool]):
     def convert(self, kind: type | str, /) -> Callable[[_F], _F]: ...
 
     def convert(self, kind: Any, function: Any = _MISSING, /) -> Any:
-        """Have all values of a type that tools return given to clients as something else.
+        """Convert all values of a type that tools return, before clients get them.
 
         ::
 
@@ -154,39 +142,39 @@ class Registry(Mapping[str, Tool]):
             def table(frame):
                 return frame.head(5).to_pandas()
 
-        Also where they are items of a list or dict, and the values of subclasses that have no
-        converter of their own. Displays and structured content stay as they are. Like the tools of
-        `registry`, a converter lives until the extension is unloaded.
+        This includes items of lists and dicts, and instances of subclasses without a converter of
+        their own. Displays and structured content are not converted. Like the tools of `registry`,
+        a converter lives until the extension is unloaded.
 
         Args:
-            kind: The class, or its full name if its library may not have been imported yet.
-            function: Gets the value, returns anything that a tool may return; its value as it is
-                for what it does not want to convert. None takes the converter away.
+            kind: The class, or its full name if its library may not be imported yet.
+            function: Gets the value, and returns anything that a tool may return. It returns the
+                value itself to leave it unconverted. None removes the converter.
 
         Raises:
-            DefinitionError: There can be no such converter.
+            DefinitionError: The kind is neither a class nor a full name, or the function is not
+                callable.
         """
-        extension = _extension()
-        custom_types: CustomTypes = extension.custom_types
+        extension = _get_extension()
 
-        def set_(given: Any) -> Any:
-            custom_types.set(kind, given)
-            extension.invoker.cache.clear()  # of results that it would have converted
-            return given
+        def register(converter: Any) -> Any:
+            extension.custom_types.set(kind, converter)
+            extension.invoker.cache.clear()  # it holds results that the converter now changes
+            return converter
 
         if function is _MISSING:
-            return set_
-        set_(function)
+            return register
+        register(function)
         return None
 
     def __getitem__(self, name: str) -> Tool:
-        return _described(_find(_tools(), name))
+        return _describe_tool(_find_tool(_get_registry(), name))
 
     def __iter__(self) -> Iterator[str]:
-        return iter([tool.name for tool in _tools().tools])
+        return iter([tool.name for tool in _get_registry().tools])
 
     def __len__(self) -> int:
-        return len(_tools().tools)
+        return len(_get_registry().tools)
 
     def __repr__(self) -> str:
         try:
@@ -195,42 +183,41 @@ class Registry(Mapping[str, Tool]):
             return f"<registry: {error}>"
 
 
-registry = Registry()
+registry = NotebookTools()
 """The tools of this notebook."""
 
 
-def _extension() -> Any:
-    extension = getattr(get_ipython(), EXTENSION, None)
+def _get_extension() -> LoadedExtension:
+    extension = find_extension()
     if extension is None:
         raise DefinitionError(
-            "There is no notebook to have tools here: run `%load_ext mcp_notebook` in it first."
+            "mcp_notebook is not loaded here: run `%load_ext mcp_notebook` in the notebook first."
         )
     return extension
 
 
-def _tools() -> ToolRegistry:
-    found: ToolRegistry = _extension().registry
-    return found
+def _get_registry() -> ToolRegistry:
+    return _get_extension().registry
 
 
-def _find(registry: ToolRegistry, name: str) -> DeclaredTool:
+def _find_tool(registry: ToolRegistry, name: str) -> DeclaredTool:
     tool = registry.get(name)
     if tool is None:
         raise NoSuchTool(name, tuple(tool.name for tool in registry.tools))
     return tool
 
 
-def _declared(tool: Tool) -> DeclaredTool:
+def _declare(tool: Tool) -> DeclaredTool:
     if not isinstance(tool, Tool):
         raise DefinitionError(
-            f"`registry.add` takes `Tool(name=..., handler=...)`, not a {type(tool).__name__}; of "
-            "a function `@mcp_tool` makes a tool."
+            f"`registry.add` takes `Tool(name=..., handler=...)`, not an object of type "
+            f"{type(tool).__name__}. To make a function a tool, use `@mcp_tool`."
         )
-    return make_tool(tool.handler, tool, schemas=_tools().schemas)
+    return make_tool(tool.handler, tool, schemas=_get_registry().schemas)
 
 
-def _described(tool: DeclaredTool) -> Tool:
-    """Return a tool as its author declared it, or would have."""
+def _describe_tool(tool: DeclaredTool) -> Tool:
+    """Return a tool as its author declared it, or could have declared it with data."""
     if isinstance(tool.options, Tool):
         return replace(
             tool.options,
@@ -238,5 +225,5 @@ def _described(tool: DeclaredTool) -> Tool:
             handler=tool.function,
             input_schema=deepcopy(tool.options.input_schema),
         )
-    said = {item.name: getattr(tool.options, item.name) for item in fields(ToolOptions)}
-    return Tool(**{**said, "name": tool.name}, handler=tool.function)
+    options = {item.name: getattr(tool.options, item.name) for item in fields(ToolOptions)}
+    return Tool(**{**options, "name": tool.name}, handler=tool.function)

@@ -32,10 +32,13 @@ def with_arguments(self, path, *, mode):
         (lambda: mcp_tool("rain"), "`@mcp_tool('rain')`: options are keywords"),
         (lambda: mcp_tool(5), "not for an object of type int"),
         (lambda: mcp_tool(property(function)), "not for an object of type property"),
-        (lambda: mcp_tool(type("Box", (), {})), "`Box` is a class: put `@mcp_tool` above its"),
-        (lambda: mcp_tool(classmethod(function)), "a classmethod that is in no class"),
+        (
+            lambda: mcp_tool(type("Box", (), {})),
+            "`Box` is a class: put `@mcp_tool` above the methods",
+        ),
+        (lambda: mcp_tool(classmethod(function)), "a classmethod outside of a class"),
         (lambda: mcp_tool(len), "takes no attributes"),
-        (lambda: mcp_tools(function), "`@mcp_tools` is for a class"),
+        (lambda: mcp_tools(function), "`@mcp_tools` is for classes"),
         (lambda: mcp_tools(type("Box", (), {})), "`Box` has no tools"),
         (
             lambda: mcp_tools(with_tool(__init__=with_arguments)),

@@ -3,7 +3,7 @@
 import pytest
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.notebook.magic_line import build_options, option_words, read_line
+from mcp_notebook.kernel.notebook.magic_line import build_options, list_option_words, read_line
 from mcp_notebook.kernel.notebook.magics import McpMagics
 
 PARSER = McpMagics.mcp_tool.parser
@@ -101,4 +101,6 @@ def test_a_wrong_line_gets_one_sentence_that_says_what_to_do(line, said):
 
 
 def test_the_words_are_those_that_the_parser_knows():
-    assert set(option_words()) == {word for word in PARSER._option_string_actions if word != "-h"}
+    assert set(list_option_words()) == {
+        word for word in PARSER._option_string_actions if word != "-h"
+    }

@@ -1,0 +1,30 @@
+"""Where the extension of this notebook is: an attribute of IPython's shell.
+
+Runs on any thread, and also where there is no notebook.
+"""
+
+from typing import TYPE_CHECKING, Protocol
+
+from IPython.core.getipython import get_ipython
+
+if TYPE_CHECKING:  # a module with decorated functions must be cheap to import anywhere
+    from mcp_notebook.kernel.calls.invoker import Invoker
+    from mcp_notebook.kernel.results.custom_types import CustomTypes
+    from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+
+EXTENSION = "_mcp_notebook"
+"""Attribute of the shell that holds the loaded `kernel.extension.Extension`."""
+
+
+class LoadedExtension(Protocol):
+    """What the decorators and `registry` use of the extension."""
+
+    registry: "ToolRegistry"
+    invoker: "Invoker"
+    custom_types: "CustomTypes"
+
+
+def find_extension() -> LoadedExtension | None:
+    """Return the extension of the notebook that this code runs in; None if none is loaded."""
+    extension: LoadedExtension | None = getattr(get_ipython(), EXTENSION, None)
+    return extension

@@ -1,0 +1,80 @@
+"""Help on the options of a tool, for ``%%mcp_tool?`` and ``mcp_tool?``.
+
+Pure. The texts are those of the option table. They are put together only when somebody asks for
+help: that reads and parses source code, which would slow down ``%load_ext``.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from mcp_notebook.kernel.tools.options import ToolOptions
+
+if TYPE_CHECKING:
+    from mcp_notebook.kernel.tools.option_table import OptionRow
+
+_WIDTH = 92
+_PREFIX = (
+    "Only for `%mcp_tool obj`: what the names of the object's tools begin with, in place of the "
+    "prefix in `@mcp_tools(prefix=...)`."
+)
+
+
+def describe_line_options() -> str:
+    """Return the options on the line of ``%%mcp_tool``, each with an example and what it does."""
+    from mcp_notebook.kernel.tools.option_table import list_options  # noqa: PLC0415 - see above
+
+    rows = list_options()
+    entries = [_format_entry(_format_head(row), row.text) for row in rows if row.line]
+    entries.append(_format_entry("--prefix sales_", _PREFIX))
+    python_only = ", ".join(f"`{row.name}`" for row in rows if not row.line)
+    end = textwrap.fill(f"Only as keywords of `@mcp_tool`: {python_only}.", _WIDTH)
+    return "\n".join(["Options:\n", *entries, "", end])
+
+
+def describe_keywords() -> str:
+    """Return the keywords of ``@mcp_tool``, each with its values and what it does."""
+    from mcp_notebook.kernel.tools.option_table import list_options  # noqa: PLC0415 - see above
+
+    entries = [
+        _format_entry(f"{row.name}: {row.kind} (default: {row.default})", row.text)
+        for row in list_options()
+    ]
+    return "\n".join(["Keywords:\n", *entries])
+
+
+def extend_help(function: Callable[..., Any], describe: Callable[[], str]) -> None:
+    """Have IPython's ``function?`` show more than the docstring.
+
+    Args:
+        function: The function.
+        describe: Returns what follows its docstring; called for each request.
+    """
+    docstring = inspect.getdoc(function)
+    vars(function)["getdoc"] = lambda: f"{docstring}\n\n{describe()}"  # IPython's hook
+
+
+def document_keywords(function: Callable[..., Any]) -> None:
+    """Give a function with ``**options`` a signature and a help that name them all."""
+    first, *_ = inspect.signature(function).parameters.values()
+    keywords = inspect.signature(ToolOptions).parameters.values()
+    vars(function)["__signature__"] = inspect.Signature([first, *keywords])
+    extend_help(function, describe_keywords)
+
+
+def _format_head(row: "OptionRow") -> str:
+    examples = ", ".join(row.line)
+    is_flag = " " not in row.line[0]
+    return f"{examples}  ({row.keyword} in Python)" if is_flag else examples
+
+
+def _format_entry(head: str, text: str) -> str:
+    return "\n".join(_indent(head, 2)) + "\n" + "\n".join(_indent(text, 6))
+
+
+def _indent(text: str, columns: int) -> Iterator[str]:
+    space = " " * columns
+    yield from textwrap.wrap(
+        text, _WIDTH, initial_indent=space, subsequent_indent=space, break_on_hyphens=False
+    )
