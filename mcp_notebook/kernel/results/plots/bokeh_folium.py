@@ -1,8 +1,7 @@
-"""What matters in plots that are a page: of bokeh, and maps of folium.
+"""Summaries of plots that come as a page: bokeh's documents and folium's maps.
 
-Runs in the user's kernel, on the thread of the call. Pure functions over what these libraries put
-into a notebook: bokeh's documents as JSON, folium's pages as HTML. What becomes of it is
-`kernel.results.plots.detect`' business.
+Runs in the user's kernel, on the thread of the call. Pure functions on what these libraries put
+into a notebook: JSON for bokeh, HTML for folium.
 """
 
 import base64
@@ -21,53 +20,53 @@ _PLACE = re.compile(
     r"\bL\.(marker|circleMarker|circle)\(\s*\[\s*([-\d.eE]+)\s*,\s*([-\d.eE]+)\s*\]"
 )
 _LAYER = re.compile(r"\bL\.(geoJson|polyline|polygon|rectangle|heatLayer|markerClusterGroup)\(")
-_BUBBLE = re.compile(r'<div id="html_[0-9a-f]+"[^>]*>(.*?)</div>', re.DOTALL)
+_POPUP = re.compile(r'<div id="html_[0-9a-f]+"[^>]*>(.*?)</div>', re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>")
 _GZIP = "H4sI"
-"""How gzip begins in base64."""
+"""The beginning of gzip data in base64."""
 _MAX_PLACES = 1_000
 _MAX_SERIES = 50
 
 
 def find_bokeh_documents(script: str) -> Any:
-    """Return the documents that bokeh's script shows, None if it shows none."""
-    found = _DOCUMENTS.search(script)
-    if found is None:
+    """Return the bokeh documents that a script shows, or None."""
+    match = _DOCUMENTS.search(script)
+    if match is None:
         return None
     try:
-        return json.JSONDecoder().raw_decode(script, found.end())[0]
+        return json.JSONDecoder().raw_decode(script, match.end())[0]
     except ValueError:
         return None
 
 
 def summarize_bokeh(documents: Any) -> dict[str, Any]:
-    """Return the titles, axes and series of bokeh's JSON, without what it looks like."""
-    known = {part["id"]: part for part in _models(documents)}
+    """Return the titles, axes and series of bokeh documents, without their styles."""
+    models = {model["id"]: model for model in _iterate_models(documents)}
     summary: dict[str, Any] = {"titles": [], "axes": [], "legend": [], "series": []}
-    for model in known.values():
+    for model in models.values():
         attributes = model.get("attributes", {})
         if model["name"] == "GlyphRenderer" and len(summary["series"]) < _MAX_SERIES:
-            summary["series"].append(_series(attributes, known))
+            summary["series"].append(_summarize_series(attributes, models))
         elif model["name"] == "Title":
             summary["titles"].append(attributes.get("text"))
         elif model["name"] == "LegendItem":
-            summary["legend"].append(_plain(attributes.get("label")))
+            summary["legend"].append(_get_label(attributes.get("label")))
         elif attributes.get("axis_label"):
-            summary["axes"].append(_plain(attributes["axis_label"]))
+            summary["axes"].append(_get_label(attributes["axis_label"]))
     return {key: value for key, value in summary.items() if any(value)}
 
 
 def find_folium_page(html: str) -> str | None:
-    """Return the page of a folium map in a display, None if it is no such map."""
+    """Return the page of the folium map that a display shows, or None."""
     if "L.map(" not in html:
         return None
-    framed = _PAGE.search(html)
-    page = unescape(framed[1] or framed[2] or "") if framed else html
+    frame = _PAGE.search(html)
+    page = unescape(frame[1] or frame[2] or "") if frame else html
     return page if "L.map(" in page else None
 
 
 def summarize_folium(page: str) -> dict[str, Any]:
-    """Return where a folium map is, and what is on it."""
+    """Return the position of a folium map, and what is on it."""
     summary: dict[str, Any] = {}
     if centre := _CENTRE.search(page):
         summary["center"] = [float(centre[1]), float(centre[2])]
@@ -76,32 +75,32 @@ def summarize_folium(page: str) -> dict[str, Any]:
     places: dict[str, list[list[float]]] = {}
     for kind, latitude, longitude in _PLACE.findall(page):
         places.setdefault(kind, []).append([float(latitude), float(longitude)])
-    summary["counts"] = {kind: len(found) for kind, found in places.items()}
+    summary["counts"] = {kind: len(points) for kind, points in places.items()}
     for kind in _LAYER.findall(page):
         summary["counts"][kind] = summary["counts"].get(kind, 0) + 1
-    summary |= {kind: found[:_MAX_PLACES] for kind, found in places.items()}
-    bubbles = (" ".join(_TAG.sub(" ", unescape(text)).split()) for text in _BUBBLE.findall(page))
-    if texts := [text for text in bubbles if text][:_MAX_PLACES]:
+    summary |= {kind: points[:_MAX_PLACES] for kind, points in places.items()}
+    popups = (" ".join(_TAG.sub(" ", unescape(text)).split()) for text in _POPUP.findall(page))
+    if texts := [text for text in popups if text][:_MAX_PLACES]:
         summary["popups"] = texts
     return summary
 
 
-def _models(part: Any) -> Iterator[dict[str, Any]]:
-    open_parts = [part]
-    while open_parts:
-        part = open_parts.pop()
+def _iterate_models(part: Any) -> Iterator[dict[str, Any]]:
+    pending = [part]
+    while pending:
+        part = pending.pop()
         if isinstance(part, Mapping):
             if part.get("type") == "object" and "id" in part and "name" in part:
                 yield dict(part)
-            open_parts += reversed(list(part.values()))
+            pending += reversed(list(part.values()))
         elif isinstance(part, (list, tuple)):
-            # A long list is data: numbers, or names of categories.
-            open_parts += [item for item in reversed(part) if isinstance(item, (dict, list, tuple))]
+            # Long lists are data, numbers or names of categories: these are skipped.
+            pending += [item for item in reversed(part) if isinstance(item, (dict, list, tuple))]
 
 
-def _series(attributes: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    glyph = _resolved(attributes.get("glyph"), known)
-    source = _resolved(attributes.get("data_source"), known)
+def _summarize_series(attributes: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, Any]:
+    glyph = _resolve(attributes.get("glyph"), models)
+    source = _resolve(attributes.get("data_source"), models)
     fields = {
         key: value["field"]
         for key, value in glyph.get("attributes", {}).items()
@@ -109,19 +108,19 @@ def _series(attributes: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str
     }
     data = source.get("attributes", {}).get("data")
     entries = data.get("entries", ()) if isinstance(data, Mapping) else ()
-    columns = {str(name): _column(column) for name, column in entries}
+    columns = {str(name): _convert_column(column) for name, column in entries}
     return {"glyph": glyph.get("name"), **fields, "data": columns}
 
 
-def _resolved(part: Any, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(part: Any, models: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(part, Mapping):
         return {}
-    found: Mapping[str, Any] = known.get(part.get("id", ""), part)
-    return found
+    model: Mapping[str, Any] = models.get(part.get("id", ""), part)
+    return model
 
 
-def _column(column: Any) -> Any:
-    """Return a column in the form that plotly gives arrays, which `plots.spec` reads."""
+def _convert_column(column: Any) -> Any:
+    """Return a column as plotly writes arrays, which `plots.spec` can read."""
     if not isinstance(column, Mapping) or column.get("type") != "ndarray":
         return column
     array = column.get("array")
@@ -129,13 +128,13 @@ def _column(column: Any) -> Any:
     if not isinstance(data, str):
         return data
     return {
-        "bdata": _unzipped(data),
+        "bdata": _decompress(data),
         "dtype": column.get("dtype"),
         "shape": ",".join(str(size) for size in column.get("shape", ())),
     }
 
 
-def _unzipped(data: str) -> str:
+def _decompress(data: str) -> str:
     if not data.startswith(_GZIP):
         return data
     try:
@@ -144,5 +143,5 @@ def _unzipped(data: str) -> str:
         return ""
 
 
-def _plain(text: Any) -> Any:
+def _get_label(text: Any) -> Any:
     return text.get("value", text.get("field")) if isinstance(text, Mapping) else text

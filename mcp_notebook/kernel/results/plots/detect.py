@@ -1,22 +1,21 @@
-"""Plots of libraries that draw in a browser: what one is, found in a display or in an object.
+"""Finds the plots of libraries that draw in a browser, in a display's data or in an object.
 
-Runs in the user's kernel, on the thread of the call.
+Runs in the user's kernel, on the thread of the call. None of the libraries is imported here.
 
 =====================  ==========================================  ================================
-plot                   found by                                    drawn by, if it is installed
+plot                   found by                                    drawn by, if installed
 =====================  ==========================================  ================================
-plotly figure          ``application/vnd.plotly.v1+json``, its     kaleido and Chrome
-                       script in HTML, its class
-Vega, Vega-Lite        ``application/vnd.vega...+json``, its        vl-convert
-(altair)               script in HTML, its class
+plotly figure          ``application/vnd.plotly.v1+json``, the     kaleido and Chrome
+                       script in its HTML, its class
+Vega, Vega-Lite        ``application/vnd.vega...+json``, the       vl-convert
+(altair)               script in its HTML, its class
 bokeh                  its script, its class                       -
-folium map             its page in HTML                            -
-graphviz graph         its class, where its program is missing     (else it is SVG)
+folium map             its HTML page                               -
+graphviz graph         its class, if its program is missing        (otherwise it is SVG)
 =====================  ==========================================  ================================
 
-What is not drawn is shown as what it is made of, shortened; the whole is kept as an original. None
-of the libraries is imported here. Making blocks of a plot is `kernel.results.blocks.author_blocks`'
-business.
+A plot that is not drawn is described by its specification, shortened; the whole specification is
+kept as the original.
 """
 
 import json
@@ -28,14 +27,15 @@ from typing import Any
 
 from mcp_notebook.kernel.results.blocks.budget import PlotRenderer
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
-from mcp_notebook.kernel.results.plots import draw as drawing
 from mcp_notebook.kernel.results.plots.bokeh_folium import (
     find_bokeh_documents,
     find_folium_page,
     summarize_bokeh,
     summarize_folium,
 )
+from mcp_notebook.kernel.results.plots.draw import draw_plotly, draw_vega
 from mcp_notebook.kernel.results.plots.spec import compact_json, estimate_memory, write_json
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.text import describe_error, is_instance
 
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -57,117 +57,120 @@ _DOT_NOTE = "the program dot of Graphviz makes it a picture"
 
 @dataclass(frozen=True)
 class Plot:
-    """One plot."""
+    """A plot that was found."""
 
     kind: str
-    """What it is, with its article: ``"a plotly figure"``."""
+    """The kind of plot, with its article: ``"a plotly figure"``."""
     name: str
-    """Of its file, without an extension."""
-    form: FileFormat
-    """The whole of it."""
+    """The name of its file, without an extension."""
+    file: FileFormat
+    """The file that holds the whole plot."""
     cost: int
-    """Bytes that it holds, about."""
+    """Estimated size of the plot in memory, in bytes."""
     summarize: Callable[[int], str] = field(repr=False)
-    """Writes what it is made of in at most so many characters."""
+    """Describes the plot in at most this many characters."""
     draw: Callable[[int, PlotRenderer], bytes] | None = field(default=None, repr=False)
-    """Draws it as PNG, with so many pixels on its longer side."""
+    """Draws it as PNG with at most this many pixels on the longer side."""
     note: str = ""
-    """What makes it a picture, where nothing here draws it."""
+    """How to get a picture, for plots that are never drawn here."""
 
     @property
     def original(self) -> Original:
-        """The whole of it, to be kept."""
+        """The whole plot, to be kept."""
         title = f"The whole of {self.kind}"
-        return Original(self.name, title, (self.form,), self.cost)
+        return Original(self.name, title, (self.file,), self.cost)
 
 
 def find_plot_in_display(data: Mapping[str, Any]) -> Plot | None:
-    """Find the plot that a display shows.
+    """Return the plot that a display shows, or None.
 
     Args:
-        data: MIME types and values.
+        data: The MIME bundle of the display.
     """
     for mime_type, value in data.items():
-        spec = _mapping(value) if mime_type == PLOTLY or mime_type.startswith(VEGA) else None
+        spec = _parse_object(value) if mime_type == PLOTLY or mime_type.startswith(VEGA) else None
         if spec is not None:
-            return _plotly(spec) if mime_type == PLOTLY else _vega(spec, mime_type)
+            return _make_plotly(spec) if mime_type == PLOTLY else _make_vega(spec, mime_type)
     scripts = [data[key] for key in ("application/javascript", "text/html") if data.get(key)]
-    for script in map(_joined, scripts):
-        found = _plot_in_script(script)
-        if found is not None:
-            return found
+    for script in map(_join_lines, scripts):
+        plot = _find_plot_in_script(script)
+        if plot is not None:
+            return plot
     return None
 
 
 def is_plot_object(value: Any) -> bool:
-    """Tell whether an object is of a type that `find_plot_in_object` knows."""
+    """Tell whether an object is of a class that `find_plot_in_object` knows."""
     return any(is_instance(value, path) for path in _TYPES)
 
 
 def find_plot_in_object(value: Any) -> Plot | str | None:
-    """Find the plot that an object is, where its own representation says less.
+    """Return the plot that an object is, if that says more than its own representations.
 
     Returns:
-        The plot; a sentence if the object fails to say what it is made of; None for no plot.
+        The plot; a sentence if the library fails to describe it; None if the object is not a plot.
     """
-    try:
-        if is_instance(value, "plotly.basedatatypes.BaseFigure"):
-            return _plotly(value.to_dict())
-        if is_instance(value, "altair.TopLevelMixin"):
-            spec = value.to_dict()
-            return _vega(spec, f"{VEGA}lite.v{_major(spec)}+json")
-        if is_instance(value, "bokeh.models.LayoutDOM"):
-            from bokeh.core.serialization import Serializer  # noqa: PLC0415 - it is loaded
+    return run_guarded(lambda: _read_plot(value), lambda error: _describe_failure(value, error))
 
-            return _bokeh(Serializer(deferred=False).encode(value))
-        if is_instance(value, "graphviz.sources.Source") or is_instance(
-            value, "graphviz.graphs.BaseGraph"
-        ):
-            return None if shutil.which(str(value.engine)) else _dot(str(value.source))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - the libraries' code, and the user's data
-        kind = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
-        return f"[A {kind} cannot be shown: {describe_error(error)}]"
+
+def _read_plot(value: Any) -> Plot | None:
+    if is_instance(value, "plotly.basedatatypes.BaseFigure"):
+        return _make_plotly(value.to_dict())
+    if is_instance(value, "altair.TopLevelMixin"):
+        spec = value.to_dict()
+        return _make_vega(spec, f"{VEGA}lite.v{_get_major_version(spec)}+json")
+    if is_instance(value, "bokeh.models.LayoutDOM"):
+        from bokeh.core.serialization import Serializer  # noqa: PLC0415 - it is loaded
+
+        return _make_bokeh(Serializer(deferred=False).encode(value))
+    if is_instance(value, "graphviz.sources.Source") or is_instance(
+        value, "graphviz.graphs.BaseGraph"
+    ):
+        return None if shutil.which(str(value.engine)) else _make_dot(str(value.source))
     return None
 
 
-def _plot_in_script(script: str) -> Plot | None:
-    if "vega" in script and (spec := _embedded_vega(script)) is not None:
-        return _vega(spec, f"{VEGA}lite.v{_major(spec)}+json")
-    if "Plotly" in script and (figure := _embedded_plotly(script)) is not None:
-        return _plotly(figure)
+def _describe_failure(value: Any, error: BaseException) -> str:
+    kind = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
+    return f"[This {kind} cannot be shown: {describe_error(error)}]"
+
+
+def _find_plot_in_script(script: str) -> Plot | None:
+    if "vega" in script and (spec := _find_embedded_vega(script)) is not None:
+        return _make_vega(spec, f"{VEGA}lite.v{_get_major_version(spec)}+json")
+    if "Plotly" in script and (figure := _find_embedded_plotly(script)) is not None:
+        return _make_plotly(figure)
     if (documents := find_bokeh_documents(script)) is not None:
-        return _bokeh(documents)
+        return _make_bokeh(documents)
     if (page := find_folium_page(script)) is not None:
-        return _folium(page)
+        return _make_folium(page)
     return None
 
 
-def _plotly(figure: Mapping[str, Any]) -> Plot:
+def _make_plotly(figure: Mapping[str, Any]) -> Plot:
     return Plot(
         "a plotly figure",
         "figure",
         FileFormat(".json", PLOTLY, lambda: write_json(figure)),
         estimate_memory(figure),
-        lambda size: compact_json(_without(figure, _PLOTLY_NOISE), size),
-        lambda side, renderer: drawing.draw_plotly(figure, side, renderer),
+        lambda size: compact_json(_remove_noise(figure, _PLOTLY_NOISE), size),
+        lambda side, renderer: draw_plotly(figure, side, renderer),
     )
 
 
-def _vega(spec: Mapping[str, Any], mime_type: str) -> Plot:
-    shown = {key: value for key, value in spec.items() if key not in _VEGA_NOISE}
+def _make_vega(spec: Mapping[str, Any], mime_type: str) -> Plot:
+    content = {key: value for key, value in spec.items() if key not in _VEGA_NOISE}
     return Plot(
         "a Vega-Lite chart" if "lite" in mime_type else "a Vega chart",
         "chart",
         FileFormat(".json", mime_type, lambda: write_json(spec)),
         estimate_memory(spec),
-        lambda size: compact_json(shown, size),
-        lambda side, renderer: drawing.draw_vega(spec, side, renderer),
+        lambda size: compact_json(content, size),
+        lambda side, renderer: draw_vega(spec, side, renderer),
     )
 
 
-def _bokeh(documents: Any) -> Plot:
+def _make_bokeh(documents: Any) -> Plot:
     return Plot(
         "a bokeh plot",
         "plot",
@@ -178,7 +181,7 @@ def _bokeh(documents: Any) -> Plot:
     )
 
 
-def _folium(page: str) -> Plot:
+def _make_folium(page: str) -> Plot:
     return Plot(
         "a folium map",
         "map",
@@ -189,7 +192,7 @@ def _folium(page: str) -> Plot:
     )
 
 
-def _dot(source: str) -> Plot:
+def _make_dot(source: str) -> Plot:
     return Plot(
         "a graph in DOT",
         "graph",
@@ -202,63 +205,63 @@ def _dot(source: str) -> Plot:
     )
 
 
-def _without(value: Any, noise: frozenset[str], depth: int = 3) -> Any:
-    """Leave out what says nothing about the data, in the upper levels of a specification."""
+def _remove_noise(value: Any, noise: frozenset[str], depth: int = 3) -> Any:
+    """Remove what says nothing about the data from the upper levels of a specification."""
     if isinstance(value, Mapping):
         parts = {key: item for key, item in value.items() if key not in noise}
         if depth == 0:
             return parts
-        made = {key: _without(item, noise, depth - 1) for key, item in parts.items()}
-        return {key: item for key, item in made.items() if not _is_emptied(item, parts[key])}
+        cleaned = {key: _remove_noise(item, noise, depth - 1) for key, item in parts.items()}
+        return {key: item for key, item in cleaned.items() if not _was_emptied(item, parts[key])}
     if isinstance(value, (list, tuple)) and depth and any(isinstance(i, Mapping) for i in value):
-        return [_without(item, noise, depth - 1) for item in value]
+        return [_remove_noise(item, noise, depth - 1) for item in value]
     return value
 
 
-def _is_emptied(item: Any, before: Any) -> bool:
+def _was_emptied(item: Any, before: Any) -> bool:
     return isinstance(item, Mapping) and not item and bool(before)
 
 
-def _mapping(value: Any) -> Mapping[str, Any] | None:
+def _parse_object(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, (str, list)):
         try:
-            value = json.loads(_joined(value))
+            value = json.loads(_join_lines(value))
         except ValueError:
             return None
     return value if isinstance(value, Mapping) else None
 
 
-def _joined(value: Any) -> str:
+def _join_lines(value: Any) -> str:
     return "".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _embedded_vega(script: str) -> Mapping[str, Any] | None:
-    for found in _EMBEDDED_VEGA.finditer(script):
-        spec = _decoded(script, found.end())
+def _find_embedded_vega(script: str) -> Mapping[str, Any] | None:
+    for match in _EMBEDDED_VEGA.finditer(script):
+        spec = _decode_at(script, match.end())
         if isinstance(spec, Mapping) and "vega.github.io/schema" in str(spec.get("$schema")):
             return spec
     return None
 
 
-def _embedded_plotly(script: str) -> Mapping[str, Any] | None:
-    # The library itself, which may stand before it, is megabytes long and has such calls, too.
-    for found in _EMBEDDED_PLOTLY.finditer(script):
+def _find_embedded_plotly(script: str) -> Mapping[str, Any] | None:
+    # The library itself, which may precede the figure, is megabytes long and has such calls too.
+    for match in _EMBEDDED_PLOTLY.finditer(script):
         try:
-            data, end = json.JSONDecoder().raw_decode(script, found.end())
-            layout = _decoded(script, script.index("{", end))
+            data, end = json.JSONDecoder().raw_decode(script, match.end())
+            layout = _decode_at(script, script.index("{", end))
         except ValueError:
             continue
         return {"data": data, "layout": layout if isinstance(layout, Mapping) else {}}
     return None
 
 
-def _decoded(text: str, start: int) -> Any:
+def _decode_at(text: str, start: int) -> Any:
     try:
         return json.JSONDecoder().raw_decode(text, start)[0]
     except ValueError:
         return None
 
 
-def _major(spec: Mapping[str, Any]) -> str:
+def _get_major_version(spec: Mapping[str, Any]) -> str:
     version = re.search(r"/v(\d+)", str(spec.get("$schema", "")))
     return version[1] if version else "6"

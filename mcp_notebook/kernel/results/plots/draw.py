@@ -1,8 +1,7 @@
-"""Pictures of plots that only a browser shows: plotly by kaleido, Vega by vl-convert.
+"""Draws plotly figures with kaleido, and Vega charts with vl-convert.
 
-Runs in the user's kernel, on the thread of the call; `kernel.results.plots.renderer` has them
-drawn, in a process of its own. What is a plot, and what is said where none is drawn, is
-`kernel.results.plots.detect`' business.
+Runs in the user's kernel, on the thread of the call. Here the specification is checked and the size
+chosen; a `PlotRenderer` draws, in another process.
 """
 
 from collections.abc import Mapping
@@ -14,12 +13,12 @@ from mcp_notebook.kernel.results.plots.spec import write_json
 from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge
 
 MAX_PLOTLY = 5_000_000
-"""Characters of a plotly figure that is still drawn."""
+"""Characters of the largest plotly figure that is drawn."""
 MAX_VEGA = 1_000_000
-"""Characters of a chart that is still drawn: 50,000 rows take 10 seconds."""
+"""Characters of the largest chart that is drawn: 50,000 rows take 10 seconds."""
 _KALEIDO = "`pip install -U kaleido` and Chrome make it a picture"
 _VL_CONVERT = "`pip install vl-convert-python` makes it a picture"
-_PLOTLY_SIZE = (700, 500)
+_PLOTLY_DEFAULT_SIZE = (700, 500)
 
 
 def draw_plotly(figure: Mapping[str, Any], side: int, renderer: PlotRenderer) -> bytes:
@@ -27,46 +26,46 @@ def draw_plotly(figure: Mapping[str, Any], side: int, renderer: PlotRenderer) ->
 
     Args:
         figure: Its specification: data and layout.
-        side: Pixels that the longer side of the picture may have.
-        renderer: Draw within bounds.
+        side: Most pixels of the longer side of the picture.
+        renderer: Runs kaleido within its time limit.
 
     Raises:
-        NotDrawn: Something is missing, or failed.
+        NotDrawn: A program is missing, or the drawing was refused or failed.
     """
-    text = _small_enough(figure, MAX_PLOTLY)
-    if address := _picture_at(figure):
+    text = _write_limited(figure, MAX_PLOTLY)
+    if address := _find_external_picture(figure):
         raise NotDrawn(f"it has a picture at {address!r}, which is not read: give it a PIL image")
     if find_spec("kaleido") is None:
         raise NotDrawn(_KALEIDO)
-    width, height = _plotly_size(figure)
+    width, height = _get_plotly_size(figure)
     options = {"format": "png", "width": width, "height": height}
     options["scale"] = min(1.0, side / max(width, height))
-    # Cancelled in time, it ends its browser by itself.
-    started: dict[str, Any] = {"timeout": max(renderer.seconds - 2, 0.1)}
+    # If kaleido is cancelled in time, it ends its browser itself.
+    kaleido_options: dict[str, Any] = {"timeout": max(renderer.seconds - 2, 0.1)}
     if "$" not in text:
-        # It would load MathJax from the network at each start; only formulas need it.
-        started["mathjax"] = False
+        # Only formulas need MathJax, which is loaded from the network at each start.
+        kaleido_options["mathjax"] = False
     try:
-        return renderer.draw("kaleido", text, options=options, started=started)
+        return renderer.draw("kaleido", text, options=options, kaleido_options=kaleido_options)
     except NotDrawn as error:
-        # One before 1.0, which other versions of plotly take.
+        # A kaleido before 1.0, for older versions of plotly.
         hint = f"; {_KALEIDO}" if "calc_fig" in str(error) else ""
         raise NotDrawn(f"{error}{hint}") from error
 
 
 def draw_vega(spec: Mapping[str, Any], side: int, renderer: PlotRenderer) -> bytes:
-    """Draw a Vega or Vega-Lite chart as PNG; data at an address is not fetched.
+    """Draw a Vega or Vega-Lite chart as PNG, without fetching data from addresses.
 
     Args:
         spec: Its specification.
-        side: Pixels that the longer side of the picture may have.
-        renderer: Draw within bounds.
+        side: Most pixels of the longer side of the picture.
+        renderer: Runs vl-convert within its time limit.
 
     Raises:
-        NotDrawn: Something is missing, or failed.
+        NotDrawn: A program is missing, or the drawing was refused or failed.
     """
-    text = _small_enough(spec, MAX_VEGA)
-    if address := _address_in(spec):
+    text = _write_limited(spec, MAX_VEGA)
+    if address := _find_external_data(spec):
         raise NotDrawn(f"its data is at {address!r}, which is not fetched: give it a DataFrame")
     if find_spec("vl_convert") is None:
         raise NotDrawn(_VL_CONVERT)
@@ -80,7 +79,7 @@ def draw_vega(spec: Mapping[str, Any], side: int, renderer: PlotRenderer) -> byt
     )
 
 
-def _small_enough(spec: Mapping[str, Any], size: int) -> str:
+def _write_limited(spec: Mapping[str, Any], size: int) -> str:
     try:
         text = write_json(spec, size)
     except TooLarge:
@@ -92,48 +91,50 @@ def _small_enough(spec: Mapping[str, Any], size: int) -> str:
     return text
 
 
-def _plotly_size(figure: Mapping[str, Any]) -> tuple[float, float]:
+def _get_plotly_size(figure: Mapping[str, Any]) -> tuple[float, float]:
     layout = figure.get("layout")
     layout = layout if isinstance(layout, Mapping) else {}
     template = layout.get("template")
-    below = template.get("layout") if isinstance(template, Mapping) else None
+    defaults = template.get("layout") if isinstance(template, Mapping) else None
     sizes = []
-    for name, usual in zip(("width", "height"), _PLOTLY_SIZE, strict=True):
-        size = layout.get(name) or (below.get(name) if isinstance(below, Mapping) else None)
-        sizes.append(float(size) if isinstance(size, (int, float)) and size >= 1 else float(usual))
+    for name, fallback in zip(("width", "height"), _PLOTLY_DEFAULT_SIZE, strict=True):
+        size = layout.get(name) or (defaults.get(name) if isinstance(defaults, Mapping) else None)
+        sizes.append(
+            float(size) if isinstance(size, (int, float)) and size >= 1 else float(fallback)
+        )
     return sizes[0], sizes[1]
 
 
-def _picture_at(figure: Any) -> str | None:
-    """Return where a picture within a plotly figure is, if it is not in the figure.
+def _find_external_picture(figure: Any) -> str | None:
+    """Return the address of a picture that a plotly figure refers to, or None.
 
-    A browser that draws it would fetch it, also from the disk.
+    The browser that draws the figure would fetch it, even from the disk.
     """
-    open_parts = [figure]
-    while open_parts:
-        part = open_parts.pop()
+    pending = [figure]
+    while pending:
+        part = pending.pop()
         if isinstance(part, Mapping):
             source = part.get("source")
             if isinstance(source, str) and not source.startswith("data:"):
                 return source
-            open_parts += part.values()
+            pending += part.values()
         elif isinstance(part, (list, tuple)):
-            open_parts += [item for item in part if isinstance(item, (Mapping, list, tuple))]
+            pending += [item for item in part if isinstance(item, (Mapping, list, tuple))]
     return None
 
 
-def _address_in(spec: Any) -> str | None:
-    """Return where a chart's data is, if it is not in the chart."""
-    open_parts = [spec]
-    while open_parts:
-        part = open_parts.pop()
+def _find_external_data(spec: Any) -> str | None:
+    """Return the address of data that a chart refers to, or None."""
+    pending = [spec]
+    while pending:
+        part = pending.pop()
         if isinstance(part, Mapping):
             data = part.get("data")
             for source in data if isinstance(data, list) else [data]:
                 url = source.get("url") if isinstance(source, Mapping) else None
                 if isinstance(url, str) and not url.startswith("data:"):
                     return url
-            open_parts += [item for key, item in part.items() if key not in {"datasets", "values"}]
+            pending += [item for key, item in part.items() if key not in {"datasets", "values"}]
         elif isinstance(part, (list, tuple)):
-            open_parts += [item for item in part if isinstance(item, (Mapping, list))]
+            pending += [item for item in part if isinstance(item, (Mapping, list))]
     return None

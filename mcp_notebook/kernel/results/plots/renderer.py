@@ -1,10 +1,9 @@
-"""Libraries that draw plots: each attempt in a process of its own, bounded, none repeated in vain.
+"""Runs the libraries that draw plots: each attempt in another process, with a time limit.
 
-Runs in the user's kernel, on the thread of the call, which waits for the process. Drawing is
-foreign code that may hang (a browser that does not answer), never end (a picture that refers to
-itself a million times), crash, or hold Python's lock all the while: it must not do so in the
-kernel. What happens in the process is `kernel.results.plots.renderer_process`'; what is drawn by
-what is `kernel.results.plots.draw`'s and `kernel.results.plots.svg`'s business.
+Runs in the user's kernel, on the thread of the call, which waits for the process
+(`plots.renderer_process`). A library may hang (a browser that does not answer), never end (a
+picture that refers to itself a million times), crash, or hold Python's lock all the while: none of
+this must happen in the kernel.
 """
 
 import json
@@ -25,56 +24,57 @@ from mcp_notebook.kernel.safe.deadline import compute_drawing_time_left, record_
 from mcp_notebook.kernel.safe.text import clean_text, cut_text
 
 SECONDS = 20.0
-"""Seconds that one attempt to draw a plot may take; a browser takes 2 to 10 to start."""
+"""Longest time of one attempt, in seconds; a browser takes 2 to 10 to start."""
 RESULT_SECONDS = 60.0
-"""Seconds that all plots of one result may take: the kernel waits for them."""
+"""Longest time for all plots of one result, in seconds: the kernel waits for them."""
 REST_SECONDS = 300.0
-"""Seconds for which nothing is tried again that failed slowly."""
+"""Seconds for which a plot that failed slowly is not tried again."""
 SLOW_SECONDS = 4.0
-"""Seconds from which on a failed attempt counts as slow."""
+"""Seconds after which a failed attempt counts as slow."""
 _PROGRAM = Path(__file__).with_name("renderer_process.py")
 _STEP = 0.1
 _GRACE = 5
-"""Seconds after which the process ends by itself, were the kernel not there any more to end it."""
+"""Seconds after its time limit at which the process ends itself, in case the kernel is gone."""
 _MAX_MESSAGE = 500
 
 
 class ProcessRenderer:
-    """Draws by others' code, and remembers what has just failed slowly; safe from any thread.
+    """Draws in other processes, and remembers what failed slowly; may be used from any thread.
 
-    A kernel has one, its `results.Converter`'s: what hangs does not cost each call `SECONDS`.
+    There is one in a kernel, that of its `Converter`, so that a library that hangs does not cost
+    each call `SECONDS`.
 
     Args:
-        seconds: That one attempt may take.
-        slow: Seconds from which on a failed attempt counts as slow.
+        seconds: Longest time of one attempt.
+        slow_seconds: Time after which a failed attempt counts as slow.
     """
 
-    def __init__(self, seconds: float = SECONDS, slow: float = SLOW_SECONDS) -> None:
+    def __init__(self, seconds: float = SECONDS, slow_seconds: float = SLOW_SECONDS) -> None:
         self.seconds = seconds
-        self._slow = slow
-        self._failed: dict[int, float] = {}
-        """When what failed slowly. Threads may lose each other's news, which costs a try more."""
+        self._slow_seconds = slow_seconds
+        self._failure_times: dict[int, float] = {}
+        """Times of slow failures. An update that another thread overwrites costs one more try."""
 
     def draw(self, library: str, source: str, **options: Any) -> bytes:
-        """Draw in a process of its own.
+        """Draw a plot in another process.
 
         Args:
-            library: A function of `renderer_process`.
-            source: The plot.
-            options: The function's.
+            library: The name of a function of `renderer_process`.
+            source: The specification of the plot, or its SVG.
+            options: Arguments of the function.
 
         Returns:
             The encoded picture.
 
         Raises:
-            NotDrawn: It failed, took too long, or has just done so before.
+            NotDrawn: It failed or took too long, now or a short time ago.
             KeyboardInterrupt: The call was stopped, and the drawing with it.
         """
         name = library.removesuffix("_svg").removesuffix("_vega").replace("_", "-")
-        # A browser that does not answer will not draw other plots either; of the other libraries,
+        # A browser that does not answer will not draw other plots either. With the other libraries,
         # a plot that took too long says nothing about the next one.
         key = hash((library, "" if library == "kaleido" else source))
-        failed_at = self._failed.get(key)
+        failed_at = self._failure_times.get(key)
         if failed_at is not None and time.monotonic() - failed_at < REST_SECONDS:
             minutes = f"{REST_SECONDS / 60:g} minutes"
             raise NotDrawn(f"{name} failed at this a moment ago and is left alone for {minutes}")
@@ -86,30 +86,30 @@ class ProcessRenderer:
             )
         started = time.monotonic()
         try:
-            drawn = self._drawn(library, {"source": source, **options}, min(self.seconds, left))
+            picture = self._draw(library, {"source": source, **options}, min(self.seconds, left))
         except NotDrawn as error:
-            if time.monotonic() - started >= self._slow and left >= self.seconds:
+            if time.monotonic() - started >= self._slow_seconds and left >= self.seconds:
                 self._remember(key)
             raise NotDrawn(f"{name} {error}") from None
         finally:
             record_drawing_time(time.monotonic() - started)
-        self._failed.pop(key, None)
-        return drawn
+        self._failure_times.pop(key, None)
+        return picture
 
     def _remember(self, key: int) -> None:
         now = time.monotonic()
-        recent = {old: at for old, at in self._failed.copy().items() if now - at < REST_SECONDS}
-        self._failed = recent | {key: now}
+        recent = {k: at for k, at in self._failure_times.copy().items() if now - at < REST_SECONDS}
+        self._failure_times = recent | {key: now}
 
-    def _drawn(self, library: str, given: Mapping[str, Any], seconds: float) -> bytes:
-        # -P: a module of the same name in the notebook's folder is not the library.
+    def _draw(self, library: str, request: Mapping[str, Any], seconds: float) -> bytes:
+        # -P: a module of that name in the notebook's folder must not shadow the library.
         command = [sys.executable, "-P", str(_PROGRAM), library, str(math.ceil(seconds) + _GRACE)]
         try:
-            # Not a pipe: what it has not taken when a step ends, Python sends no more.
+            # Not a pipe: Python does not send what the process had not read when a step ended.
             with tempfile.TemporaryFile() as file:
-                file.write(json.dumps(given).encode())
+                file.write(json.dumps(request).encode())
                 file.seek(0)
-                # A session of its own: the user's interrupt of the kernel is not for it.
+                # A new session: an interrupt of the kernel must not reach it.
                 process = subprocess.Popen(  # noqa: S603 - our own program
                     command,
                     stdin=file,
@@ -121,30 +121,30 @@ class ProcessRenderer:
         except OSError as error:
             raise NotDrawn(f"could not be started: {error}") from error
         try:
-            out, err = _output(process, seconds)
+            out, err = _wait_for_output(process, seconds)
         finally:
-            _end(process)
+            _end_process(process)
         if process.returncode == 0 and out:
             return out
-        said = cut_text(
+        reason = cut_text(
             clean_text(err.decode("utf-8", "replace")).strip().rpartition("\n")[2], _MAX_MESSAGE
         )
-        raise NotDrawn(f"failed: {said or f'its process ended with {process.returncode}'}")
+        raise NotDrawn(f"failed: {reason or f'its process ended with {process.returncode}'}")
 
 
-def _output(process: "subprocess.Popen[bytes]", seconds: float) -> tuple[bytes, bytes]:
+def _wait_for_output(process: "subprocess.Popen[bytes]", seconds: float) -> tuple[bytes, bytes]:
     end = time.monotonic() + seconds
     while True:
         try:
-            # In steps: a call on a thread is stopped by an error raised between two instructions.
+            # In steps: a call on a thread is stopped by an error between two instructions.
             return process.communicate(timeout=_STEP)
         except subprocess.TimeoutExpired:
             if time.monotonic() >= end:
                 raise NotDrawn(f"did not draw it within {seconds:g} seconds") from None
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a process that still runs, and the browser that it started."""
+def _end_process(process: "subprocess.Popen[bytes]") -> None:
+    """End a process if it still runs, with the browser that it started."""
     if process.poll() is None:
         try:
             family = psutil.Process(process.pid).children(recursive=True)

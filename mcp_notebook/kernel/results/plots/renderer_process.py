@@ -1,12 +1,12 @@
-"""Draws one plot; a program of its own, which the kernel starts and can end.
+"""A program that draws one plot, which the kernel starts and can end.
 
-Runs in a process of its own, as ``python renderer_process.py LIBRARY SECONDS``
-(`kernel.results.plots.renderer`), and loads nothing but that library. Reads a JSON object from
-standard input: ``source``, the plot's text, and the library's options; writes the PNG to standard
-output. What fails is told on standard error, in one line, with exit code 1. After so many seconds
-the system ends it, whatever it does then: a kernel that was killed ends nothing any more. No file
-that a plot names is read, and of addresses only the tiles of plotly's maps, by the browser that
-draws them (`kernel.results.plots.draw` refuses pictures elsewhere).
+Runs as ``python renderer_process.py LIBRARY SECONDS``, in a process that `plots.renderer` starts,
+and loads nothing but that library. It reads a JSON object from standard input, with the plot as
+``source`` and the options of the library, and writes the PNG to standard output. If that fails, the
+last line of standard error says why, and the exit code is 1. After the given number of seconds the
+system ends the process whatever it does, since a kernel that was killed cannot. No file that a plot
+names is read. No address is fetched but the tiles of plotly's maps, by the browser that draws them:
+`plots.draw` refuses figures with pictures from elsewhere.
 """
 
 import asyncio
@@ -19,67 +19,67 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 _PICTURES = tuple(f"data:image/{kind};base64," for kind in ("png", "jpeg", "gif", "webp"))
-"""How the address of a picture begins that is in the plot itself; an SVG might refer to others."""
+"""The beginnings of the addresses of pictures that are part of the plot itself."""
 
 
 def cairosvg(source: str, *, width: int, height: int) -> bytes:
     """Draw an SVG."""
-    from cairosvg import surface, url  # noqa: PLC0415 - each run loads one of them
+    from cairosvg import surface, url  # noqa: PLC0415 - each process loads one library
 
-    drawn: bytes = surface.PNGSurface.convert(
+    png: bytes = surface.PNGSurface.convert(
         source.encode("utf-8", "replace"),
         output_width=width,
         output_height=height,
         background_color="white",
-        url_fetcher=url.safe_fetch,  # takes data: addresses only; before CairoSVG 2.7 it is missing
+        url_fetcher=url.safe_fetch,  # takes data: addresses only; new in CairoSVG 2.7
     )
-    return drawn
+    return png
 
 
 def vl_convert_svg(source: str, *, scale: float) -> bytes:
     """Draw an SVG that refers to nothing but itself."""
-    import vl_convert  # noqa: PLC0415 - each run loads one of them
+    import vl_convert  # noqa: PLC0415 - each process loads one library
 
     return bytes(vl_convert.svg_to_png(source, scale=scale))
 
 
 def vl_convert_vega(source: str, *, scale: float, schema: str) -> bytes:
     """Draw a Vega or Vega-Lite chart."""
-    import vl_convert  # noqa: PLC0415 - each run loads one of them
+    import vl_convert  # noqa: PLC0415 - each process loads one library
 
     if "/vega/" in schema:
         svg = vl_convert.vega_to_svg(source, allowed_base_urls=[])
     else:
-        wanted = schema.rpartition("/v")[2].removesuffix(".json").split(".")
-        known = vl_convert.get_vegalite_versions()
-        same = [version for version in known if version.split(".")[0] == wanted[0]]
-        exact = ".".join(wanted[:2])
-        version = exact if exact in known else (same or known)[-1]
+        schema_version = schema.rpartition("/v")[2].removesuffix(".json").split(".")
+        supported = vl_convert.get_vegalite_versions()
+        same_major = [name for name in supported if name.split(".")[0] == schema_version[0]]
+        exact = ".".join(schema_version[:2])
+        version = exact if exact in supported else (same_major or supported)[-1]
         svg = vl_convert.vegalite_to_svg(source, vl_version=version, allowed_base_urls=[])
-    # What is allowed above is of data only: pictures within a chart are read and fetched anyway.
+    # `allowed_base_urls` is for data only: the pictures of a chart are read and fetched anyway.
     _check_pictures(svg)
     return bytes(vl_convert.svg_to_png(svg, scale=scale))
 
 
 def _check_pictures(svg: str) -> None:
-    for part in ET.fromstring(svg).iter():  # noqa: S314 - of our own making
+    for part in ET.fromstring(svg).iter():  # noqa: S314 - vl-convert wrote it
         for key, address in part.items():
             is_link = part.tag.endswith("}a") or not key.endswith("href")
             if not is_link and not address.startswith(("#", *_PICTURES)):
                 raise ValueError(f"it has a picture at {address[:200]!r}, which is not read")
 
 
-def kaleido(source: str, *, options: dict[str, Any], started: dict[str, Any]) -> bytes:
+def kaleido(source: str, *, options: dict[str, Any], kaleido_options: dict[str, Any]) -> bytes:
     """Draw a plotly figure."""
-    import kaleido  # noqa: PLC0415 - each run loads one of them
+    import kaleido  # noqa: PLC0415 - each process loads one library
 
-    async def drawn() -> bytes:
-        made = kaleido.calc_fig(json.loads(source), options, kopts=started)
-        # Cancelled, it closes its browser.
-        data: bytes = await asyncio.wait_for(made, started["timeout"])
-        return data
+    async def draw() -> bytes:
+        figure = kaleido.calc_fig(json.loads(source), options, kopts=kaleido_options)
+        # When it is cancelled, kaleido closes its browser.
+        png: bytes = await asyncio.wait_for(figure, kaleido_options["timeout"])
+        return png
 
-    return asyncio.run(drawn())
+    return asyncio.run(draw())
 
 
 _LIBRARIES: dict[str, Callable[..., bytes]] = {
@@ -88,15 +88,15 @@ _LIBRARIES: dict[str, Callable[..., bytes]] = {
 
 
 def main() -> None:
-    """Draw what standard input holds by the library that the first argument names."""
+    """Draw the plot on standard input with the library that the first argument names."""
     if hasattr(signal, "alarm"):
         signal.alarm(int(sys.argv[2]))
     out = os.dup(1)
-    os.dup2(2, 1)  # what a library prints is no part of the picture
-    given = json.load(sys.stdin.buffer)
+    os.dup2(2, 1)  # what a library prints must not become part of the picture
+    request = json.load(sys.stdin.buffer)
     try:
-        picture = _LIBRARIES[sys.argv[1]](given.pop("source"), **given)
-    except Exception as error:  # noqa: BLE001 - others' code; the kernel tells what it says
+        picture = _LIBRARIES[sys.argv[1]](request.pop("source"), **request)
+    except Exception as error:  # noqa: BLE001 - the kernel passes on the message
         text = " ".join(str(error).split())
         sys.stderr.write(
             f"\n{type(error).__name__}: {text}" if text else f"\n{type(error).__name__}"

@@ -1,8 +1,7 @@
-"""The specification of a plot as JSON that a model can take: its shape whole, its data shortened.
+"""Writes the specification of a plot as JSON: all of it, or with its data shortened for a model.
 
-Runs in the user's kernel, on the thread of the call. Pure functions over the JSON of plotly, Vega
-and bokeh, live (with numpy arrays) or as it travels. Which parts of it are noise is
-`kernel.results.plots.detect`' business.
+Runs in the user's kernel, on the thread of the call. Pure functions on the specifications of
+plotly, Vega and bokeh, whether as objects with numpy arrays or as parsed JSON.
 """
 
 import base64
@@ -23,9 +22,9 @@ from mcp_notebook.kernel.safe.to_json import (
 )
 
 _STEPS = (1_000, 200, 50, 20, 10, 6, 4)
-"""Items that a list may have, tried one after the other until the whole fits."""
+"""Most items of a list, tried in this order until the text fits."""
 _DIGITS = 6
-"""Of a number: more of them are more tokens, and no reader of a plot sees them."""
+"""Significant digits of a number: more would cost tokens and show nothing."""
 _MAX_KEYS = 200
 _MAX_STRING = 300
 _MAX_ITEMS = 20_000_000
@@ -33,7 +32,7 @@ _MAX_VISITED = 10_000
 
 
 def compact_json(spec: Any, size: int) -> str:
-    """Write a specification in at most `size` characters, with as much of its data as fits."""
+    """Write a specification in at most `size` characters, with as much data as fits."""
     for items in _STEPS:
         try:
             text = format_json(_Shortening(items, size).convert(spec, MAX_DEPTH))
@@ -45,68 +44,68 @@ def compact_json(spec: Any, size: int) -> str:
 
 
 def write_json(spec: Any, max_items: int = _MAX_ITEMS) -> str:
-    """Write all of a specification as JSON.
+    """Write a whole specification as JSON.
 
     Args:
         spec: The specification.
-        max_items: Items that all its lists and objects may have together.
+        max_items: Most items of all its lists and objects together.
 
     Raises:
-        TooLarge: They have more.
+        TooLarge: They have more items.
         TooDeep: It contains itself, or is nested too deep.
     """
     _check_size(spec, max_items)
     options: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
     try:
-        # Most are plain JSON, which this writes a hundred times faster.
+        # Most specifications are plain JSON, which this writes a hundred times faster.
         return replace_surrogates(json.dumps(spec, allow_nan=False, **options))
     except (TypeError, ValueError, RecursionError):
         return json.dumps(to_structured(spec, max_items), **options)
 
 
 def _check_size(spec: Any, most: int) -> None:
-    """Refuse what would take for ever, as lists of the same list of the same list do."""
+    """Refuse what would take forever to write, such as a list of one list of one list."""
     open_parts = [spec] if isinstance(spec, (Mapping, list, tuple)) else []
     while open_parts:
         part = open_parts.pop()
-        inner = part.values() if isinstance(part, Mapping) else part
-        most -= len(inner)
+        items = part.values() if isinstance(part, Mapping) else part
+        most -= len(items)
         if most < 0:
             raise TooLarge
-        open_parts += [item for item in inner if isinstance(item, (Mapping, list, tuple))]
+        open_parts += [item for item in items if isinstance(item, (Mapping, list, tuple))]
 
 
 def estimate_memory(spec: Any) -> int:
-    """Return about how many bytes a specification holds."""
-    held = 0
+    """Estimate how many bytes of memory a specification holds."""
+    size = 0
     open_parts = [(spec, 1)]
     for _ in range(_MAX_VISITED):
         if not open_parts:
             break
         part, times = open_parts.pop()
         if isinstance(part, str):
-            held += len(part) * times
+            size += len(part) * times
         elif is_instance(part, "numpy.ndarray"):
-            held += int(part.nbytes) * times
+            size += int(part.nbytes) * times
         elif isinstance(part, Mapping):
-            held += 64 * times
+            size += 64 * times
             open_parts += [(item, times) for item in part.values()]
         elif isinstance(part, (list, tuple)):
-            # Data are rows or numbers, all of a kind: the first ones tell.
-            first = part[:10]
-            held += 64 * times
-            open_parts += [(item, times * len(part) // len(first)) for item in first]
+            # Items of data are alike, rows or numbers: the first ones stand for all.
+            sample = part[:10]
+            size += 64 * times
+            open_parts += [(item, times * len(part) // len(sample)) for item in sample]
         else:
-            held += 32 * times
-    return held
+            size += 32 * times
+    return size
 
 
 class _Shortening:
-    """One way to shorten: lists keep so many items.
+    """Shortens a specification: each list keeps some of its items.
 
     Args:
-        items: Of each list.
-        most: Parts of the whole; None: as many as there are.
+        items: Items that each list keeps.
+        most: Most parts of the whole specification; None for no limit.
     """
 
     def __init__(self, items: int, most: int | None) -> None:
@@ -119,54 +118,56 @@ class _Shortening:
             if self._left < 0:
                 raise TooLarge
         if isinstance(value, str):
-            return _text(value)
+            return _shorten_text(value)
         if depth > 0 and isinstance(value, Mapping):
-            array = _typed_array(value)
-            return self._object(value, depth) if array is None else self._list(array, depth)
+            array = _decode_array(value)
+            if array is None:
+                return self._convert_object(value, depth)
+            return self._convert_list(array, depth)
         if depth > 0 and (isinstance(value, (list, tuple)) or _is_array(value)):
-            return self._list(value, depth)
+            return self._convert_list(value, depth)
         if is_instance(value, "numpy.floating"):
             value = float(value)
         if isinstance(value, float) and math.isfinite(value):
             return float(f"{value:.{_DIGITS}g}")
         return "..." if depth == 0 else to_json_value(value, self._items)
 
-    def _object(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    def _convert_object(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         most = _MAX_KEYS if self._left is not None else self._items
-        made = {
+        shortened = {
             str(key): self.convert(item, depth - 1) for key, item in islice(value.items(), most)
         }
         if len(value) > most:
-            made["..."] = f"{len(value) - most:,} more of {len(value):,} items"
-        return made
+            shortened["..."] = f"{len(value) - most:,} more of {len(value):,} items"
+        return shortened
 
-    def _list(self, value: Sequence[Any], depth: int) -> list[Any]:
+    def _convert_list(self, value: Sequence[Any], depth: int) -> list[Any]:
         if len(value) <= self._items:
             return [self.convert(item, depth - 1) for item in value]
         tail = max(self._items // 4, 1)
         head = [self.convert(item, depth - 1) for item in value[: self._items - tail]]
         last = [self.convert(item, depth - 1) for item in value[len(value) - tail :]]
-        left_out = f"... {len(value) - self._items:,} of {len(value):,} items left out ..."
-        return [*head, left_out, *last]
+        note = f"... {len(value) - self._items:,} of {len(value):,} items left out ..."
+        return [*head, note, *last]
 
 
 def _is_array(value: Any) -> bool:
     return is_instance(value, "numpy.ndarray") and value.ndim > 0
 
 
-def _text(value: str) -> Any:
+def _shorten_text(value: str) -> Any:
     if value.startswith("data:"):
         return f"[{value.partition(',')[0][:100]}, {len(value):,} characters]"
     return cut_text(str(to_json_value(value, 1)), _MAX_STRING)
 
 
-def _typed_array(value: Mapping[str, Any]) -> Any:
-    """Return the numbers that plotly writes as base64, None if the object is none of these."""
+def _decode_array(value: Mapping[str, Any]) -> Any:
+    """Return the array that plotly wrote as base64, or None if the object is not one."""
     data, name = value.get("bdata"), str(value.get("dtype", ""))
     if not isinstance(data, str):
         return None
     try:
-        import numpy as np  # noqa: PLC0415 - such arrays are written only where it is
+        import numpy as np  # noqa: PLC0415 - numpy wrote such an array
 
         dtype = np.dtype(name)
         if dtype.kind not in "biuf":

@@ -92,9 +92,9 @@ def test_a_link_for_the_reader_does_no_harm(by_vl_convert):
     ("source", "message"),
     [
         ('<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]><svg>&x;</svg>', "entities"),
-        ("<svg", "no well-formed SVG"),
-        ("", "no well-formed SVG"),
-        ("<html/>", "no SVG but <html>"),
+        ("<svg", "not a well-formed SVG"),
+        ("", "not a well-formed SVG"),
+        ("<html/>", "not an SVG but <html>"),
         ("<svg>" + " " * svg.MAX_DRAWN + "</svg>", "more than 5,000,000 characters"),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_drawing_that_refers_to_itself_a_million_times_is_given_up():
     ],
 )
 def test_the_size_of_a_drawing(attributes, size):
-    assert svg._size(svg._root(drawing(attributes=attributes))) == pytest.approx(size)
+    assert svg._get_size(svg._parse(drawing(attributes=attributes))) == pytest.approx(size)
 
 
 def test_the_texts_of_a_drawing_are_told_once_each():

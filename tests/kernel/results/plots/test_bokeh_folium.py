@@ -1,0 +1,67 @@
+"""Bokeh plots and folium maps: found in their pages, and summarized."""
+
+import json
+
+import pytest
+
+from mcp_notebook.kernel.results.plots.detect import find_plot_in_display, find_plot_in_object
+
+np = pytest.importorskip("numpy")
+
+
+@pytest.fixture
+def bokeh_figure():
+    plotting = pytest.importorskip("bokeh.plotting")
+    figure = plotting.figure(title="Speed", x_axis_label="time")
+    figure.line(np.arange(1_000), np.arange(1_000) / 2, legend_label="fast")
+    figure.scatter([1, 2], [3, 4])
+    return figure
+
+
+def check_bokeh(plot):
+    shown = json.loads(plot.summarize(20_000))
+    assert (shown["titles"], shown["axes"], shown["legend"]) == (["Speed"], ["time"], ["fast"])
+    line, dots = shown["series"]
+    assert (line["glyph"], line["data"]["y"][:3]) == ("Line", [0.0, 0.5, 1.0])
+    assert dots == {"glyph": "Scatter", "x": "x", "y": "y", "data": {"x": [1, 2], "y": [3, 4]}}
+
+
+def test_a_bokeh_plot_says_what_it_is_made_of(bokeh_figure, converter, read_original):
+    text, link = converter.make_result(bokeh_figure, ()).content
+    assert "get_screenshot_as_png" in text.text
+    assert read_original(link)["name"] == "Figure"
+    check_bokeh(find_plot_in_object(bokeh_figure))
+
+
+def test_a_shown_bokeh_plot_is_found_in_its_script(bokeh_figure):
+    embed = pytest.importorskip("bokeh.embed")
+    script, _ = embed.components(bokeh_figure)
+    # `components` has its document in quotes; `show` in a notebook has it bare.
+    document = json.dumps(embed.json_item(bokeh_figure)["doc"])
+    bare = f'(function(root) {{ const docs_json = {{"id": {document}}}; }})'
+    for plot in (
+        find_plot_in_display({"application/javascript": bare}),
+        find_plot_in_display({"text/html": bare}),
+    ):
+        check_bokeh(plot)
+    assert script
+
+
+def test_a_map_says_where_it_is_and_what_is_on_it(converter, read_original):
+    folium = pytest.importorskip("folium")
+    world = folium.Map(location=[45.5, -122.6], zoom_start=12)
+    folium.Marker([45.1, -122.2], popup="Mt. <b>Hood</b>").add_to(world)
+    folium.CircleMarker([45.2, -122.3]).add_to(world)
+    text, link = converter.make_result(world, ()).content
+    head, _, shown = text.text.partition(":]\n")
+    assert head.startswith("[a folium map, not drawn here")
+    assert json.loads(shown) == {
+        "center": [45.5, -122.6],
+        "zoom": 12,
+        "counts": {"marker": 1, "circleMarker": 1},
+        "marker": [[45.1, -122.2]],
+        "circleMarker": [[45.2, -122.3]],
+        "popups": ["Mt. Hood"],
+    }
+    assert link.mime_type == "text/html"
+    assert "L.map(" in read_original(link)
