@@ -27,12 +27,13 @@ from mcp_notebook.kernel.results.tables import render
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.text import (
     clean_text,
+    describe_bytes,
     describe_slow_value,
     is_instance,
     is_sendable,
     safe_repr,
 )
-from mcp_notebook.kernel.safe.to_json import describe_bytes, format_json, is_jsonable, to_json_value
+from mcp_notebook.kernel.safe.to_json import format_json, is_jsonable, to_json_value
 
 MISSING: Any = object()
 """Stands for no data."""

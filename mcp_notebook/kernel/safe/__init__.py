@@ -1,1 +1,21 @@
-"""What this room is for: to be written."""
+"""Anybody's values and code, handled so that neither can fail, hang or flood a call.
+
+The lowest room of the kernel side: values of users and libraries run code when they are printed,
+compared or converted, and that code may raise anything, take for ever, or return gigabytes. The
+other rooms reach such values through the functions here, and therefore need no guards of their own.
+
+Face, for all rooms of `kernel`:
+
+- `text`: clean and cut text; `safe_repr`, `describe_error`, `is_instance` for any object
+- `to_json`: any value as JSON, for a model (bounded) or for a program (whole, or refused)
+- `tabular_data`: tables, series and arrays of the data libraries as lists and dicts
+- `deadline`: time limits for the code of values; `foreign_code`: the guard around it
+- `magic_numbers`: the formats of encoded images and sounds
+- `threads`: raising an error in another thread
+
+Threads: all of it runs on the thread of the call that handles the value; `deadline` adds what
+interrupts it there. There is no state but that of the deadline in force.
+
+Left to others: which content a value becomes (`kernel.results`), and what type hints say about a
+value (`kernel.schemas`).
+"""

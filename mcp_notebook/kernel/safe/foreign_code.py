@@ -3,7 +3,7 @@
 Runs in the user's kernel, on the thread of the call. Such code may raise anything, SystemExit and
 its own BaseExceptions included, and none of it may reach the kernel's event loop. Only a
 KeyboardInterrupt goes on: by it the user or the client stops the call. How long such code may take
-is the business of `safe.deadline`.
+is bounded by `kernel.safe.deadline`.
 """
 
 from collections.abc import Callable

@@ -1,35 +1,37 @@
-"""Text for a model: cleaned of what no client can take, and cut to size.
+"""Text for a model: cleaned of what no client can take, cut to size, and read from any object.
 
-Runs in the user's kernel, on the thread of the call. Pure functions; what a value becomes is
-`kernel.results.converter`' business.
+Runs in the user's kernel, on the thread of the call. Pure functions; those that run code of an
+object (its repr, its message) never fail on what that code does.
 """
 
+import base64
 import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.wording import escape_around, strip_escapes
 
 MAX_REPR = 2_000
 """Characters of the repr of an object that is part of a larger value."""
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _UNSENDABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
-_CODE_AHEAD = 4_096
-"""Characters before a cut in which an ANSI code may begin."""
+_MAX_HEX = 16
+"""Bytes that are written out of data that is no text."""
 _NEAR = 200
 """Characters that are given up to cut at the end of a line."""
+
+
+# -- cleaning --------------------------------------------------------------------------------------
 
 
 def clean_text(text: str) -> str:
     """Remove ANSI codes, and replace control characters and lone surrogates."""
     # str.__str__ turns a str of a subclass, whose methods may do anything, into a plain one.
-    text = str.__str__(text)
-    if "\x1b" in text:
-        text = _ANSI.sub("", text)
-    return _UNSENDABLE.sub("\ufffd", text)
+    return _UNSENDABLE.sub("\ufffd", strip_escapes(str.__str__(text)))
 
 
 def clean_printed(text: str) -> str:
@@ -43,57 +45,58 @@ def clean_printed(text: str) -> str:
     return _OVERWRITTEN.sub("", text.replace("\r\n", "\n")).replace("\r", "")
 
 
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which cannot be sent, and nothing else."""
+    return str.__str__(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def is_sendable(text: str) -> bool:
     """Tell whether a text has anything to say: models' APIs refuse blocks of white space."""
     # Not `strip`, which copies; `str.`: a subclass may say anything.
     return str.__len__(text) > 0 and not str.isspace(text)
 
 
-def cut_text(text: str, size: int, note: str = "", *, cleaned: bool = True) -> str:
-    """Cut a text in the middle to at most `size` characters, saying what was cut.
+# -- cutting ---------------------------------------------------------------------------------------
+
+
+def cut_text(text: str, size: int, note: str = "", *, is_clean: bool = True) -> str:
+    """Cut a text in the middle to at most `size` characters, and say there how much is left out.
 
     Args:
-        text: Of any size: only what is kept is copied.
-        size: Characters that are left.
+        text: A text of any length; only what is kept of it is copied.
+        size: Characters of the result.
         note: What else is said at the cut.
-        cleaned: It is clean already; otherwise what is kept is cleaned.
+        is_clean: Whether the text is clean already; if not, what is kept of it is cleaned.
     """
-    tidy = str if cleaned else clean_text
+    tidy = str if is_clean else clean_text
     if len(text) <= size:
         return tidy(text)
     total = len(text), text.count("\n") + 1
-    longest = len(_marker(*total, total, note))
-    keep = size - longest
-    if keep < longest:
+    longest = len(_format_marker(*total, total, note))
+    room = size - longest
+    if room < longest:
         return tidy(text[: max(size, 0)])
-    head, tail = _ends(text, keep, cleaned=cleaned)
-    marker = _marker(tail - head, text.count("\n", head, tail), total, note)
+    head, tail = _choose_ends(text, room, is_clean=is_clean)
+    marker = _format_marker(tail - head, text.count("\n", head, tail), total, note)
     return f"{tidy(text[:head])}{marker}{tidy(text[tail:])}"
 
 
-def _marker(gone: int, lines: int, total: tuple[int, int], note: str) -> str:
+def _format_marker(characters: int, lines: int, total: tuple[int, int], note: str) -> str:
     of_lines = f", {lines:,} of {total[1]:,} lines," if lines else ""
-    return f"\n[... {gone:,} of {total[0]:,} characters{of_lines} left out{note} ...]\n"
+    return f"\n[... {characters:,} of {total[0]:,} characters{of_lines} left out{note} ...]\n"
 
 
-def _ends(text: str, keep: int, *, cleaned: bool) -> tuple[int, int]:
+def _choose_ends(text: str, room: int, *, is_clean: bool) -> tuple[int, int]:
     """Return where the part to leave out begins and ends: at ends of lines, if they are near."""
-    tail_size = keep // 2
-    head, tail = keep - tail_size, len(text) - tail_size
-    near = min(_NEAR, keep // 8)
+    tail_size = room // 2
+    head, tail = room - tail_size, len(text) - tail_size
+    near = min(_NEAR, room // 8)
     line_end, line_start = text.rfind("\n", head - near, head), text.find("\n", tail, tail + near)
     head = line_end if line_end > 0 else head
     tail = line_start + 1 if line_start >= 0 else tail
-    return (head, tail) if cleaned else (_outside(text, head)[0], _outside(text, tail)[1])
-
-
-def _outside(text: str, position: int) -> tuple[int, int]:
-    """Return the positions around an ANSI code that a position is in; twice itself if in none."""
-    start, end = max(position - _CODE_AHEAD, 0), position + _CODE_AHEAD
-    for code in _ANSI.finditer(text, start, end):
-        if code.start() < position < code.end():
-            return code.span()
-    return position, position
+    return (
+        (head, tail) if is_clean else (escape_around(text, head)[0], escape_around(text, tail)[1])
+    )
 
 
 def compute_share(lengths: Sequence[int], total: int) -> int:
@@ -106,17 +109,45 @@ def compute_share(lengths: Sequence[int], total: int) -> int:
     return max(ordered, default=0)
 
 
+# -- bytes -----------------------------------------------------------------------------------------
+
+
+def encode_bytes(data: bytes) -> str:
+    """Return bytes as text where they are UTF-8, else as base64."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode("ascii")
+
+
+def describe_bytes(data: bytes) -> str:
+    """Return bytes as text where they are text, else their length and beginning."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = None
+    if text is not None and clean_text(text) == text:
+        return text
+    more = " ..." if len(data) > _MAX_HEX else ""
+    return f"<{len(data):,} bytes: {data[:_MAX_HEX].hex(' ')}{more}>"
+
+
+# -- what objects say about themselves -------------------------------------------------------------
+
+
 def safe_repr(value: Any, size: int = MAX_REPR) -> str:
     """Return an object's repr, bounded in size and time; a sentence if it has none that works."""
-    try:
-        return cut_text(str.__str__(run_bounded(repr, value)), size, cleaned=False)
-    except KeyboardInterrupt:
-        raise
-    except DeadlineExceeded as error:
-        return describe_slow_value(value, error)
-    except BaseException as error:  # noqa: BLE001 - the user's code may raise anything
+
+    def describe_failure(error: BaseException) -> str:
+        if isinstance(error, DeadlineExceeded):
+            return describe_slow_value(value, error)
         name = get_type_name(value)
         return f"<an object of type {name} whose repr failed: {describe_error(error)}>"
+
+    return run_guarded(
+        lambda: cut_text(str.__str__(run_bounded(repr, value)), size, is_clean=False),
+        describe_failure,
+    )
 
 
 def describe_slow_value(value: Any, error: DeadlineExceeded) -> str:
@@ -124,21 +155,21 @@ def describe_slow_value(value: Any, error: DeadlineExceeded) -> str:
     return f"[an object of type {get_type_name(value)} {error}]"
 
 
-def get_type_name(value: Any) -> str:
-    """Return the name of a value's type, without running the code of either."""
-    return clean_text(type.__dict__["__name__"].__get__(type(value)))
-
-
 def describe_error(error: BaseException) -> str:
     """Return an exception's type and message on one line, whatever its ``__str__`` does."""
     name = get_type_name(error)
-    try:
-        text = cut_text(" ".join(clean_text(run_bounded(str, error)).split()), MAX_REPR)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - the user's code may raise anything
+    text = run_guarded(
+        lambda: cut_text(" ".join(clean_text(run_bounded(str, error)).split()), MAX_REPR),
+        lambda _: None,
+    )
+    if text is None:
         return f"{name} (whose message cannot be read)"
     return f"{name}: {text}" if text else name
+
+
+def get_type_name(value: Any) -> str:
+    """Return the name of a value's type, without running the code of either."""
+    return clean_text(type.__dict__["__name__"].__get__(type(value)))
 
 
 def is_instance(value: Any, path: str) -> bool:
@@ -149,6 +180,6 @@ def is_instance(value: Any, path: str) -> bool:
         path: Where the type is found: ``"pandas.DataFrame"``.
     """
     module, _, name = path.rpartition(".")
-    wanted = getattr(sys.modules.get(module), name, None)
+    kind = getattr(sys.modules.get(module), name, None)
     # A module that another thread is importing just now has no such name yet.
-    return isinstance(wanted, type) and isinstance(value, wanted)
+    return isinstance(kind, type) and isinstance(value, kind)

@@ -40,10 +40,9 @@ is never cut: what is too large is refused. What is nested too deep, or contains
 
 Where a return annotation says what a part is, `kernel.schemas.return_types` converts it by the
 annotation (a named tuple is an array there, a model has its own serializers), and these rules are
-for the rest. What is no JSON at all (pictures, tables) is `kernel.results.converter`' business.
+for the rest.
 """
 
-import base64
 import json
 import math
 from collections import deque
@@ -62,11 +61,21 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
+from mcp_notebook.kernel.safe.tabular_data import (
+    is_missing,
+    is_plain_series,
+    is_plain_table,
+    list_elements,
+    list_records,
+)
 from mcp_notebook.kernel.safe.text import (
     clean_text,
     cut_text,
+    describe_bytes,
     describe_slow_value,
+    encode_bytes,
     is_instance,
+    replace_surrogates,
     safe_repr,
 )
 
@@ -77,9 +86,7 @@ MAX_STRUCTURED_DEPTH = 100
 """Levels of structured content; clients' readers of JSON give up at some depth."""
 MIN_TEXT = 200
 """Characters of a text that are kept however much came before it."""
-_written = json.JSONEncoder(ensure_ascii=False).encode
 _ONE_LINE = 100
-_BYTES_SHOWN = 16
 
 _AS_TEXT = (
     *(date, time, timedelta, Decimal, UUID, PurePath),
@@ -87,24 +94,30 @@ _AS_TEXT = (
 )
 _BUILT_IN = frozenset({list, tuple, dict, set, frozenset, deque})
 _ARRAYS = (list, tuple, AbstractSet, deque, range, KeysView, ValuesView, ItemsView)
+_JSONABLE = (
+    *(str, bool, int, float, Enum, bytes, bytearray, Mapping, BaseModel),
+    *(*_AS_TEXT, *_ARRAYS),
+)
+
+_dump_json = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class TooLarge(Exception):
+    """A value has more elements than structured content may have."""
+
+
+class TooDeep(ValueError):
+    """A value contains itself, or is nested too deep."""
 
 
 def is_jsonable(value: Any) -> bool:
     """Tell whether a value has JSON of its own, beyond its repr."""
-    known = (str, bool, int, float, Enum, bytes, bytearray, Mapping, BaseModel, *_AS_TEXT, *_ARRAYS)
     return (
         value is None
-        or isinstance(value, known)
+        or isinstance(value, _JSONABLE)
         or _is_dataclass(value)
         or is_instance(value, "numpy.generic")
         or is_missing(value)
-    )
-
-
-def is_missing(value: Any) -> bool:
-    """Tell whether a value is one of pandas' marks of a missing one."""
-    return is_instance(value, "pandas.api.typing.NAType") or is_instance(
-        value, "pandas.api.typing.NaTType"
     )
 
 
@@ -115,10 +128,10 @@ def to_json_value(value: Any, max_items: int) -> Any:
         value: Anything.
         max_items: Elements to convert in all collections together.
     """
-    return to_json_and_rest(value, max_items)[0]
+    return to_bounded_json(value, max_items)[0]
 
 
-def to_json_and_rest(value: Any, max_items: int) -> tuple[Any, bool]:
+def to_bounded_json(value: Any, max_items: int) -> tuple[Any, bool]:
     """Do the same as `to_json_value`, and tell whether something was left out.
 
     Args:
@@ -127,7 +140,7 @@ def to_json_and_rest(value: Any, max_items: int) -> tuple[Any, bool]:
             of each text that comes after these the ends are kept.
     """
     conversion = _Conversion(max_items)
-    return conversion.convert(value), conversion.left_out
+    return conversion.convert(value), conversion.is_partial
 
 
 def to_structured(value: Any, max_items: int) -> Any:
@@ -141,41 +154,38 @@ def to_structured(value: Any, max_items: int) -> Any:
         TooLarge: There are more.
         TooDeep: It contains itself, or is nested too deep.
     """
-    return _Exact(max_items).convert(value)
-
-
-class TooLarge(Exception):
-    """A value has more elements than structured content may have."""
+    return _ExactConversion(max_items).convert(value)
 
 
 def format_json(value: Any) -> str:
     """Write a JSON value compactly: on one line if short, else a line for each of its items."""
-    line = _written(value)
+    line = _dump_json(value)
     if len(line) <= _ONE_LINE:
         return line
     if isinstance(value, dict):
-        items = [f" {_written(key)}: {_written(item)}" for key, item in value.items()]
+        items = [f" {_dump_json(key)}: {_dump_json(item)}" for key, item in value.items()]
         return "{\n" + ",\n".join(items) + "\n}"
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
-        return "[\n" + ",\n".join(f" {_written(i)}" for i in value) + "\n]"
+        return "[\n" + ",\n".join(f" {_dump_json(item)}" for item in value) + "\n]"
     return line
 
 
 class _Conversion:
-    """One conversion: what is open (to see cycles) and how much may still be written."""
+    """One conversion: the values around the current one, to see cycles, and what may still come."""
 
-    _most_open = MAX_DEPTH
+    _max_depth = MAX_DEPTH
 
     def __init__(self, max_items: int) -> None:
-        self.left_out = False
-        """Something of the value is not said."""
-        self._left = max_items
-        self._room = max_items
-        self._open: set[int] = set()
+        self.is_partial = False
+        """Whether something of the value is left out."""
+        self._items_left = max_items
+        self._chars_left = max_items
+        self._ancestors: set[int] = set()
 
     def convert(self, value: Any) -> Any:
+        # Not `run_guarded`: this runs for each element of each value.
         try:
-            return self._scalar(value)
+            return self._convert_scalar(value)
         except (KeyboardInterrupt, TooLarge, TooDeep):
             raise
         except DeadlineExceeded as error:
@@ -183,22 +193,44 @@ class _Conversion:
         except BaseException:  # noqa: BLE001 - the value's own methods may raise anything
             return safe_repr(value)
 
-    def _endless(self, _value: Any) -> Any:
-        return "..."
+    # -- what the conversion for programs does otherwise --
 
-    def _text(self, value: str) -> str:
-        shown = cut_text(str.__str__(value), max(self._room, MIN_TEXT), cleaned=False)
-        self.left_out = self.left_out or str.__len__(value) > max(self._room, MIN_TEXT)
-        self._room -= len(shown)
-        return shown
+    def _convert_text(self, value: str) -> str:
+        room = max(self._chars_left, MIN_TEXT)
+        text = cut_text(str.__str__(value), room, is_clean=False)
+        self.is_partial = self.is_partial or str.__len__(value) > room
+        self._chars_left -= len(text)
+        return text
 
-    def _number(self, value: float) -> Any:
-        return _number(value)
+    def _convert_float(self, value: float) -> Any:
+        plain = float(value)
+        if math.isnan(plain):
+            return "NaN"
+        if math.isinf(plain):
+            return "Infinity" if plain > 0 else "-Infinity"
+        return plain
 
-    def _bytes(self, value: bytes) -> str:
+    def _convert_bytes(self, value: bytes) -> str:
         return describe_bytes(value)
 
-    def _scalar(self, value: Any) -> Any:  # noqa: PLR0911 - the table above, in its order
+    def _convert_too_deep(self, _value: Any) -> Any:
+        return "..."
+
+    def _convert_in_time(self, value: Any) -> Any:
+        if type(value) in _BUILT_IN:
+            return self._convert_container(value)
+        return run_bounded(self._convert_container, value)
+
+    def _take_items(self, size: int) -> tuple[int, int]:
+        """Return how many items of a collection are converted, and how many are left out."""
+        taken = min(size, max(self._items_left, 0))
+        self.is_partial = self.is_partial or taken < size
+        self._items_left -= taken
+        return taken, size - taken
+
+    # -- the table --
+
+    def _convert_scalar(self, value: Any) -> Any:  # noqa: PLR0911 - the table above, in its order
         if isinstance(value, Enum):
             return self.convert(value.value)
         if value is None or is_missing(value):
@@ -206,263 +238,148 @@ class _Conversion:
         if isinstance(value, bool):
             return value
         if isinstance(value, str):
-            return self._text(value)
+            return self._convert_text(value)
         if isinstance(value, int):
-            return _integer(value)
+            return _convert_integer(value)
         if isinstance(value, float):
-            return self._number(value)
+            return self._convert_float(value)
         if is_instance(value, "numpy.generic"):
-            return self._numpy_scalar(value)
+            return self._convert_numpy_scalar(value)
         if isinstance(value, _AS_TEXT):
             return clean_text(str(to_jsonable_python(value, fallback=str)))
         if isinstance(value, (bytes, bytearray)):
-            return self._bytes(bytes(value))
-        return self._nested(value)
+            return self._convert_bytes(bytes(value))
+        return self._convert_nested(value)
 
-    def _numpy_scalar(self, value: Any) -> Any:
+    def _convert_numpy_scalar(self, value: Any) -> Any:
         if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
             return str(value)  # item() would be nanoseconds as an int
         item = value.item()
         return str(value) if type(item) is type(value) else self.convert(item)
 
-    def _nested(self, value: Any) -> Any:
-        if id(value) in self._open or len(self._open) >= self._most_open:
-            return self._endless(value)
-        self._open.add(id(value))
+    def _convert_nested(self, value: Any) -> Any:
+        if id(value) in self._ancestors or len(self._ancestors) >= self._max_depth:
+            return self._convert_too_deep(value)
+        self._ancestors.add(id(value))
         try:
-            return self._opened(value)
+            return self._convert_in_time(value)
         finally:
-            self._open.discard(id(value))
+            self._ancestors.discard(id(value))
 
-    def _opened(self, value: Any) -> Any:
-        if type(value) in _BUILT_IN:
-            return self._container(value)
-        return run_bounded(self._container, value)
-
-    def _container(self, value: Any) -> Any:  # noqa: PLR0911 - as `_scalar`
+    def _convert_container(self, value: Any) -> Any:  # noqa: PLR0911 - as `_convert_scalar`
         if isinstance(value, BaseModel):
             return self.convert(value.model_dump())
         if _is_dataclass(value):
-            return self._object([(item.name, getattr(value, item.name)) for item in fields(value)])
+            pairs = [(item.name, getattr(value, item.name)) for item in fields(value)]
+            return self._convert_pairs(pairs)
         if isinstance(value, Mapping):
-            return self._mapping(value)
+            return self._convert_mapping(value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return self._object(list(zip(value._fields, value, strict=False)))
+            return self._convert_pairs(list(zip(value._fields, value, strict=False)))
         if isinstance(value, _ARRAYS):
-            return self._array(value)
+            return self._convert_array(value)
         if is_instance(value, "numpy.ndarray") and value.size <= MAX_ARRAY:
             return self.convert(list_elements(value))
         return safe_repr(value)
 
-    def _mapping(self, value: Mapping[Any, Any]) -> dict[str, Any]:
-        shown, left_out = self._share(len(value))
+    def _convert_mapping(self, value: Mapping[Any, Any]) -> dict[str, Any]:
+        size, left_out = self._take_items(len(value))
         pairs: list[tuple[Any, Any]] = []
         for key in value:  # without a copy: it may be huge
-            if len(pairs) == shown:
+            if len(pairs) == size:
                 break
             pairs.append((key, value[key]))
-        result = self._object(pairs)
+        result = self._convert_pairs(pairs)
         if left_out:
             result["..."] = f"{left_out:,} more of {len(value):,} items"
         return result
 
-    def _object(self, pairs: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
+    def _convert_pairs(self, pairs: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key, item in pairs:
-            name = self._key(key)
+            name = self._convert_key(key)
             # 1 and "1" are two keys in Python: losing one would be worse than a repr as a name.
             result[name if name not in result else safe_repr(key)] = self.convert(item)
         return result
 
-    def _key(self, key: Any) -> str:
+    def _convert_key(self, key: Any) -> str:
         if isinstance(key, tuple):
-            return ", ".join(self._key(part) for part in key)
+            return ", ".join(self._convert_key(part) for part in key)
         name = self.convert(key)
-        return name if isinstance(name, str) else _written(name)
+        return name if isinstance(name, str) else _dump_json(name)
 
-    def _array(self, value: Any) -> list[Any]:
-        shown, left_out = self._share(len(value))
+    def _convert_array(self, value: Any) -> list[Any]:
+        size, left_out = self._take_items(len(value))
         if not left_out:
             return [self.convert(item) for item in value]
         note = f"... {left_out:,} of {len(value):,} items left out ..."
         if not isinstance(value, Sequence):
-            head = [self.convert(item) for item, _ in zip(value, range(shown), strict=False)]
+            head = [self.convert(item) for item, _ in zip(value, range(size), strict=False)]
             return [*head, note]
-        tail = shown // 2
-        first = [self.convert(value[index]) for index in range(shown - tail)]
+        tail = size // 2
+        first = [self.convert(value[index]) for index in range(size - tail)]
         last = [self.convert(value[index]) for index in range(len(value) - tail, len(value))]
         return [*first, note, *last]
 
-    def _share(self, size: int) -> tuple[int, int]:
-        shown = min(size, max(self._left, 0))
-        self.left_out = self.left_out or shown < size
-        self._left -= shown
-        return shown, size - shown
 
+class _ExactConversion(_Conversion):
+    """The conversion for programs: what it cannot convert whole it refuses."""
 
-class TooDeep(ValueError):
-    """A value contains itself, or is nested too deep."""
+    _max_depth = MAX_STRUCTURED_DEPTH
 
-
-class _Exact(_Conversion):
-    """The conversion for programs: what it cannot say whole it refuses."""
-
-    _most_open = MAX_STRUCTURED_DEPTH
-
-    def _text(self, value: str) -> str:
+    def _convert_text(self, value: str) -> str:
         return replace_surrogates(value)
 
-    def _number(self, value: float) -> Any:
+    def _convert_float(self, value: float) -> Any:
         plain = float(value)
         return plain if math.isfinite(plain) else None
 
-    def _bytes(self, value: bytes) -> str:
+    def _convert_bytes(self, value: bytes) -> str:
         return encode_bytes(value)
 
-    def _endless(self, value: Any) -> Any:
-        why = "contains itself" if id(value) in self._open else "is nested too deep"
+    def _convert_too_deep(self, value: Any) -> Any:
+        why = "contains itself" if id(value) in self._ancestors else "is nested too deep"
         raise TooDeep(f"a {type(value).__name__} in it {why}")
 
-    def _opened(self, value: Any) -> Any:
-        # For a program a part is said whole, however long that takes: not in place of it that it
-        # took too long.
-        return self._container(value)
+    def _convert_in_time(self, value: Any) -> Any:
+        # A program gets each part whole, however long that takes: a sentence in the place of a
+        # part would be data to it.
+        return self._convert_container(value)
 
-    def _container(self, value: Any) -> Any:
+    def _convert_container(self, value: Any) -> Any:
         if isinstance(value, BaseModel):
             return self.convert(value.model_dump(by_alias=True))
         if is_instance(value, "numpy.ndarray") and not value.dtype.names:
-            if value.size > self._left:
+            if value.size > self._items_left:
                 raise TooLarge
             return self.convert(list_elements(value))
         if is_instance(value, "pandas.DataFrame") or is_instance(value, "pandas.Series"):
-            self._share(value.size)
-            return [self._object(list(row.items())) for row in list_records(value)]
-        if is_table(value):
-            self._share(math.prod(value.shape))
-            return [self._object(list(row.items())) for row in list_records(value)]
-        if is_series(value):
-            self._share(len(value))
+            self._take_items(value.size)
+            return self._convert_records(value)
+        if is_plain_table(value):
+            self._take_items(math.prod(value.shape))
+            return self._convert_records(value)
+        if is_plain_series(value):
+            self._take_items(len(value))
             return [self.convert(item) for item in list_elements(value)]
-        return super()._container(value)
+        return super()._convert_container(value)
 
-    def _share(self, size: int) -> tuple[int, int]:
-        shown, left_out = super()._share(size)
+    def _convert_records(self, table: Any) -> list[dict[str, Any]]:
+        return [self._convert_pairs(list(row.items())) for row in list_records(table)]
+
+    def _take_items(self, size: int) -> tuple[int, int]:
+        taken, left_out = super()._take_items(size)
         if left_out:
             raise TooLarge
-        return shown, left_out
+        return taken, left_out
 
 
-def is_table(value: Any) -> bool:
-    """Tell whether a value is a table without an index, of which `list_records` makes rows."""
-    paths = ("polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch")
-    is_structured = is_instance(value, "numpy.ndarray") and value.ndim == 1 and value.dtype.names
-    return bool(is_structured) or any(is_instance(value, path) for path in paths)
-
-
-def is_series(value: Any) -> bool:
-    """Tell whether a value is a series without an index, of which `list_elements` makes a list."""
-    paths = ("polars.Series", "pyarrow.Array", "pyarrow.ChunkedArray")
-    return any(is_instance(value, path) for path in paths)
-
-
-def list_elements(array: Any) -> Any:
-    """Return the nested lists of an array or series; numpy's own would have bare ints for times."""
-    if is_series(array):
-        return array.to_list() if hasattr(array, "to_list") else array.to_pylist()
-    kind = array.dtype.kind
-    return (array.astype(f"{kind}8[us]") if kind in "mM" else array).tolist()
-
-
-def list_records(table: Any) -> list[dict[Any, Any]]:
-    """Return the rows of a table, pandas' index among their fields unless it counts.
-
-    A name that comes a second time gets a number, so that no field is lost.
-    """
-    columns = _columns(table) if is_table(table) else _pandas_columns(table)
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _columns(table: Any) -> dict[Any, list[Any]]:
-    columns: dict[Any, list[Any]] = {}
-    if is_instance(table, "numpy.ndarray"):
-        return {name: list_elements(table[name]) for name in table.dtype.names}
-    names = table.columns if is_instance(table, "polars.DataFrame") else table.schema.names
-    for position, name in enumerate(names):
-        columns[find_free_name(name, columns)] = list_elements(
-            table.to_series(position)
-            if is_instance(table, "polars.DataFrame")
-            else table.column(position)
-        )
-    return columns
-
-
-def _pandas_columns(table: Any) -> dict[Any, list[Any]]:
-    frame = table
-    if is_instance(table, "pandas.Series"):
-        frame = table.to_frame("value" if table.name is None else table.name)
-    columns: dict[Any, list[Any]] = {}
-    if not is_instance(frame.index, "pandas.RangeIndex"):
-        levels = range(frame.index.nlevels)
-        for level in levels:
-            name = frame.index.names[level]
-            name = ("index" if len(levels) == 1 else f"level_{level}") if name is None else name
-            columns[find_free_name(name, columns)] = list(frame.index.get_level_values(level))
-    for position in range(frame.shape[1]):
-        columns[find_free_name(frame.columns[position], columns)] = frame.iloc[:, position].tolist()
-    return columns
-
-
-def find_free_name(name: Any, taken: Mapping[Any, Any]) -> Any:
-    """Return a name, with a number if there is one of that name already."""
-    number, free = 1, name
-    while free in taken:
-        number += 1
-        free = f"{name}_{number}"
-    return free
-
-
-def replace_surrogates(value: str) -> str:
-    """Return a text with nothing replaced but lone surrogates, which cannot be sent."""
-    plain = str.__str__(value)
-    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def encode_bytes(data: bytes) -> str:
-    """Return bytes as text where they are UTF-8, else as base64."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return base64.b64encode(data).decode("ascii")
-
-
-def describe_bytes(data: bytes) -> str:
-    """Return bytes as text where they are text, else their length and beginning."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = None
-    if text is not None and clean_text(text) == text:
-        return text
-    more = " ..." if len(data) > _BYTES_SHOWN else ""
-    return f"<{len(data):,} bytes: {data[:_BYTES_SHOWN].hex(' ')}{more}>"
-
-
-def _integer(value: int) -> int | str:
+def _convert_integer(value: int) -> int | str:
     plain = int(value)
     try:
         str(plain)
     except ValueError:  # more digits than sys.get_int_max_str_digits()
         return f"<an int of {plain.bit_length():,} bits, too long to print>"
-    return plain
-
-
-def _number(value: float) -> float | str:
-    plain = float(value)
-    if math.isnan(plain):
-        return "NaN"
-    if math.isinf(plain):
-        return "Infinity" if plain > 0 else "-Infinity"
     return plain
 
 

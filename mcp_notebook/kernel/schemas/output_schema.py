@@ -282,7 +282,7 @@ def _by_annotation(
                 f"({_why(error)}): change it, or give the schema, `output_schema={{...}}`."
             ) from error
         if isinstance(error, NameError):
-            note = f"The return annotation names `{error.name}`, which is not defined: results "
+            note = f"The return annotation uses `{error.name}`, which is not defined: results "
             return None, (f"{note}have no output schema.",)
         return None, ()
     if made is not None:

@@ -21,17 +21,15 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator, core_schema
 
-from mcp_notebook.kernel.safe.text import is_instance
-from mcp_notebook.kernel.safe.to_json import (
-    encode_bytes,
+from mcp_notebook.kernel.safe.tabular_data import (
     is_missing,
-    is_series,
-    is_table,
+    is_plain_series,
+    is_plain_table,
     list_elements,
     list_records,
-    replace_surrogates,
-    to_structured,
 )
+from mcp_notebook.kernel.safe.text import encode_bytes, is_instance, replace_surrogates
+from mcp_notebook.kernel.safe.to_json import to_structured
 from mcp_notebook.kernel.schemas.parameters import (
     SchemaGenerator,
     build_alone,
@@ -234,9 +232,9 @@ def _key(key: Any) -> Any:
 
 
 def _list(value: Any) -> Any:
-    if is_instance(value, "pandas.DataFrame") or is_table(value):
+    if is_instance(value, "pandas.DataFrame") or is_plain_table(value):
         return list_records(value)
-    if is_instance(value, "numpy.ndarray") or is_series(value):
+    if is_instance(value, "numpy.ndarray") or is_plain_series(value):
         return list_elements(value)
     is_pandas = is_instance(value, "pandas.Series") or is_instance(value, "pandas.Index")
     return value.tolist() if is_pandas else value

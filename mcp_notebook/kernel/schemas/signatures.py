@@ -239,8 +239,8 @@ def _resolved(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> 
         return resolved(item.annotation, getattr(origin, "__globals__", {}))
     except NameError as error:
         raise DefinitionError(
-            f"`{name}`: the type hint of `{item.name}` names `{error.name}`, which is not defined "
-            "(yet): run the cell that defines or imports it first."
+            f"`{name}`: the type hint of `{item.name}` uses `{error.name}`, which is not defined "
+            "yet: run the cell that defines or imports it first."
         ) from None
     except Exception as error:
         # A hint that is a string is code of the author's.

@@ -1,12 +1,25 @@
 """Cleaning and cutting texts."""
 
 import re
+from decimal import Decimal
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mcp_notebook.kernel.safe.text import clean_printed, clean_text, cut_text, is_sendable
+from mcp_notebook.kernel.safe.text import (
+    clean_printed,
+    clean_text,
+    compute_share,
+    cut_text,
+    describe_bytes,
+    describe_error,
+    encode_bytes,
+    is_instance,
+    is_sendable,
+    replace_surrogates,
+    safe_repr,
+)
 
 CODES = st.sampled_from(
     ["\x1b[31m", "\x1b[0m", "\x1b[38;5;208;1m", "\x1b]8;;https://e.org\x1b\\", "\x1b]0;t\x07"]
@@ -59,7 +72,7 @@ def test_a_cut_text_keeps_to_its_size_and_tells_the_truth(text, size):
 @given(COLOURED, st.integers(200, 600))
 def test_what_is_cut_before_it_is_cleaned_has_no_pieces_of_codes(parts, size):
     text = "".join(parts) * 3
-    made = cut_text(text, size, cleaned=False)
+    made = cut_text(text, size, is_clean=False)
     assert len(made) <= size
     whole = clean_text(text)
     said = MARKER.search(made)
@@ -81,3 +94,57 @@ def test_of_a_progress_bar_the_last_state_is_kept():
 @pytest.mark.parametrize(("text", "says"), [("", False), (" \n\t\u2003", False), (" a ", True)])
 def test_a_text_of_spaces_says_nothing(text, says):
     assert is_sendable(text) is says
+
+
+# -- what objects say about themselves -------------------------------------------------------------
+
+
+class Broken(Exception):
+    def __repr__(self):
+        raise SystemExit("no")
+
+    def __str__(self):
+        raise SystemExit("no")
+
+
+def test_a_repr_that_fails_is_a_sentence():
+    assert safe_repr([1]) == "[1]"
+    assert safe_repr(Broken()) == "<an object of type Broken whose repr failed: SystemExit: no>"
+    assert len(safe_repr("x" * 10_000, 500)) <= 500
+
+
+def test_an_error_is_described_on_one_line_whatever_its_message_does():
+    assert describe_error(ValueError("a\n  b\x1b[0m")) == "ValueError: a b"
+    assert describe_error(ValueError()) == "ValueError"
+    assert describe_error(Broken()) == "Broken (whose message cannot be read)"
+
+
+def test_the_interrupt_that_stops_a_call_is_no_failed_repr():
+    class Stops:
+        def __repr__(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        safe_repr(Stops())
+
+
+def test_bytes_are_text_where_they_are_text():
+    assert (describe_bytes(b"a"), encode_bytes(b"a")) == ("a", "a")
+    assert describe_bytes(b"\xff" * 20) == f"<20 bytes: {'ff ' * 16}...>"
+    assert encode_bytes(b"\xff") == "/w=="
+
+
+def test_only_lone_surrogates_are_replaced():
+    assert replace_surrogates("a\x00\x1b[0m\ud800\U0001f600") == "a\x00\x1b[0m\ufffd\U0001f600"
+
+
+@given(st.lists(st.integers(0, 1_000)), st.integers(0, 5_000))
+def test_texts_that_are_cut_to_their_share_keep_to_the_total(lengths, total):
+    share = compute_share(lengths, total)
+    assert sum(min(length, share) for length in lengths) <= max(total, 0)
+
+
+def test_a_type_of_a_library_is_known_without_importing_it():
+    assert is_instance(Decimal(1), "decimal.Decimal")
+    assert not is_instance(1, "decimal.Decimal")
+    assert not is_instance(1, "not_installed.Thing")

@@ -387,7 +387,7 @@ def test_annotations_are_resolved_in_the_namespace_of_the_function():
 def test_an_undefined_name_in_an_annotation_is_an_error_that_names_it():
     names = notebook("def f(a: int, city: 'list[City]'): 'Do.'")
     assert refusal(names["f"]) == (
-        "`f`: the type hint of `city` names `City`, which is not defined (yet): run the cell that "
+        "`f`: the type hint of `city` uses `City`, which is not defined yet: run the cell that "
         "defines or imports it first."
     )
 

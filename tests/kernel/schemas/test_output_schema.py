@@ -225,7 +225,7 @@ def test_an_annotation_that_names_nothing_is_a_warning():
     tool = tool_of("Missing")
     assert tool.info.output_schema is None
     [warning] = tool.warnings
-    assert warning.startswith("The return annotation names `Missing`, which is not defined")
+    assert warning.startswith("The return annotation uses `Missing`, which is not defined")
 
 
 @pytest.mark.parametrize("annotation", [UNSAID, Result, Converter, "Missing"])

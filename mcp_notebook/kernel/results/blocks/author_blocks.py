@@ -23,7 +23,7 @@ from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.blocks.truncation import describe_data_original
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance, safe_repr
-from mcp_notebook.kernel.safe.to_json import format_json, to_json_and_rest
+from mcp_notebook.kernel.safe.to_json import format_json, to_bounded_json
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
 MAX_SAID = 2_000
@@ -99,7 +99,7 @@ def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -
         max_items: Elements and characters of it that are written.
         repeats_data: Structured content says the same.
     """
-    made, partial = to_json_and_rest(value, max_items)
+    made, partial = to_bounded_json(value, max_items)
     text = made if isinstance(made, str) else format_json(made)
     if partial:
         original = describe_data_original(value, lambda: _whole_json(value))
@@ -111,7 +111,7 @@ def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -
 
 
 def _whole_json(value: Any) -> str:
-    made, partial = to_json_and_rest(value, MAX_JSON)
+    made, partial = to_bounded_json(value, MAX_JSON)
     if partial:
         # Lists of one list of one list... take no memory, and as text all that there is.
         raise ValueError(f"it has more than {MAX_JSON:,} elements and characters")

@@ -128,7 +128,7 @@ def _fit_text(piece: Piece, block: Text, share: int, keep: OriginalSink) -> list
     if (is_cut or piece.is_partial) and keep is not discard_original:
         links = keep(piece.original or describe_text_original(block.text))
         note = "" if links else _NOT_KEPT
-    text = cut_text(block.text, share, note, cleaned=not piece.is_raw)
+    text = cut_text(block.text, share, note, is_clean=not piece.is_raw)
     if not is_sendable(text):
         return []
     brief = cut_text(text, MAX_REPEATED, _IN_DATA) if piece.repeats_data else None

@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from mcp_notebook.kernel.safe.text import cut_text, is_instance
+from mcp_notebook.kernel.safe.text import cut_text, is_instance, replace_surrogates
 from mcp_notebook.kernel.safe.to_json import (
     MAX_DEPTH,
     TooLarge,
     format_json,
-    replace_surrogates,
     to_json_value,
     to_structured,
 )

@@ -19,8 +19,8 @@ from typing import Any, Literal
 from mcp_notebook.kernel.results.blocks.originals import FileFormat
 from mcp_notebook.kernel.results.tables.frame import ABSENT, Frame, format_name
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
-from mcp_notebook.kernel.safe.text import is_instance, safe_repr
-from mcp_notebook.kernel.safe.to_json import find_free_name, is_missing, replace_surrogates
+from mcp_notebook.kernel.safe.tabular_data import find_free_name, is_missing
+from mcp_notebook.kernel.safe.text import is_instance, replace_surrogates, safe_repr
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"

@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, format_name
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.tabular_data import find_free_name
 from mcp_notebook.kernel.safe.text import cut_text, describe_error, is_instance
-from mcp_notebook.kernel.safe.to_json import find_free_name
 from mcp_notebook.wording import count
 
 MAX_SCHEMA = 2_000

@@ -1,0 +1,85 @@
+"""Tables, series and arrays of the data libraries as plain lists and dicts.
+
+Runs in the user's kernel, on the thread of the call. Pure functions. No library is imported: a
+value of one can only exist where the user has imported it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_notebook.kernel.safe.text import is_instance
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value is one of pandas' marks of a missing one."""
+    return is_instance(value, "pandas.api.typing.NAType") or is_instance(
+        value, "pandas.api.typing.NaTType"
+    )
+
+
+def is_plain_table(value: Any) -> bool:
+    """Tell whether a value is a table without an index, of which `list_records` makes rows."""
+    paths = ("polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch")
+    is_structured = is_instance(value, "numpy.ndarray") and value.ndim == 1 and value.dtype.names
+    return bool(is_structured) or any(is_instance(value, path) for path in paths)
+
+
+def is_plain_series(value: Any) -> bool:
+    """Tell whether a value is a series without an index, of which `list_elements` makes a list."""
+    paths = ("polars.Series", "pyarrow.Array", "pyarrow.ChunkedArray")
+    return any(is_instance(value, path) for path in paths)
+
+
+def list_elements(array: Any) -> Any:
+    """Return the nested lists of an array or series; numpy's own would have bare ints for times."""
+    if is_plain_series(array):
+        return array.to_list() if hasattr(array, "to_list") else array.to_pylist()
+    kind = array.dtype.kind
+    return (array.astype(f"{kind}8[us]") if kind in "mM" else array).tolist()
+
+
+def list_records(table: Any) -> list[dict[Any, Any]]:
+    """Return the rows of a table, pandas' index among their fields unless it only counts.
+
+    A name that comes a second time gets a number, so that no field is lost.
+    """
+    columns = _read_columns(table) if is_plain_table(table) else _read_pandas_columns(table)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def find_free_name(name: Any, names: Mapping[Any, Any]) -> Any:
+    """Return a name, with a number if it is among these names already."""
+    number, free = 1, name
+    while free in names:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def _read_columns(table: Any) -> dict[Any, list[Any]]:
+    columns: dict[Any, list[Any]] = {}
+    if is_instance(table, "numpy.ndarray"):
+        return {name: list_elements(table[name]) for name in table.dtype.names}
+    is_polars = is_instance(table, "polars.DataFrame")
+    names = table.columns if is_polars else table.schema.names
+    for position, name in enumerate(names):
+        column = table.to_series(position) if is_polars else table.column(position)
+        columns[find_free_name(name, columns)] = list_elements(column)
+    return columns
+
+
+def _read_pandas_columns(table: Any) -> dict[Any, list[Any]]:
+    frame = table
+    if is_instance(table, "pandas.Series"):
+        frame = table.to_frame("value" if table.name is None else table.name)
+    columns: dict[Any, list[Any]] = {}
+    if not is_instance(frame.index, "pandas.RangeIndex"):
+        levels = range(frame.index.nlevels)
+        for level in levels:
+            name = frame.index.names[level]
+            name = ("index" if len(levels) == 1 else f"level_{level}") if name is None else name
+            columns[find_free_name(name, columns)] = list(frame.index.get_level_values(level))
+    for position in range(frame.shape[1]):
+        name = find_free_name(frame.columns[position], columns)
+        columns[name] = frame.iloc[:, position].tolist()
+    return columns

@@ -1,0 +1,79 @@
+"""Tables and series of the data libraries as lists and dicts."""
+
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from mcp_notebook.kernel.safe.tabular_data import (
+    find_free_name,
+    is_missing,
+    is_plain_series,
+    is_plain_table,
+    list_elements,
+    list_records,
+)
+
+COLUMNS = {"a": [1, 2], "b": ["x", None]}
+ROWS = [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [pl.DataFrame(COLUMNS), pa.table(COLUMNS), pa.RecordBatch.from_pydict(COLUMNS)],
+    ids=lambda table: type(table).__name__,
+)
+def test_a_table_without_an_index_becomes_its_rows(table):
+    assert is_plain_table(table)
+    assert list_records(table) == ROWS
+
+
+def test_a_structured_array_is_a_table():
+    array = np.array([(1, 2.5)], dtype=[("a", int), ("b", float)])
+    assert is_plain_table(array)
+    assert list_records(array) == [{"a": 1, "b": 2.5}]
+    assert not is_plain_table(np.zeros((2, 2)))
+
+
+def test_pandas_index_is_a_field_unless_it_only_counts():
+    frame = pd.DataFrame({"a": [1, 2]})
+    assert not is_plain_table(frame)
+    assert list_records(frame) == [{"a": 1}, {"a": 2}]
+    assert list_records(frame.set_index(pd.Index(["x", "y"]))) == [
+        {"index": "x", "a": 1},
+        {"index": "y", "a": 2},
+    ]
+    levels = pd.MultiIndex.from_tuples([("x", 1), ("y", 2)], names=["k", None])
+    assert list_records(frame.set_index(levels))[0] == {"k": "x", "level_1": 1, "a": 1}
+    assert list_records(pd.Series([5], name="s")) == [{"s": 5}]
+    assert list_records(pd.Series([5])) == [{"value": 5}]
+
+
+def test_a_name_that_comes_twice_gets_a_number():
+    frame = pd.DataFrame([[1, 2, 3]], columns=["a", "a", "a_2"])
+    assert list_records(frame) == [{"a": 1, "a_2": 2, "a_2_2": 3}]
+    assert find_free_name("a", {}) == "a"
+    assert find_free_name("a", {"a": 0, "a_2": 0}) == "a_3"
+
+
+@pytest.mark.parametrize(
+    "series", [pl.Series([1, 2]), pa.array([1, 2]), pa.chunked_array([[1], [2]])]
+)
+def test_a_series_without_an_index_becomes_a_list(series):
+    assert is_plain_series(series)
+    assert list_elements(series) == [1, 2]
+
+
+def test_arrays_become_nested_lists_and_times_stay_times():
+    assert not is_plain_series(np.array([1]))
+    assert list_elements(np.array([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
+    moments = np.array(["2024-01-01T00:00:00"], dtype="datetime64[ns]")
+    assert list_elements(moments) == [datetime(2024, 1, 1)]  # noqa: DTZ001 - as numpy has it
+
+
+@pytest.mark.parametrize(("value", "missing"), [(pd.NA, True), (pd.NaT, True), (None, False)])
+def test_pandas_marks_of_missing_values_are_known(value, missing):
+    assert is_missing(value) is missing
