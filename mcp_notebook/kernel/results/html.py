@@ -1,12 +1,12 @@
-"""HTML as Markdown for a model: what a reader would see of it, and the media that it carries.
+"""Converts HTML to Markdown for a model: what a reader would see of it, and its embedded media.
 
-Runs in the user's kernel, on the thread of the call. Imported late: it loads BeautifulSoup and
-markdownify. Whatever the HTML is, it takes bounded time and memory, and never raises: scripts,
-styles, drawings and media are taken out of the text by searching it once, and only then, of what is
-left, the beginning is parsed. What else a display offers is `kernel.results.displays`' business.
+Runs in the user's kernel, on the thread of the call. Imported late, since it loads BeautifulSoup
+and markdownify. Whatever the HTML is, the conversion takes bounded time and memory and does not
+raise: `CLEANING_STEPS` remove scripts, styles, drawings and media by searching the text, and only
+the beginning of what is left is parsed.
 """
 
-# ruff: noqa: ARG002 - the parameters of the converter's methods are markdownify's
+# ruff: noqa: ARG002 - markdownify calls the methods of the converter with these parameters
 
 import re
 from collections.abc import Callable, Iterator
@@ -20,29 +20,29 @@ from markdownify import MarkdownConverter
 from mcp_notebook.kernel.safe.text import is_sendable
 
 MARKUP_PER_CHAR = 4
-"""Characters of markup that are parsed for each character of the result that there is room for."""
+"""Characters of markup to parse for each character that the result has room for."""
 MAX_HTML = 10_000_000
-"""Characters that are searched for what a reader sees."""
+"""Characters of a document that are cleaned; the rest is ignored."""
 MAX_MARKUP = 400_000
-"""Characters of markup that are parsed at most: the parser takes seconds for a million."""
+"""Most characters of markup to parse: the parser takes seconds for a million."""
 MAX_DEPTH = 60
-"""Elements within each other; what is deeper is text. Python's limit of recursion is far above."""
+"""Levels of nested elements, well below Python's recursion limit; deeper ones become text."""
 MAX_SPAN = 20
-"""Columns that one cell may take."""
+"""Most columns that one cell may span."""
 _MAX_ATTRIBUTE = 2_000
 _MAX_ADDRESS = 500
 
-_SILENT = ("script", "style", "template", "noscript", "head", "object", "canvas")
+_SILENT_ELEMENTS = ("script", "style", "template", "noscript", "head", "object", "canvas")
 _HIDDEN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
-_MEDIA = re.compile(
+_DATA_SOURCE = re.compile(
     r"""\bsrc\s*=\s*(?:"(data:[^"]*)"|'(data:[^']*)'|(data:[^\s>]+))""", re.IGNORECASE
 )
 _LONG_ATTRIBUTE = re.compile(
     rf"""=\s*(?:"[^"<>]{{{_MAX_ATTRIBUTE},}}"|'[^'<>]{{{_MAX_ATTRIBUTE},}}')"""
 )
 _TAG = re.compile(r"<[^<>]*>")
-_LONELY = re.compile(r"<(?=[^<>]*(?:<|\Z))")
-_MAX_LONELY = 100
+_UNCLOSED_TAG = re.compile(r"<(?=[^<>]*(?:<|\Z))")
+_MAX_UNCLOSED_TAGS = 100
 _SPACES = re.compile(r"[ \t\r\f\v\xa0]+")
 _GAPS = re.compile(r"\n{3,}")
 _TABLE_PARTS = frozenset({"thead", "tbody", "tfoot", "tr", "td", "th", "colgroup"})
@@ -58,103 +58,127 @@ _ENDED_BY_NEXT = {
     "option": {"option"},
     "p": {"p"},
 }
-_MAX_UNCLOSED = 1_000
-"""Of more, none is moved: each takes time by the length of what follows."""
+_MAX_UNCLOSED_ITEMS = 1_000
+"""With more of them, none is moved: each takes time proportional to what follows it."""
 
 
 @dataclass(frozen=True)
 class HtmlContent:
-    """What is said by a document."""
+    """What a reader sees of a document."""
 
     text: str
     """Markdown."""
     data_uris: tuple[str, ...]
-    """The ``data:`` addresses of pictures and sounds, in order."""
+    """The ``data:`` URIs of its pictures and sounds, in order."""
     markup_chars: int
-    """Characters of markup without scripts, styles, drawings and media."""
+    """Length of its markup without scripts, styles, drawings and media."""
     converted_chars: int
-    """Characters of it that `text` says; less than `markup`: the rest was left out."""
+    """Length of the markup that `text` covers; if it is less, the rest is left out."""
 
 
 def convert_html(html: str, max_chars: int) -> HtmlContent:
-    """Take the text out of HTML, and the media that it carries in itself.
+    """Convert HTML to Markdown, and extract the media that are embedded in it.
 
     Args:
-        html: A document or a part of one, of any size, correct or not.
-        max_chars: Characters of text that there is room for.
+        html: A document or part of one, of any size, well-formed or not.
+        max_chars: Characters that the result has room for.
     """
-    markup, media = _without_media(_without_silent(html[:MAX_HTML]))
-    whole = len(markup) + max(len(html) - MAX_HTML, 0)
-    read = _cut_at_tag(markup, min(MAX_MARKUP, max(MARKUP_PER_CHAR * max_chars, 1_000)))
+    data_uris: list[str] = []
+    markup = html[:MAX_HTML]
+    for clean in CLEANING_STEPS:
+        markup = clean(markup, data_uris)
+    markup_chars = len(markup) + max(len(html) - MAX_HTML, 0)
+    beginning = _cut_at_tag(markup, min(MAX_MARKUP, max(MARKUP_PER_CHAR * max_chars, 1_000)))
     try:
-        text = _markdown(_without_lonely(read))
+        text = _to_markdown(_escape_unclosed_tags(beginning))
     except Exception:  # noqa: BLE001 - the parser refuses some markup, in more than one way
-        text = unescape(_TAG.sub(" ", read))
-    return HtmlContent(_tidy(text), tuple(media), whole, len(read))
+        text = unescape(_TAG.sub(" ", beginning))
+    return HtmlContent(_tidy_spaces(text), tuple(data_uris), markup_chars, len(beginning))
 
 
-# -- before it is parsed: each character is looked at a few times, whatever they are --------------
+# -- before parsing: each step looks at each character a few times, whatever the document is -------
 
 
-def _without_silent(html: str) -> str:
-    """Take out what no reader sees; of a drawing, all but its texts."""
-    html = _replaced(html, "<!--", "-->", lambda _: "")
-    html = _replaced(html, "<?", ">", lambda _: "")
-    html = _replaced(html, "<![", ">", lambda _: "")
-    for name in _SILENT:
-        html = _replaced(html, f"<{name}", f"</{name}", lambda _: "", tag=True)
-    return _replaced(html, "<svg", "</svg", _drawing_text, tag=True)
+def remove_comments(html: str, _data_uris: list[str]) -> str:
+    """Remove comments, processing instructions and declarations."""
+    html = _replace_spans(html, "<!--", "-->", lambda _: "")
+    html = _replace_spans(html, "<?", ">", lambda _: "")
+    return _replace_spans(html, "<![", ">", lambda _: "")
 
 
-def _replaced(
-    html: str, start: str, end: str, replace: Callable[[str], str], *, tag: bool = False
-) -> str:
-    """Replace everything from a start to the next end, or to the end of the document."""
-    found = list(_spans(html, start, end, tag=tag))
-    if not found:
-        return html
-    parts, last = [], 0
-    for first, after in found:
-        parts += [html[last:first], replace(html[first:after])]
-        last = after
-    return "".join([*parts, html[last:]])
+def remove_silent_elements(html: str, _data_uris: list[str]) -> str:
+    """Remove scripts, styles and other elements that a reader does not see."""
+    for name in _SILENT_ELEMENTS:
+        html = _replace_spans(html, f"<{name}", f"</{name}", lambda _: "", is_element=True)
+    return html
 
 
-def _spans(html: str, start: str, end: str, *, tag: bool) -> Iterator[tuple[int, int]]:
-    # Not one pattern from start to end: where ends are missing that would be quadratic.
-    boundary = r"(?=[\s/>])" if tag else ""
-    starts = re.compile(re.escape(start) + boundary, re.IGNORECASE)
-    ends = re.compile(re.escape(end) + (r"\s*>" if tag else ""), re.IGNORECASE)
-    position = 0
-    while (opened := starts.search(html, position)) is not None:
-        closed = ends.search(html, opened.end())
-        position = len(html) if closed is None else closed.end()
-        yield opened.start(), position
+def reduce_drawings(html: str, _data_uris: list[str]) -> str:
+    """Reduce each SVG to its texts."""
+    return _replace_spans(html, "<svg", "</svg", _extract_svg_texts, is_element=True)
 
 
-def _drawing_text(svg: str) -> str:
-    said = (
-        _TAG.sub(" ", svg[first:after]).partition("</")[0]
-        for first, after in _spans(svg, "<text", "</text", tag=True)
-    )
-    return " ".join(filter(is_sendable, said))
+def extract_data_uris(html: str, data_uris: list[str]) -> str:
+    """Move the ``data:`` URIs of pictures and sounds into the list."""
 
-
-def _without_media(html: str) -> tuple[str, list[str]]:
-    media: list[str] = []
-
-    def taken(match: re.Match[str]) -> str:
-        media.append(match[1] or match[2] or match[3])
+    def extract(match: re.Match[str]) -> str:
+        data_uris.append(match[1] or match[2] or match[3])
         return 'src=""'
 
-    return _LONG_ATTRIBUTE.sub('=""', _MEDIA.sub(taken, html)), media
+    return _DATA_SOURCE.sub(extract, html)
 
 
-def _without_lonely(markup: str) -> str:
-    """Make text of tags that do not end, if they are many: the parser would take for ever."""
-    # A few are left as they are: the attributes of good HTML may have a bare "<".
-    many = sum(1 for _ in _LONELY.finditer(markup)) > _MAX_LONELY
-    return _LONELY.sub("&lt;", markup) if many else markup
+def empty_long_attributes(html: str, _data_uris: list[str]) -> str:
+    """Empty the attributes that are too long to be for a reader."""
+    return _LONG_ATTRIBUTE.sub('=""', html)
+
+
+CLEANING_STEPS: tuple[Callable[[str, list[str]], str], ...] = (
+    # Before the elements: a comment may contain the start of one.
+    remove_comments,
+    # Before drawings: the text of a script may contain the start of one.
+    remove_silent_elements,
+    # Before the data URIs: a picture within a drawing is not one of the document's.
+    reduce_drawings,
+    # Before long attributes are emptied: most data URIs are among them.
+    extract_data_uris,
+    # Last: what is left is the markup whose length counts.
+    empty_long_attributes,
+)
+
+
+def _replace_spans(
+    html: str, start: str, end: str, replace: Callable[[str], str], *, is_element: bool = False
+) -> str:
+    """Replace everything from a start to the next end, or to the end of the document."""
+    spans = list(_find_spans(html, start, end, is_element=is_element))
+    if not spans:
+        return html
+    parts, position = [], 0
+    for first, after in spans:
+        parts += [html[position:first], replace(html[first:after])]
+        position = after
+    return "".join([*parts, html[position:]])
+
+
+def _find_spans(html: str, start: str, end: str, *, is_element: bool) -> Iterator[tuple[int, int]]:
+    # Not one pattern for start and end: it would take quadratic time where ends are missing.
+    boundary = r"(?=[\s/>])" if is_element else ""
+    starts = re.compile(re.escape(start) + boundary, re.IGNORECASE)
+    ends = re.compile(re.escape(end) + (r"\s*>" if is_element else ""), re.IGNORECASE)
+    position = 0
+    while (opening := starts.search(html, position)) is not None:
+        closing = ends.search(html, opening.end())
+        position = len(html) if closing is None else closing.end()
+        yield opening.start(), position
+
+
+def _extract_svg_texts(svg: str) -> str:
+    texts = (
+        _TAG.sub(" ", svg[first:after]).partition("</")[0]
+        for first, after in _find_spans(svg, "<text", "</text", is_element=True)
+    )
+    return " ".join(filter(is_sendable, texts))
 
 
 def _cut_at_tag(markup: str, size: int) -> str:
@@ -164,27 +188,34 @@ def _cut_at_tag(markup: str, size: int) -> str:
     return markup[: end if end > 0 else size]
 
 
-# -- parsed ----------------------------------------------------------------------------------------
+def _escape_unclosed_tags(markup: str) -> str:
+    """Turn tags that do not end into text if there are many: the parser would take forever."""
+    # A few are left alone: the attributes of good HTML may contain a bare "<".
+    has_many = sum(1 for _ in _UNCLOSED_TAG.finditer(markup)) > _MAX_UNCLOSED_TAGS
+    return _UNCLOSED_TAG.sub("&lt;", markup) if has_many else markup
 
 
-def _markdown(markup: str) -> str:
-    if "<" not in markup:  # BeautifulSoup would wonder whether it is the name of a file
+# -- parsing ---------------------------------------------------------------------------------------
+
+
+def _to_markdown(markup: str) -> str:
+    if "<" not in markup:  # BeautifulSoup would warn that it looks like the name of a file
         return unescape(markup)
     soup = BeautifulSoup(markup, "html.parser")
-    _close(soup)
-    _flatten(soup)
+    _close_items(soup)
+    _flatten_deep_tags(soup)
     hidden = [tag.extract() for tag in soup.find_all(_is_hidden)]
     if not is_sendable(soup.get_text()):
         for tag in hidden:
             soup.append(tag)
     for table in soup.find_all("table"):
         if table.find("table") is not None:
-            _lay_out(table)
+            _replace_layout_table(table)
     return str(_Converter().convert_soup(soup))
 
 
 def _is_hidden(tag: Tag) -> bool:
-    """Tell whether a tag waits for a style sheet to show it: there is a text in its place, then."""
+    """Tell whether a tag is shown by a style sheet only: then there is a text in its place."""
     return (
         tag.name == "input"
         or tag.has_attr("hidden")
@@ -192,22 +223,22 @@ def _is_hidden(tag: Tag) -> bool:
     )
 
 
-def _close(soup: BeautifulSoup) -> None:
-    """End the items and cells that a next one ends in a browser, but not for the parser."""
-    inner = [tag for tag in soup.find_all(list(_ENDED_BY_NEXT)) if _is_in_last(tag)]
-    if len(inner) > _MAX_UNCLOSED:
+def _close_items(soup: BeautifulSoup) -> None:
+    """End each item or cell at the next one, as browsers do and the parser does not."""
+    unclosed = [tag for tag in soup.find_all(list(_ENDED_BY_NEXT)) if _is_in_unclosed(tag)]
+    if len(unclosed) > _MAX_UNCLOSED_ITEMS:
         return
-    for tag in inner:
-        while _is_in_last(tag) and tag.parent is not None:
+    for tag in unclosed:
+        while _is_in_unclosed(tag) and tag.parent is not None:
             tag.parent.insert_after(tag)
 
 
-def _is_in_last(tag: Tag) -> bool:
+def _is_in_unclosed(tag: Tag) -> bool:
     return tag.parent is not None and tag.parent.name in _ENDED_BY_NEXT[tag.name]
 
 
-def _flatten(soup: BeautifulSoup) -> None:
-    """Make text of what is nested too deep; without recursion, as all of what is done before."""
+def _flatten_deep_tags(soup: BeautifulSoup) -> None:
+    """Turn what is nested too deep into text; without recursion, like all steps before."""
     waiting: list[tuple[Tag, int]] = [(soup, 0)]
     while waiting:
         tag, depth = waiting.pop()
@@ -217,8 +248,8 @@ def _flatten(soup: BeautifulSoup) -> None:
         waiting += [(child, depth + 1) for child in tag.children if isinstance(child, Tag)]
 
 
-def _lay_out(table: Tag) -> None:
-    """Make blocks of a table that only places other tables on the page."""
+def _replace_layout_table(table: Tag) -> None:
+    """Turn a table that only arranges other tables on the page into blocks."""
     waiting = [table]
     while waiting:
         for child in waiting.pop().children:
@@ -229,9 +260,9 @@ def _lay_out(table: Tag) -> None:
 
 
 class _Converter(MarkdownConverter):
-    """Markdown for a model: nothing escaped but what would break a table, and linear in time.
+    """Writes Markdown for a model, in linear time, and escapes only what would break a table.
 
-    markdownify's own rows and list items look at all others of their table or list.
+    The methods of markdownify look, for each row or item, at all others of the table or list.
     """
 
     def __init__(self) -> None:
@@ -239,7 +270,7 @@ class _Converter(MarkdownConverter):
             heading_style="ATX", autolinks=False, escape_asterisks=False, escape_underscores=False
         )
         self._numbers: dict[int, int] = {}
-        """How many items the numbered lists have so far, by the lists' ids."""
+        """Number of items so far in each numbered list, by the id of the list."""
 
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         address = str(el.get("href") or "")
@@ -251,15 +282,15 @@ class _Converter(MarkdownConverter):
         return f"[{text.strip()}]({address})" if text.strip() else ""
 
     def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        # Where it was carried in the document, it follows as a picture.
-        shown = str(el.get("alt") or el.get("src") or "")
-        return f"[picture: {shown[:_MAX_ADDRESS]}]" if el.get("src") else ""
+        # A picture that is embedded in the document has a block of its own.
+        name = str(el.get("alt") or el.get("src") or "")
+        return f"[picture: {name[:_MAX_ADDRESS]}]" if el.get("src") else ""
 
-    def _nothing(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def _skip(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return ""
 
-    # What they show is told by `kernel.results.html_media`.
-    convert_iframe = convert_video = convert_audio = _nothing
+    # `kernel.results.html_media` describes these.
+    convert_iframe = convert_video = convert_audio = _skip
 
     def convert_li(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         bullet = "- "
@@ -267,10 +298,10 @@ class _Converter(MarkdownConverter):
             number = self._numbers.get(id(el.parent), 0) + 1
             self._numbers[id(el.parent)] = number
             bullet = f"{number}. "
-        # A list within: its last item, or the next item of a list that closes none.
+        # In a nested list: its last item, or the next item of a list that closes none.
         gap = "\n" if el.parent is not None and el.parent.name == "li" else ""
-        said = text.strip().replace("\n", "\n  ")
-        return f"{gap}{bullet}{said}\n" if said else "\n"
+        content = text.strip().replace("\n", "\n  ")
+        return f"{gap}{bullet}{content}\n" if content else "\n"
 
     def convert_b(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         if parent_tags & {"b", "strong"}:
@@ -280,8 +311,8 @@ class _Converter(MarkdownConverter):
     convert_strong = convert_b
 
     def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        wide = str(el.get("colspan") or "1")
-        columns = min(int(wide), MAX_SPAN) if wide.isdecimal() and len(wide) < 9 else 1  # noqa: PLR2004 - no number of columns is longer
+        span = str(el.get("colspan") or "1")
+        columns = min(int(span), MAX_SPAN) if span.isdecimal() and len(span) < 9 else 1  # noqa: PLR2004 - no number of columns is longer
         return f" {' '.join(text.split())} ".replace("|", "\\|") + "|" * max(columns, 1)
 
     convert_th = convert_td
@@ -311,14 +342,14 @@ class _Converter(MarkdownConverter):
     convert_textarea = MarkdownConverter.convert_pre  # type: ignore[attr-defined]
 
 
-def _tidy(text: str) -> str:
+def _tidy_spaces(text: str) -> str:
     lines = text.split("\n")
-    fenced = False
+    is_fenced = False
     for index, line in enumerate(lines):
-        fenced ^= line.lstrip().startswith("```")
-        if not fenced and len(line) > len(line.lstrip()):
+        is_fenced ^= line.lstrip().startswith("```")
+        if not is_fenced and len(line) > len(line.lstrip()):
             indent = len(line) - len(line.lstrip())
             lines[index] = line[:indent] + _SPACES.sub(" ", line[indent:]).rstrip()
-        elif not fenced:
+        elif not is_fenced:
             lines[index] = _SPACES.sub(" ", line).rstrip()
     return _GAPS.sub("\n\n", "\n".join(lines)).strip()

@@ -1,8 +1,7 @@
-"""What HTML shows besides text: videos, sounds at an address, pages within the page.
+"""Finds what HTML shows besides text and pictures: videos, sounds at an address, embedded pages.
 
-Runs in the user's kernel, on the thread of the call. Pure: nothing is fetched, an address is only
-told. The text of HTML, and the pictures and sounds that it carries in itself, are
-`kernel.results.html`'s business.
+Runs in the user's kernel, on the thread of the call. Pure: nothing is fetched, addresses are only
+reported. The text of HTML, and the pictures and sounds that it contains, come from `html`.
 """
 
 import base64
@@ -12,7 +11,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote_to_bytes
 
 MAX_ADDRESS = 500
-"""Characters of an address that are told."""
+"""Characters of an address that are reported."""
 _KINDS = {
     "video": "a video",
     "audio": "a sound",
@@ -24,20 +23,20 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Medium:
-    """One of these."""
+    """A video, a sound, or a page within the page."""
 
     note: str
-    """What it is, and where."""
+    """What it is, and its address or size."""
     page: str = ""
-    """The HTML of a page that is there in full."""
+    """The HTML of an embedded page."""
     data: bytes = field(default=b"", repr=False)
-    """The bytes of a video that is there in full."""
+    """The bytes of an embedded video."""
     mime_type: str = ""
-    """Of the bytes."""
+    """The MIME type of the bytes."""
 
 
 def find_media(html: str) -> list[Medium]:
-    """Return the videos, sounds at an address, and pages within a page, in order."""
+    """Return the videos, sounds at an address and embedded pages of a document, in order."""
     parser = _MediaParser()
     parser.feed(html)
     parser.close()
@@ -48,14 +47,14 @@ class _MediaParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.media: list[Medium] = []
-        self._within = ""
-        """The video or audio element whose sources come now."""
+        self._parent = ""
+        """The video or audio element that sources now belong to."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {key: value or "" for key, value in attrs}
         if tag in {"video", "audio"}:
-            self._within = tag
-        kind = self._within if tag == "source" else tag
+            self._parent = tag
+        kind = self._parent if tag == "source" else tag
         if kind not in _KINDS:
             return
         if page := values.get("srcdoc", ""):
@@ -63,18 +62,18 @@ class _MediaParser(HTMLParser):
             return
         source = (values.get("src") or values.get("data", "")).strip()
         if source.startswith("data:"):
-            # A sound in the document is a block of its own.
-            self.media += [] if kind == "audio" else [_in_document(kind, source)]
+            # An embedded sound has a block of its own.
+            self.media += [] if kind == "audio" else [_decode_medium(kind, source)]
         elif source:
-            what = _KINDS[kind]
-            self.media.append(Medium(f"{what}, which is not fetched: {source[:MAX_ADDRESS]}"))
+            note = f"{_KINDS[kind]}, which is not fetched: {source[:MAX_ADDRESS]}"
+            self.media.append(Medium(note))
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == self._within:
-            self._within = ""
+        if tag == self._parent:
+            self._parent = ""
 
 
-def _in_document(kind: str, source: str) -> Medium:
+def _decode_medium(kind: str, source: str) -> Medium:
     header, _, data = source.removeprefix("data:").partition(",")
     mime_type = header.partition(";")[0] or "text/plain"
     try:

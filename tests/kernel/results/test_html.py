@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_notebook.kernel.results import html as module
 from mcp_notebook.kernel.results.html import MAX_MARKUP, convert_html
 
 ROOM = 25_000
@@ -84,6 +85,36 @@ def test_media_in_it_are_handed_out_and_take_no_room():
     assert made.data_uris == (data,)
     assert made.text == "a\n\nc"
     assert made.converted_chars == made.markup_chars < 100
+
+
+@pytest.mark.parametrize(
+    ("step", "html"),
+    [
+        ("remove_comments", "<!-- <script> --><p>a</p>"),
+        ("remove_silent_elements", "<script>b = '<svg>'</script><p>a</p>"),
+        ("reduce_drawings", "<svg><image src='data:image/png;base64,AA'/></svg><p>a</p>"),
+    ],
+)
+def test_a_step_before_the_next_one_finds_what_is_not_the_documents(monkeypatch, step, html):
+    assert (content := convert_html(html, ROOM)).text == "a"
+    assert content.data_uris == ()
+    swap_with_next(monkeypatch, step)
+    assert convert_html(html, ROOM) != content
+
+
+def test_data_uris_are_extracted_before_long_attributes_are_emptied(monkeypatch):
+    uri = "data:image/png;base64," + "A" * 3_000
+    html = f"<img src='{uri}'>"
+    assert convert_html(html, ROOM).data_uris == (uri,)
+    swap_with_next(monkeypatch, "extract_data_uris")
+    assert convert_html(html, ROOM).data_uris == ()
+
+
+def swap_with_next(monkeypatch, name):
+    steps = list(module.CLEANING_STEPS)
+    at = steps.index(getattr(module, name))
+    steps[at : at + 2] = reversed(steps[at : at + 2])
+    monkeypatch.setattr(module, "CLEANING_STEPS", tuple(steps))
 
 
 def test_scripts_of_megabytes_take_no_room():
