@@ -223,18 +223,18 @@ def warm(
 ) -> None:
     """Run notebooks once, and keep the schemas of their tools for the next start."""
     settings = Settings.from_environment(allow_errors=allow_errors or None)
-    from mcp_notebook.bridge.stored_schemas import warm as fill  # noqa: PLC0415
+    from mcp_notebook.bridge.cache_commands import warm_cache  # noqa: PLC0415
 
-    _run(fill, settings, notebooks)
+    _run(warm_cache, settings, notebooks)
 
 
 @cache.command(epilog="Example: mcp-notebook cache clear")
 def clear() -> None:
     """Remove all schemas that are kept; the next start builds and keeps them anew."""
     settings = Settings.from_environment()
-    from mcp_notebook.bridge.stored_schemas import clear as empty  # noqa: PLC0415
+    from mcp_notebook.bridge.cache_commands import clear_cache  # noqa: PLC0415
 
-    _run(empty, settings)
+    _run(clear_cache, settings)
 
 
 def _run(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:

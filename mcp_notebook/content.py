@@ -6,12 +6,13 @@ itself is checked where its author makes it; its content is made fit to be sent 
 `kernel.results.blocks.author_blocks`, and what travels how is `wire`'s business.
 """
 
-import difflib
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
+
+from mcp_notebook.wording import suggest
 
 Audience: TypeAlias = Literal["user", "assistant"]
 _AUDIENCES: tuple[Audience, ...] = ("user", "assistant")
@@ -129,8 +130,8 @@ def _audience(given: Any) -> tuple[Audience, ...]:
     for name in names:
         if not isinstance(name, str) or name not in _AUDIENCES:
             near = name if isinstance(name, str) else ""
-            close = difflib.get_close_matches(near, _AUDIENCES, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else "."
+            close = suggest(near, _AUDIENCES)
+            hint = f"; did you mean {close!r}?" if close else "."
             raise ValueError(
                 f"`audience` is 'user', 'assistant' or a list of them, not {_shown(name)}{hint}"
             )

@@ -29,7 +29,7 @@
 Each message names the thing, the cause and the next step. Runs in every process.
 """
 
-import difflib
+from mcp_notebook.wording import suggest
 
 
 class McpNotebookError(Exception):
@@ -53,8 +53,8 @@ class NoSuchTool(DefinitionError, KeyError):
     """
 
     def __init__(self, name: object, known: tuple[str, ...] = ()) -> None:
-        close = difflib.get_close_matches(str(name), known, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"tools: {', '.join(known) or 'none'}."
+        close = suggest(str(name), known)
+        hint = f"did you mean {close!r}?" if close else f"tools: {', '.join(known) or 'none'}."
         super().__init__(f"This notebook has no tool {name!r}; {hint}")
 
     def __str__(self) -> str:

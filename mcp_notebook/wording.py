@@ -21,8 +21,18 @@ def suggest(word: str, known: Iterable[str]) -> str | None:
     Returns:
         The closest one; None if none is close.
     """
-    close = difflib.get_close_matches(word, list(known), 1)
-    return close[0] if close else None
+    return next(iter(list_close_words(word, known, 1)), None)
+
+
+def list_close_words(word: str, known: Iterable[str], limit: int = 3) -> list[str]:
+    """Return the known words that are close to `word`, the closest first.
+
+    Args:
+        word: As it was written.
+        known: The words that would have been right.
+        limit: The greatest number of words to return.
+    """
+    return difflib.get_close_matches(word, list(known), limit)
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

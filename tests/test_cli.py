@@ -169,9 +169,9 @@ def test_a_tool_that_fails_ends_with_1_and_its_text_on_stderr(sales):
     ("arguments", "text"),
     [
         (["call", "ad"], "Unknown tool: 'ad'"),
-        (["list", "--notebook", "nope.ipynb"], "There is no file"),
-        (["serve", "nope.ipynb"], "There is no file"),
-        (["stdio", "nope.ipynb"], "There is no file"),
+        (["list", "--notebook", "nope.ipynb"], "does not exist"),
+        (["serve", "nope.ipynb"], "does not exist"),
+        (["stdio", "nope.ipynb"], "does not exist"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_and_ends_with_1(sales, client, arguments, text):

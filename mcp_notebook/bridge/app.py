@@ -1,8 +1,8 @@
 """The bridge as a whole: builds its parts, owns their tasks, starts and stops them in order.
 
-Runs in the bridge process; `run_stdio` and `run_http` are its two forms. Shutdown goes in this
-order, within two seconds: no new requests, subscriptions ended, links closed (which cancels their
-calls), headless kernels ended.
+Runs on the bridge's event loop, over stdio (`run_stdio`) or HTTP (`run_http`). It shuts down within
+two seconds, in this order: it takes no more requests, ends subscriptions, closes the links (which
+cancels their calls), and ends its headless kernels.
 """
 
 import logging
@@ -24,7 +24,8 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
 from mcp_notebook.bridge.transports.access import read_token
-from mcp_notebook.bridge.transports.http import listen, serve_http, serve_stdio, url_of
+from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
+from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.discovery import (
     BridgeRecord,
     Record,
@@ -39,28 +40,28 @@ from mcp_notebook.settings import Settings
 logger = logging.getLogger(__name__)
 
 FIRST_LIST_LIMIT = 30.0
-"""Seconds that a client's first list of tools may wait: for the links to live notebooks, which
-takes milliseconds, or for the cells of a headless one. Otherwise `tools/list` never waits; here it
-would show nothing, and for good to clients that ignore `list_changed`."""
-_IDLE_LOOK = 5.0
-"""Seconds between two looks at whether a background bridge still has a notebook to serve."""
+"""Seconds that a client's first list of tools may wait: for the links to live notebooks
+(milliseconds) or for the cells of a headless one. `tools/list` never waits otherwise, but an empty
+first list would stay empty for clients that ignore `list_changed`."""
+_IDLE_CHECK_INTERVAL = 5.0
+"""Seconds between two checks whether a background bridge still has a notebook to serve."""
 _SETTLE_LIMIT = 3.0
-"""Seconds that live notebooks have to answer before the tools are told without them."""
+"""Seconds that live notebooks have to answer before the first list goes out without them."""
 
 
 async def run_stdio(settings: Settings, notebooks: Sequence[Path] = ()) -> None:
-    """Serve one client over stdin and stdout until it leaves or a signal comes.
+    """Serve one client over stdin and stdout until it leaves or a signal arrives.
 
     Args:
         settings: All options.
-        notebooks: To be run and served; all live notebooks of the user if there are none.
+        notebooks: Notebooks to run and serve; if empty, the user's live notebooks are served.
 
     Raises:
         McpNotebookError: A notebook cannot be served.
-        KeyboardInterrupt: SIGINT came; all is shut down.
+        KeyboardInterrupt: SIGINT arrived, and everything has been shut down.
     """
-    with _plain_errors():
-        async with _Bridge(settings).running() as bridge, anyio.create_task_group() as tasks:
+    with _unwrap_errors():
+        async with _Bridge(settings).run() as bridge, anyio.create_task_group() as tasks:
 
             async def end() -> None:
                 await bridge.stop.wait()
@@ -76,32 +77,32 @@ async def run_stdio(settings: Settings, notebooks: Sequence[Path] = ()) -> None:
 async def run_http(
     settings: Settings, notebooks: Sequence[Path] = (), *, background: bool = False
 ) -> None:
-    """Serve clients over Streamable HTTP until a signal comes.
+    """Serve clients over Streamable HTTP until a signal arrives.
 
     Args:
         settings: All options.
-        notebooks: To be run and served; all live notebooks of the user if there are none.
-        background: Be the user's one background bridge: publish a record, keep the port from day
-            to day, end some time after the last notebook has gone.
+        notebooks: Notebooks to run and serve; if empty, the user's live notebooks are served.
+        background: Be the user's one background bridge: publish a record, reuse the last port, and
+            stop some time after the last notebook has gone.
 
     Raises:
-        McpNotebookError: A notebook cannot be served, or the address or token cannot be used.
-        KeyboardInterrupt: SIGINT came; all is shut down.
+        McpNotebookError: A notebook cannot be served, or the address or the token cannot be used.
+        KeyboardInterrupt: SIGINT arrived, and everything has been shut down.
     """
     if background and read_bridge(settings.bridge_file) is not None:
         return
     token = read_token(settings)
-    listener = listen(settings, _remembered_port(settings) if background else None)
-    with _plain_errors(), listener:
-        async with _Bridge(settings).running() as bridge, anyio.create_task_group() as tasks:
+    listener = open_listener(settings, _read_last_port(settings) if background else None)
+    with _unwrap_errors(), listener:
+        async with _Bridge(settings).run() as bridge, anyio.create_task_group() as tasks:
             bridge.start(tasks, notebooks)
             await bridge.ready.wait()
             if background:
                 tasks.start_soon(bridge.stop_when_idle)
-            published = _published(settings, url_of(listener)) if background else nullcontext()
+            publication = _publish(settings, format_url(listener)) if background else nullcontext()
             if not bridge.stop.is_set():
-                with published:
-                    bridge.tell_address(url_of(listener))
+                with publication:
+                    bridge.print_address(format_url(listener))
                     await serve_http(
                         bridge.server, listener, token=token, host=settings.host, stop=bridge.stop
                     )
@@ -115,25 +116,25 @@ class _Bridge:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.ready = anyio.Event()
-        """Set when the first tools are known, or never will be."""
-        self._interrupted = False
-        self._kept = 0
-        """Headless notebooks that are served, or will be."""
+        """Set when the first tools are known, or when none can be expected any more."""
+        self._is_interrupted = False
+        self._headless_count = 0
+        """Headless notebooks that are served or being started."""
         self._catalog = Catalog()
-        self.links = Links(self._catalog, on_change=self._changed)
+        self.links = Links(self._catalog, on_change=self._handle_change)
         self.server = NotebookServer(
             self._catalog,
             self.links,
-            ready=self._first_tools,
+            ready=self._wait_for_first_tools,
             with_meta_tools=settings.meta_tools,
             page_size=settings.page_size,
         )
         self.stop = anyio.Event()
-        """Set when the bridge shall end."""
+        """Set when the bridge is to stop."""
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[Self]:
-        """Watch for signals, keep links and tell clients about changes for the block."""
+    async def run(self) -> AsyncIterator[Self]:
+        """Watch for signals, run the links and announce changes for the block."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._watch_signals)
             async with self.links:
@@ -142,79 +143,82 @@ class _Bridge:
             tasks.cancel_scope.cancel()
 
     def start(self, tasks: anyio.abc.TaskGroup, notebooks: Sequence[Path]) -> None:
-        """Start to serve these notebooks, or all live ones of the user if there are none."""
+        """Start serving these notebooks, or the user's live ones if there are none."""
         if notebooks:
-            tasks.start_soon(self._keep_notebooks, notebooks)
+            tasks.start_soon(self._serve_headless, notebooks)
         else:
-            tasks.start_soon(self._follow_users)
+            tasks.start_soon(self._serve_live)
 
-    async def _follow_users(self) -> None:
-        """Serve the user's live notebooks as they come and go; headless ones have their bridge."""
+    async def _serve_live(self) -> None:
+        """Serve the user's live notebooks as they come and go, but not those of other bridges."""
 
-        async def of_users() -> AsyncIterator[tuple[Record, ...]]:
+        async def watch_users() -> AsyncIterator[tuple[Record, ...]]:
             async for records in watch_records(self._settings.records_folder):
                 yield tuple(record for record in records if record.owner == "user")
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self.links.follow, of_users())
+            tasks.start_soon(self.links.follow, watch_users())
             with anyio.move_on_after(_SETTLE_LIMIT):
-                await self.links.settled()
+                await self.links.wait_until_settled()
             self.ready.set()
 
-    async def _keep_notebooks(self, notebooks: Sequence[Path]) -> None:
-        """Run notebooks, and keep them served.
+    async def _serve_headless(self, notebooks: Sequence[Path]) -> None:
+        """Run notebooks and keep serving them.
 
-        One that cannot be run at the start ends the bridge: somebody looks at it and can mend it.
-        One that later cannot be restarted leaves the others served; the last one ends the bridge.
+        If a notebook cannot be run at the start, the bridge ends: somebody is watching and can fix
+        it. If a notebook cannot be restarted later, the others are still served, and the bridge
+        ends after the last of them.
 
         Raises:
-            McpNotebookError: One of these happened.
+            McpNotebookError: A notebook cannot be run, or the last one cannot be restarted.
         """
         async with anyio.create_task_group() as tasks:
             progress = SharedProgress()
-            self._kept = len(notebooks)
+            self._headless_count = len(notebooks)
             for path in notebooks:
-                await tasks.start(self._keep_notebook, path, progress)
+                await tasks.start(self._serve_notebook, path, progress)
             self.ready.set()
 
-    async def _keep_notebook(
+    async def _serve_notebook(
         self,
         path: Path,
         progress: SharedProgress,
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        # Late: a bridge of live notebooks starts in three quarters of the time without.
+        # A bridge for live notebooks starts in three quarters of the time without this import.
         from mcp_notebook.bridge.headless.supervisor import Supervisor  # noqa: PLC0415
 
         supervisor = Supervisor(path, self._settings, self.links, progress)
-        gave_up = await supervisor.run(task_status=task_status)
-        self._kept -= 1
-        if not self._kept:
-            raise NotebookError(gave_up)
-        print(gave_up, file=sys.stderr, flush=True)  # noqa: T201 - for the person who started it
+        reason = await supervisor.run(task_status=task_status)
+        self._headless_count -= 1
+        if not self._headless_count:
+            raise NotebookError(reason)
+        print(reason, file=sys.stderr, flush=True)  # noqa: T201 - for whoever started it
 
     async def stop_when_idle(self) -> None:
         """Stop some time after the last notebook has gone."""
         idle_since = anyio.current_time()
         while True:
-            await anyio.sleep(_IDLE_LOOK)
+            await anyio.sleep(_IDLE_CHECK_INTERVAL)
             now = anyio.current_time()
-            if self.links.linked:
+            if len(self.links):
                 idle_since = now
             elif now - idle_since > self._settings.idle_minutes * 60:
-                logger.warning("no notebook for %g minutes: ends", self._settings.idle_minutes)
+                logger.warning(
+                    "stops after %g minutes without a notebook", self._settings.idle_minutes
+                )
                 self.stop.set()
 
-    def tell_address(self, url: str) -> None:
-        """Say on stderr where clients find what."""
+    def print_address(self, url: str) -> None:
+        """Print the URL, the place of the token and the tools to stderr."""
         token = (
             "in the environment variable MCP_NOTEBOOK_TOKEN"
             if self._settings.token is not None
             else f"in the file {self._settings.token_path}"
         )
         tools = ", ".join(entry.name for entry in self._catalog.entries())
-        print(  # noqa: T201 - for the person who started it
+        print(  # noqa: T201 - for whoever started it
             f"Serving at {url}\nToken:     {token}\nTools:     {tools or 'none yet. ' + NO_TOOLS}",
             *(f"Problem:   {problem}" for problem in self.links.problems),
             sep="\n",
@@ -224,13 +228,13 @@ class _Bridge:
 
     def check_interrupted(self) -> None:
         """Raise KeyboardInterrupt if that is what ended the bridge."""
-        if self._interrupted:
+        if self._is_interrupted:
             raise KeyboardInterrupt
 
-    def _changed(self) -> None:
-        self.server.tools_changed()
+    def _handle_change(self) -> None:
+        self.server.note_change()
 
-    async def _first_tools(self) -> None:
+    async def _wait_for_first_tools(self) -> None:
         with anyio.move_on_after(FIRST_LIST_LIMIT):
             await self.ready.wait()
 
@@ -240,14 +244,14 @@ class _Bridge:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             task_status.started()
             async for signum in signals:
-                self._interrupted = signum == signal.SIGINT
+                self._is_interrupted = signum == signal.SIGINT
                 self.stop.set()
                 self.ready.set()
 
 
 @contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Raise an error of ours as itself, not in the groups that task groups make."""
+def _unwrap_errors() -> Iterator[None]:
+    """Raise an error of ours by itself, without the groups that task groups wrap it in."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -261,8 +265,8 @@ def _plain_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _published(settings: Settings, url: str) -> Iterator[None]:
-    """Publish the background bridge's record, and remember its port, for the block."""
+def _publish(settings: Settings, url: str) -> Iterator[None]:
+    """Publish the background bridge's record for the block, and remember its port."""
     started = process_started(os.getpid())
     assert started is not None
     record = BridgeRecord(pid=os.getpid(), started=started, version=__version__, url=url)
@@ -279,9 +283,9 @@ def _port_file(settings: Settings) -> Path:
     return settings.home / "port"
 
 
-def _remembered_port(settings: Settings) -> int | None:
+def _read_last_port(settings: Settings) -> int | None:
     try:
         port = int(_port_file(settings).read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
-    return port if 0 < port < 2**16 else None  # nothing but a port can be listened on
+    return port if 0 < port < 2**16 else None  # the file may contain anything

@@ -1,95 +1,93 @@
-"""Tools from a shell: ``mcp-notebook list`` and ``mcp-notebook call``.
+"""``mcp-notebook list`` and ``mcp-notebook call``: tools from a shell.
 
-Runs in a short-lived bridge process of its own that links kernels directly, without MCP. Answers go
-to stdout, everything else to stderr. What argv means is `cli`'s business.
+Runs in a short-lived process that links kernels directly, without MCP. Results go to stdout,
+everything else to stderr.
 """
 
 import json
 import mimetypes
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcp_notebook.bridge.headless.cell_progress import shown_on_stderr
-from mcp_notebook.bridge.headless.notebook import run_notebook
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
+from mcp_notebook.bridge.shell_arguments import read_arguments
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery import Record, live_records
-from mcp_notebook.errors import CallError, InvalidArguments, LinkError, NotebookError
+from mcp_notebook.errors import CallError, LinkError, NotebookError
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages, resource_uris
 
-_NOBODY = (
-    "No live notebook offers a tool. Open one in Jupyter and run `%load_ext mcp_notebook` and a "
-    "`%%mcp_tool` cell in it, or name a notebook to run: `--notebook FILE.ipynb`."
+_NO_TOOLS = (
+    "No open notebook offers a tool. Open one in Jupyter, run `%load_ext mcp_notebook` and a cell "
+    "that begins with `%%mcp_tool`, or choose a notebook to run with `--notebook FILE.ipynb`."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """A call as it is written in a shell."""
+    """A call, as typed in a shell."""
 
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Values as they are."""
+    """Values by parameter."""
     texts: Sequence[tuple[str, str]] = ()
-    """Names and texts; what a text means depends on the tool's schema."""
+    """Parameters and texts; the tool's input schema decides what a text means."""
     notebook: Path | None = None
-    """Run or find this notebook; None: any live one."""
+    """The notebook, which is run unless it is open; None for all open notebooks."""
     save: Path | None = None
-    """Folder for pictures, files, and the originals of what the answer shows only in part; None:
-    they are only mentioned."""
+    """Folder for pictures, files and the originals of shortened results; None to only list them."""
 
 
 async def list_tools(settings: Settings, notebook: Path | None) -> None:
-    """Print the tools of a notebook, or of all live ones: a table, or tab-separated lines.
+    """Print the tools of a notebook, or of all open ones: as a table, or as tab-separated lines.
 
-    The calls that run or wait there go to stderr.
+    Running and waiting calls are listed on stderr.
 
     Raises:
         NotebookError: The notebook cannot be run.
     """
-    async with _linked(settings, notebook) as (links, catalog, names):
+    async with _link_kernels(settings, notebook) as (links, catalog, names):
         rows = [
             (
                 entry.name,
                 names[entry.kernel_id],
-                _parameters(entry.tool),
+                _format_parameters(entry.tool),
                 next(iter(entry.tool.description.strip().splitlines()), ""),
             )
             for entry in catalog.entries()
         ]
-        # Shown before a kernel of our own is ended, which takes a moment.
+        # Before the block ends and shuts down a kernel of our own, which takes a moment.
         if not rows:
-            _note(_NOBODY)
+            _note(_NO_TOOLS)
         elif sys.stdout.isatty():
             _print_table(rows)
         else:
             for row in rows:
                 _print("\t".join(row))
-        for kernel_id, call in links.calls_before:
-            _note(f"{names[kernel_id]}: call of {call.tool}: {call.doing}")
+        for kernel_id, call in links.initial_calls:
+            _note(f"{names[kernel_id]}: call to {call.tool}: {call.doing}")
 
 
 async def call_tool(settings: Settings, call: ToolCall) -> bool:
     """Call a tool, print its answer, and return whether it succeeded.
 
     Raises:
-        NotebookError: The notebook cannot be run, or there is none.
-        CallError: There is no such tool, or the kernel is gone.
+        NotebookError: The notebook cannot be run, or no notebook offers a tool.
+        CallError: No such tool exists, or its kernel is gone.
     """
-    async with _linked(settings, call.notebook) as (links, catalog, _):
+    async with _link_kernels(settings, call.notebook) as (links, catalog, _):
         if not catalog.entries():
-            raise NotebookError(_NOBODY)
+            raise NotebookError(_NO_TOOLS)
         entry = catalog.find(call.tool)
-        arguments = dict(call.arguments) | _read(call.texts, entry.tool.input_schema)
-        result = await links.call(entry, arguments, Listener(progress=_show_progress))
-        _show(result, call)
+        arguments = dict(call.arguments) | read_arguments(call.texts, entry.tool.input_schema)
+        result = await links.call(entry, arguments, Listener(progress=_print_progress))
+        _print_result(result, call)
         for block in result.content:
             if (
                 isinstance(block, ResourceLink)
@@ -104,15 +102,19 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
 
 
 @asynccontextmanager
-async def _linked(
+async def _link_kernels(
     settings: Settings, notebook: Path | None
 ) -> AsyncIterator[tuple[Links, Catalog, dict[str, str]]]:
-    """Link the kernels that are asked for; yield their links, tools, and names by id."""
+    """Link the requested kernels; yield the links, their tools, and notebook names by kernel id."""
     async with AsyncExitStack() as stack:
-        records = _live(settings, notebook)
+        records = _find_records(settings, notebook)
         running = None
         if notebook is not None and not records:
-            with shown_on_stderr() as progress:
+            # Late: jupyter_client and nbformat take longer to import than to list the tools.
+            from mcp_notebook.bridge.headless.cell_progress import show_on_stderr  # noqa: PLC0415
+            from mcp_notebook.bridge.headless.notebook import run_notebook  # noqa: PLC0415
+
+            with show_on_stderr() as progress:
                 running = await stack.enter_async_context(
                     run_notebook(notebook, settings, progress=progress)
                 )
@@ -120,15 +122,15 @@ async def _linked(
         links = await stack.enter_async_context(Links(catalog, on_change=lambda: None))
         if running is not None:
             records = [running.record]
-            linked = links.linked_to(running.record, running.obituary)
-            await stack.enter_async_context(linked)
+            link = links.open_link(running.record, running.describe_end)
+            await stack.enter_async_context(link)
         else:
-            await _link(links, records)
+            await _connect(links, records)
         yield links, catalog, {record.id: record.name for record in records}
 
 
-async def _link(links: Links, records: Sequence[Record]) -> None:
-    # One after the other: two notebooks of one name are told apart by their order.
+async def _connect(links: Links, records: Sequence[Record]) -> None:
+    # One after the other: the names of notebooks with the same name depend on their order.
     for record in records:
         try:
             await links.connect(record)
@@ -136,85 +138,25 @@ async def _link(links: Links, records: Sequence[Record]) -> None:
             _note(str(error))
 
 
-def _live(settings: Settings, notebook: Path | None) -> list[Record]:
+def _find_records(settings: Settings, notebook: Path | None) -> list[Record]:
     records = [record for record in live_records(settings.records_folder) if record.owner == "user"]
     if notebook is None:
         return records
     path = notebook.expanduser().resolve()
-    return [record for record in records if record.notebook and path == _resolved(record.notebook)]
+    return [record for record in records if record.notebook and path == _resolve(record.notebook)]
 
 
-def _resolved(notebook: str) -> Path | None:
-    # Some frontends give a path that is relative to a folder that we do not know.
+def _resolve(notebook: str) -> Path | None:
+    # Some frontends report a path that is relative to an unknown folder.
     path = Path(notebook)
     return path.resolve() if path.is_absolute() else None
 
 
-# -- arguments -------------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------
 
 
-def _read(texts: Sequence[tuple[str, str]], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that these texts mean for a tool with this input schema."""
-    arguments: dict[str, Any] = {}
-    for name, text in texts:
-        if name in arguments:
-            raise InvalidArguments(f"The argument {name!r} is given twice. For a list: --json.")
-        wanted = schema.get("properties", {}).get(name, {})
-        arguments[name] = _value(text, set(_types(wanted, schema)))
-    return arguments
-
-
-def _value(text: str, allowed: set[str]) -> Any:
-    """Return what a text means where values of these JSON types are allowed (none: any)."""
-    if allowed == {"string"}:
-        return text
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    # Where text is allowed too, `5` may be either: a value that fits is taken before the text.
-    return value if "string" not in allowed or _type(value) & allowed else text
-
-
-def _type(value: Any) -> set[str]:
-    """Return the JSON types that a value is of."""
-    kinds: tuple[tuple[Any, set[str]], ...] = (
-        (bool, {"boolean"}),  # before int, which it is too
-        (int, {"integer", "number"}),
-        (float, {"number"}),
-        (str, {"string"}),
-        (list, {"array"}),
-        (dict, {"object"}),
-        (type(None), {"null"}),
-    )
-    return next(names for kind, names in kinds if isinstance(value, kind))
-
-
-def _types(
-    schema: Any, root: Mapping[str, Any], seen: frozenset[str] = frozenset()
-) -> Iterator[str]:
-    """Yield the JSON types that a schema allows; nothing if it does not say."""
-    if not isinstance(schema, Mapping):
-        return
-    name = str(schema.get("$ref", "")).rpartition("/")[2]
-    if name and name not in seen:  # a type may contain itself
-        seen |= {name}
-        yield from _types(root.get("$defs", {}).get(name), root, seen)
-    named = schema.get("type", [])
-    yield from [named] if isinstance(named, str) else named
-    if not named:
-        for value in (*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())):
-            yield from _type(value)
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        for part in schema.get(keyword, ()):
-            yield from _types(part, root, seen)
-
-
-# -- what is shown ---------------------------------------------------------------------------------
-
-
-def _parameters(tool: messages.ToolInfo) -> str:
-    """Return the parameters as in a signature: required ones bare, others with their default."""
+def _format_parameters(tool: messages.ToolInfo) -> str:
+    """Return the parameters as in a signature, optional ones with their default."""
     required = tool.input_schema.get("required", ())
     return ", ".join(
         name if name in required else f"{name}={json.dumps(schema.get('default'))}"
@@ -225,7 +167,7 @@ def _parameters(tool: messages.ToolInfo) -> str:
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
     from rich.console import Console  # noqa: PLC0415 - not needed when piped
     from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text as Plain  # noqa: PLC0415 - a description is no markup
+    from rich.text import Text as Plain  # noqa: PLC0415 - descriptions are not markup
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in ("Tool", "Notebook", "Parameters", "Description"):
@@ -235,64 +177,66 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
     Console().print(table)
 
 
-async def _show_progress(progress: messages.Progress) -> None:
+async def _print_progress(progress: messages.Progress) -> None:
     done = "" if progress.progress is None else f"{progress.progress:g}"
     if progress.total is not None:
         done += f" of {progress.total:g}"
-    elif progress.message:  # the number only says that it is newer
+    elif progress.message:  # without a total, the number only counts the messages
         done = ""
     _note(f"{done} {progress.message or ''}".strip())
 
 
-def _show(result: Result, call: ToolCall) -> None:
-    say = _note if result.is_error else _print
+def _print_result(result: Result, call: ToolCall) -> None:
+    write = _note if result.is_error else _print
     for block in result.content:
         match block:
             case Text():
-                say(block.text)
+                write(block.text)
             case Resource(data=str() as text):
-                say(text)
+                write(text)
             case ResourceLink():
-                say(f"{block.about}: {block.uri}")
+                write(f"{block.about}: {block.uri}")
             case _:
-                _keep(block, call)
+                _save_block(block, call)
     if not result.content and result.structured is not None:
-        say(json.dumps(result.structured, indent=2, ensure_ascii=False))
+        write(json.dumps(result.structured, indent=2, ensure_ascii=False))
 
 
-def _keep(block: ContentBlock, call: ToolCall) -> None:
-    """Save what cannot be printed, or say that it is there."""
+def _save_block(block: ContentBlock, call: ToolCall) -> None:
+    """Save a block that cannot be printed, or mention it."""
     assert not isinstance(block, Text | ResourceLink)
     assert isinstance(block.data, bytes)
-    what = f"{type(block).__name__.lower()} ({block.mime_type}, {_size(len(block.data))})"
+    kind = type(block).__name__.lower()
+    description = f"{kind} ({block.mime_type}, {_format_size(len(block.data))})"
     if call.save is None:
-        _note(f"{what} not saved: name a folder with --save DIR.")
+        _note(f"{description} not saved. Choose a folder with --save DIR.")
         return
-    _note(f"{what} saved as {_save(block.data, _extension(block.mime_type), call.save, call.tool)}")
+    path = _save(block.data, _guess_extension(block.mime_type), call.save, call.tool)
+    _note(f"{description} saved as {path}")
 
 
 async def _save_original(links: Links, link: ResourceLink, folder: Path, tool: str) -> str:
-    """Save what a kernel of ours keeps behind a link; return what has become of it."""
+    """Save the resource behind a link, and return a sentence about the outcome."""
     try:
         resource = await links.read_resource(link.uri)
     except CallError as error:
         return f"not saved: {error}"
     data = resource.data.encode() if isinstance(resource.data, str) else resource.data
-    extension = Path(link.name).suffix or _extension(resource.mime_type)
+    extension = Path(link.name).suffix or _guess_extension(resource.mime_type)
     path = _save(data, extension, folder, tool)
-    return f"{link.title or link.name} saved as {path} ({_size(len(data))})"
+    return f"{link.title or link.name} saved as {path} ({_format_size(len(data))})"
 
 
-def _extension(mime_type: str) -> str:
+def _guess_extension(mime_type: str) -> str:
     kind = mime_type.partition(";")[0]
     subtype = kind.partition("/")[2]
-    # What the tables lack (audio/wav) is often its own extension.
-    spare = f".{subtype}" if subtype.isalnum() else ".bin"
-    return mimetypes.guess_extension(kind, strict=False) or spare
+    # For types that the tables lack (audio/wav), the subtype is often the extension.
+    fallback = f".{subtype}" if subtype.isalnum() else ".bin"
+    return mimetypes.guess_extension(kind, strict=False) or fallback
 
 
 def _save(data: bytes, extension: str, folder: Path, tool: str) -> Path:
-    """Write a file of a name that no file has yet, and return it."""
+    """Write a file with an unused name, and return its path."""
     try:
         folder.expanduser().mkdir(parents=True, exist_ok=True)
         number = 1
@@ -307,11 +251,11 @@ def _save(data: bytes, extension: str, folder: Path, tool: str) -> Path:
                 return path
     except OSError as error:
         raise NotebookError(
-            f"Nothing can be saved in {folder}: {error.strerror}. Name another folder with --save."
+            f"Cannot save to {folder}: {error.strerror}. Choose another folder with --save."
         ) from None
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     return f"{count} bytes" if count < 1000 else f"{count / 1000:.0f} kB"  # noqa: PLR2004
 
 

@@ -30,6 +30,17 @@ INITIALIZE = {
         "clientInfo": {"name": "test", "version": "1"},
     },
 }
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
+PING = {"jsonrpc": "2.0", "id": "still there?", "method": "ping"}
+PONG = {"jsonrpc": "2.0", "id": "still there?", "result": {}}
+
+
+def call_line(name: bytes = b"x", argument: bytes = b"1") -> bytes:
+    """Return a request for a call, as a line of stdin."""
+    return (
+        b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"%b","arguments":{"a":%b}}}'
+        % (name, argument)
+    )
 
 
 class Bridge:

@@ -11,8 +11,8 @@ from bridges import TOKEN, ask, bridge, http_bridge
 from live import SOON, live_kernel
 
 from mcp_notebook import __version__
-from mcp_notebook.bridge.app import _remembered_port, run_http
-from mcp_notebook.bridge.transports.http import listen
+from mcp_notebook.bridge.app import _read_last_port, run_http
+from mcp_notebook.bridge.transports.http import open_listener
 from mcp_notebook.discovery import BridgeRecord, process_started, read_bridge, write_private
 from mcp_notebook.settings import Settings
 
@@ -78,7 +78,7 @@ def test_without_a_tool_the_first_lines_tell_what_to_do(without_notebook):
 
 
 def _free_port():
-    with listen(Settings(port=0)) as listener:
+    with open_listener(Settings(port=0)) as listener:
         return listener.getsockname()[1]
 
 
@@ -102,24 +102,24 @@ def test_the_background_bridge_has_the_same_address_and_token_the_next_day(home)
     assert len(tokens) == 1
 
 
-def test_a_remembered_port_that_is_taken_is_replaced(home):
-    with listen(Settings(port=0)) as other:
+def test_a_read_last_port_that_is_taken_is_replaced(home):
+    with open_listener(Settings(port=0)) as other:
         taken = other.getsockname()[1]
         _remember(home, taken)
         with _background(home) as running:
             port = urlsplit(running.url).port
             assert port != taken
-            assert _remembered_port(_settings(home)) == port
+            assert _read_last_port(_settings(home)) == port
 
 
 @pytest.mark.parametrize("content", ["", "http", "0", "-1", "65536", "8791.5", "9" * 5_000, "٣"])
 def test_what_is_no_port_is_not_remembered(home, content):
     _remember(home, content)
-    assert _remembered_port(_settings(home)) is None
+    assert _read_last_port(_settings(home)) is None
 
 
 def test_no_port_is_remembered_at_first(home):
-    assert _remembered_port(_settings(home)) is None
+    assert _read_last_port(_settings(home)) is None
 
 
 # -- one background bridge -------------------------------------------------------------------------
@@ -195,10 +195,10 @@ def test_a_background_bridge_ends_some_time_after_the_last_notebook_has_gone(
     without_notebook, with_notebook
 ):
     assert without_notebook.wait() == 0
-    assert "no notebook for 0 minutes: ends" in without_notebook.said
+    assert "stops after 0 minutes without a notebook" in without_notebook.said
     running, kernel = with_notebook
     assert running.process.poll() is None
     kernel.manager.shutdown_kernel(now=True)
     assert running.wait() == 0
-    assert "no notebook for 0 minutes: ends" in running.said
+    assert "stops after 0 minutes without a notebook" in running.said
     assert not _settings(kernel.home).bridge_file.exists()

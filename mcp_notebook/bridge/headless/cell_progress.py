@@ -1,7 +1,7 @@
-"""How far a headless notebook's cells are: what is told, and its bars or lines on stderr.
+"""The progress of a headless notebook's cells, as bars or lines on stderr.
 
-Runs in the bridge. `bridge.headless.notebook` tells it, who starts a notebook shows it. Never
-writes to stdout, which is the protocol's or a command's own.
+Runs on the bridge's event loop. Nothing goes to stdout, which belongs to the protocol or to a
+command's output.
 """
 
 import sys
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class CellProgress:
-    """Where a notebook's run stands; told before each cell and at the end."""
+    """How far a notebook has run; reported before each cell and at the end."""
 
     notebook: Path
     done: int
@@ -21,19 +21,19 @@ class CellProgress:
     total: int
     """Code cells of the notebook."""
     source: str = ""
-    """Of the cell that begins to run; empty at the end."""
-    failed: str | None = None
-    """A sentence, when the last cell failed and the run goes on (``allow_errors``)."""
+    """Of the cell that starts now; empty at the end."""
+    failure: str | None = None
+    """A sentence about the last cell, if it failed and the run continues (``allow_errors``)."""
 
 
 @contextmanager
-def shown_on_stderr() -> Iterator[Callable[[CellProgress], None]]:
-    """Show the progress of notebooks within the block: bars on a terminal, plain lines elsewhere.
+def show_on_stderr() -> Iterator[Callable[[CellProgress], None]]:
+    """Show the progress of notebooks during the block: as bars on a terminal, otherwise as lines.
 
     Yields:
-        The function to tell progress to; for any number of notebooks at once.
+        The function that takes the progress of any number of notebooks.
     """
-    from rich.console import Console  # noqa: PLC0415 - a live bridge shows none
+    from rich.console import Console  # noqa: PLC0415 - a bridge for live notebooks needs none
 
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -53,38 +53,37 @@ def shown_on_stderr() -> Iterator[Callable[[CellProgress], None]]:
         def show(progress: CellProgress) -> None:
             if progress.notebook not in tasks:
                 tasks[progress.notebook] = bars.add_task("", notebook=progress.notebook.name)
-            if progress.failed is not None:
-                console.print(progress.failed, style="yellow", markup=False, highlight=False)
+            if progress.failure is not None:
+                console.print(progress.failure, style="yellow", markup=False, highlight=False)
             bars.update(
                 tasks[progress.notebook],
                 completed=progress.done,
                 total=progress.total,
-                description=_title(progress.source),
+                description=_shorten_source(progress.source),
             )
 
         yield show
 
 
 class SharedProgress:
-    """The progress of notebooks that start and end to run at any time; belongs to one event loop.
+    """The progress of notebooks that may start at any time; belongs to one event loop.
 
-    A terminal has room for one set of bars: the first that shows something puts them up, the last
-    takes them away.
+    A terminal has room for one set of bars: the first notebook puts it up, the last removes it.
     """
 
     def __init__(self) -> None:
         self._users = 0
         self._bars = ExitStack()
-        self._show: Callable[[CellProgress], None] = _print_line
+        self._report: Callable[[CellProgress], None] = _print_line
 
     @contextmanager
-    def shown(self) -> Iterator[Callable[[CellProgress], None]]:
-        """Show progress within the block, as `shown_on_stderr`."""
+    def show(self) -> Iterator[Callable[[CellProgress], None]]:
+        """Show progress during the block, as `show_on_stderr`."""
         if not self._users:
-            self._show = self._bars.enter_context(shown_on_stderr())
+            self._report = self._bars.enter_context(show_on_stderr())
         self._users += 1
         try:
-            yield self._show
+            yield self._report
         finally:
             self._users -= 1
             if not self._users:
@@ -93,17 +92,18 @@ class SharedProgress:
 
 def _print_line(progress: CellProgress) -> None:
     name = progress.notebook.name
-    if progress.failed is not None:
-        print(progress.failed, file=sys.stderr)  # noqa: T201 - as below
+    if progress.failure is not None:
+        print(progress.failure, file=sys.stderr)  # noqa: T201 - as below
     if progress.source:
-        line = f"{name}: cell {progress.done + 1} of {progress.total}: {_title(progress.source)}"
+        source = _shorten_source(progress.source)
+        line = f"{name}: cell {progress.done + 1} of {progress.total}: {source}"
     else:
         line = f"{name}: all {progress.total} cells have run"
     print(line, file=sys.stderr, flush=True)  # noqa: T201 - the command's own output
 
 
-def _title(source: str) -> str:
-    """Return the first line that says something, shortened."""
+def _shorten_source(source: str) -> str:
+    """Return the first line that is not empty or a cell magic, shortened."""
     lines = [line.strip() for line in source.splitlines() if line.strip()]
     title = next((line for line in lines if not line.startswith("%%")), lines[0] if lines else "")
     return title if len(title) <= 60 else f"{title[:59]}…"  # noqa: PLR2004 - the rest of the line

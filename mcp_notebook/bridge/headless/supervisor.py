@@ -1,15 +1,14 @@
-"""Keeps one headless notebook served: starts it, and starts it again when its kernel dies.
+"""Keeps one headless notebook served: starts it, and restarts it when its kernel dies.
 
-Runs in the bridge, one task for each notebook. The kernel's tools go and come back in their place
-of the catalogue, under their names, so that clients see a list that changes and nothing else. How a
-kernel is started and its cells run is `bridge.headless.notebook`' business.
+Runs on the bridge's event loop, one task per notebook. A restarted kernel's tools return to their
+place in the catalogue under their old names, so that clients see nothing but a list that changes.
 
-1. A first start that fails is the caller's: nobody is served yet, and somebody looks at it.
-2. A kernel that dies is started again: at once, then after `FIRST_DELAY`, twice as long each time,
-   at most `LONGEST_DELAY`. One that has lived for `STEADY_AFTER` begins anew.
-3. `MAX_FAILURES` starts that fail in a row (the kernel dies while its cells run, or one of them
-   raises) end it: more of them would hardly help.
-4. A link that fails while the kernel lives is made again; if the kernel does not take it, it counts
+1. If the first start fails, the caller gets the error: nobody is served yet, and somebody watches.
+2. A kernel that dies is restarted: immediately at first, then after `FIRST_DELAY`, doubling up to
+   `LONGEST_DELAY`. After `STEADY_AFTER` of life the delays start over.
+3. After `MAX_FAILURES` failed starts in a row (the kernel dies while its cells run, or a cell
+   raises) the notebook is given up.
+4. A link that fails while its kernel lives is opened again. A kernel that does not accept it counts
    as dead.
 """
 
@@ -29,15 +28,15 @@ from mcp_notebook.errors import LinkError, NotebookError
 from mcp_notebook.settings import Settings
 
 FIRST_DELAY = 1.0
-"""Seconds until the second restart; the first is at once."""
+"""Seconds before the second restart; the first is immediate."""
 LONGEST_DELAY = 30.0
-"""Seconds between a death and the next start, at most."""
+"""Seconds between a death and the restart, at most."""
 STEADY_AFTER = 60.0
-"""Seconds that a kernel must live for its death to count as the first."""
+"""Seconds of life after which a kernel's death counts as the first again."""
 MAX_FAILURES = 3
-"""Starts in a row that may fail."""
+"""Failed starts in a row after which a notebook is given up."""
 _RELINK_AFTER = 0.5
-"""Seconds between a link's failure and the next try."""
+"""Seconds between a link's failure and the next attempt."""
 
 
 class Supervisor:
@@ -46,8 +45,8 @@ class Supervisor:
     Args:
         path: The notebook.
         settings: All options.
-        links: Gets the kernel.
-        progress: Shows how far the cells are.
+        links: Links the kernel.
+        progress: Shows the progress of the cells.
     """
 
     def __init__(
@@ -59,118 +58,118 @@ class Supervisor:
         self._progress = progress
         self._id = new_id()
         self._delay = 0.0
-        """Seconds to wait before the next restart."""
+        """Seconds before the next restart."""
         self._failures = 0
-        """Starts in a row that failed."""
+        """Failed starts in a row."""
 
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> str:
-        """Serve the notebook, for ever if it can be; started when its tools are there.
+        """Serve the notebook until it has to be given up; started when its tools are there.
 
         Returns:
-            Why it is not served any more.
+            Why it is no longer served.
 
         Raises:
-            NotebookError: It cannot be run, or offers no tool: the first start failed.
-            LinkError: It cannot be linked; as before.
+            NotebookError: The first start failed: it cannot be run, or offers no tool.
+            LinkError: The first start failed: its kernel cannot be linked.
         """
-        how = await self._serve(task_status.started)
+        end = await self._serve(task_status.started)
         while True:
-            await self._back_off(how)
+            await self._back_off(end)
             try:
-                how = await self._serve(lambda: None)
+                end = await self._serve(lambda: None)
             except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk
                 self._failures += 1
                 if self._failures == MAX_FAILURES:
                     return self._give_up(str(error))
-                _say(str(error))
-                how = "could not be started"
+                _print(str(error))
+                end = "could not be started"
 
-    async def _back_off(self, how: str) -> None:
+    async def _back_off(self, end: str) -> None:
         delay, self._delay = self._delay, min(max(2 * self._delay, FIRST_DELAY), LONGEST_DELAY)
         self._set_restarting()
         when = f"in {delay:g} s" if delay else "now"
-        _say(f"{self._path.name}: the kernel {how}; it is started again {when}.")
+        _print(f"{self._path.name}: the kernel {end}. It is being restarted {when}.")
         await anyio.sleep(delay)
 
     def _give_up(self, problem: str) -> str:
         name = self._path.name
-        reason = f"{name} is not served any more: {MAX_FAILURES} starts in a row failed."
-        self._links.set_away(self._id, f"{reason} Mend it and start mcp-notebook again.")
-        return f"{reason} The last one: {problem}"
+        reason = f"{name} is no longer served: {MAX_FAILURES} starts in a row failed."
+        self._links.set_away(self._id, f"{reason} Fix the notebook and start mcp-notebook again.")
+        return f"{reason} The last failure: {problem}"
 
     async def _serve(self, started: Callable[[], None]) -> str:
-        """Start the kernel and serve it; return how it ended."""
-        with ExitStack() as showing:
-            progress = showing.enter_context(self._progress.shown())
+        """Start the kernel and serve it, and return how it ended."""
+        with ExitStack() as display:
+            progress = display.enter_context(self._progress.show())
             async with run_notebook(
                 self._path, self._settings, progress=progress, kernel_id=self._id
             ) as notebook:
-                showing.close()
+                display.close()
                 return await self._keep_linked(notebook, started)
 
     async def _keep_linked(self, notebook: RunningNotebook, started: Callable[[], None]) -> str:
-        """Link the kernel until its process has ended; return how."""
+        """Keep the kernel linked until its process has ended, and return how."""
         began = anyio.current_time()
-        how = await self._link(notebook, started)
-        while how is None:
+        end = await self._link(notebook, started)
+        while end is None:
             with anyio.move_on_after(_RELINK_AFTER):
-                how = await notebook.ended()
+                end = await notebook.wait_for_end()
                 break
             try:
-                how = await self._link(notebook, lambda: None)
+                end = await self._link(notebook, lambda: None)
             except LinkError:
-                how = "does not answer"
+                end = "does not answer"
         if anyio.current_time() - began > STEADY_AFTER:
             self._delay = 0.0
-        return how
+        return end
 
     async def _link(self, notebook: RunningNotebook, started: Callable[[], None]) -> str | None:
-        """Link the kernel until the link or the process ends; return how the process did."""
+        """Link the kernel until the link or the process ends, and return how the process ended."""
 
-        async def obituary() -> str:
+        async def describe_end() -> str:
             self._set_restarting()
             return (
-                f"{await notebook.obituary()} It is being restarted, and its tools come back when "
-                "its cells have run again: try again in a moment."
+                f"{await notebook.describe_end()} It is being restarted, and its tools return when "
+                "its cells have run again. Try again in a moment."
             )
 
-        async with self._links.linked_to(notebook.record, obituary) as link:
+        async with self._links.open_link(notebook.record, describe_end) as link:
             started()
             self._failures = 0
-            how = await _first_of(link.ended.wait, notebook.ended)
-            if how is not None:
-                # A process that the kernel left behind may hold its end of the link.
-                link.close(await obituary())
-        return how
+            end = await _wait_for_either(link.end.wait, notebook.wait_for_end)
+            if end is not None:
+                # A child process of the kernel may still hold its end of the link.
+                link.close(await describe_end())
+        return end
 
     def _set_restarting(self) -> None:
         self._links.set_away(
             self._id,
             f"The kernel of {self._path.stem!r} is being restarted (attempt {self._failures + 1}). "
-            "Its tools come back when its cells have run again: try again in a moment.",
+            "Its tools return when its cells have run again. Try again in a moment.",
         )
 
 
-async def _first_of(
-    link_ended: Callable[[], Awaitable[object]], process_ended: Callable[[], Awaitable[str]]
+async def _wait_for_either(
+    wait_for_link: Callable[[], Awaitable[object]], wait_for_process: Callable[[], Awaitable[str]]
 ) -> str | None:
-    """Wait for a link's end or a process's; return how the process ended, None: it may live."""
-    how = None
+    """Wait until a link or a process ends; return how the process ended, None if the link did."""
+    end = None
 
     async with anyio.create_task_group() as tasks:
 
-        async def wait_for_process() -> None:
-            nonlocal how
-            how = await process_ended()
+        async def note_end() -> None:
+            nonlocal end
+            end = await wait_for_process()
             tasks.cancel_scope.cancel()
 
-        tasks.start_soon(wait_for_process)
-        await link_ended()
+        tasks.start_soon(note_end)
+        await wait_for_link()
         tasks.cancel_scope.cancel()
-    return how
+    return end
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - for the person who started it
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - for whoever started it

@@ -1,10 +1,8 @@
 """The bridge's end of one link: the conversation with a kernel, from its welcome to its end.
 
-Runs in the bridge, on its event loop. It speaks `wire`; which kernels are linked, and for how long,
-is `bridge.kernels.links`' business.
-
-The end of a link's stream is how the death of a kernel is seen: every call of it is answered at
-once. A link that ends on our side cancels its calls in the kernel, which would run on otherwise.
+Runs on the bridge's event loop. The end of the stream reveals the death of a kernel: all its calls
+are answered at once. When this side closes the link, it cancels its calls, which would otherwise
+continue in the kernel.
 """
 
 import asyncio
@@ -17,7 +15,7 @@ from typing import Any, TypeAlias
 import anyio
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.kernels.running_call import NOBODY, Listener, RunningCall
+from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
 from mcp_notebook.content import Resource
 from mcp_notebook.discovery import Record, is_alive
 from mcp_notebook.errors import (
@@ -33,14 +31,16 @@ from mcp_notebook.wire import content_blocks, frames, messages
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds that a kernel has to say welcome."""
+"""Seconds that a kernel has to send its welcome."""
 LIST_LIMIT = 2.0
-"""Seconds that a kernel has to say which resources it keeps, which its own thread does at once."""
+"""Seconds that a kernel has to list its resources; its link thread does so immediately."""
 READ_LIMIT = 60.0
-"""Seconds that a kernel has to make the content of a resource, and to send it."""
-_LOOK_EVERY = 0.02
-"""Seconds between two looks at whether the process of a link that ended is gone, too."""
+"""Seconds that a kernel has to make the content of a resource and send it."""
+_DEATH_CHECK_INTERVAL = 0.02
+"""Seconds between two checks whether the process behind a closed link is gone, too."""
 
+OnTools: TypeAlias = Callable[[list[messages.ToolInfo]], None]
+"""Takes a kernel's tools."""
 _Reply: TypeAlias = tuple[messages.Resources | messages.Contents, list[bytes]]
 
 
@@ -49,15 +49,15 @@ class Link:
 
     Args:
         record: Where the kernel listens.
-        on_tools: Takes the kernel's tools whenever they change.
+        on_tools: Called with the kernel's tools whenever they change.
     """
 
-    def __init__(self, record: Record, on_tools: Callable[[list[messages.ToolInfo]], None]) -> None:
+    def __init__(self, record: Record, on_tools: OnTools) -> None:
         self.record = record
         self._on_tools = on_tools
         self._calls: dict[int, RunningCall] = {}
         self._requests: dict[int, asyncio.Future[_Reply]] = {}
-        """Questions for resources that are not answered yet."""
+        """Requests for resources that are not answered yet."""
         self._has_resources = False
         self._last_id = 0
         self._reader: asyncio.StreamReader | None = None
@@ -65,25 +65,25 @@ class Link:
         self._goodbye: str | None = None
         self._failure: str | None = None
         self.place = 0
-        """Its place among all links of the bridge, from 1; no other link ever has it."""
-        self.alive = False
-        """Whether calls can be made."""
-        self.calls_before: tuple[messages.CallInfo, ...] = ()
-        """The calls, of any bridge, that the kernel had when this conversation began."""
-        self.ended = anyio.Event()
+        """Its number among all links that the bridge ever had, from 1."""
+        self.is_open = False
+        """Whether calls can be started."""
+        self.initial_calls: tuple[messages.CallInfo, ...] = ()
+        """The calls of all bridges that the kernel had when this conversation began."""
+        self.end = anyio.Event()
         """Set when the conversation has ended and all its calls are answered."""
 
     async def connect(self) -> None:
-        """Connect and greet; the kernel's tools are known afterwards.
+        """Connect, and wait for the kernel's welcome and its tools.
 
         Raises:
-            LinkError: The kernel does not answer, or refuses.
+            LinkError: The kernel does not answer, or refuses the connection.
         """
         name = self.record.name
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 self._on_tools((await self._greet()).tools)
-            self.alive = True
+            self.is_open = True
         except TimeoutError:
             raise LinkError(
                 f"The kernel of {name!r} did not answer within {CONNECT_TIMEOUT:g} s."
@@ -91,9 +91,11 @@ class Link:
         except OSError as error:
             raise LinkError(f"The kernel of {name!r} cannot be reached: {error}.") from None
         except FrameError as error:
-            raise LinkError(f"What listens for {name!r} is no kernel of ours: {error}") from None
+            raise LinkError(
+                f"The process that answers for {name!r} is not a kernel of mcp-notebook: {error}"
+            ) from None
         finally:
-            if not self.alive:
+            if not self.is_open:
                 self.close()
 
     async def _greet(self) -> messages.Welcome:
@@ -103,38 +105,38 @@ class Link:
             case (messages.Welcome() as welcome, _):
                 if welcome.protocol != messages.PROTOCOL_VERSION:
                     raise VersionMismatch(kernel=welcome.protocol, bridge=messages.PROTOCOL_VERSION)
-                self.calls_before = tuple(welcome.calls)
+                self.initial_calls = tuple(welcome.calls)
                 self._has_resources = welcome.resources
                 return welcome
             case (messages.Refused() as refused, _):
                 raise LinkError(f"{self.record.name}: {refused.message}")
             case None:
-                raise LinkError(f"The kernel of {self.record.name!r} hung up.")
+                raise LinkError(f"The kernel of {self.record.name!r} closed the connection.")
             case (message, _):
                 raise FrameError(f"its first message is {message.type!r}.")
 
     async def listen(self) -> None:
-        """Take messages until the conversation ends; its calls wait on until `close`."""
+        """Handle messages until the conversation ends; its calls are answered by `close`."""
         assert self._reader is not None
         try:
             while (frame := await frames.read_message(self._reader)) is not None:
-                self._take(*frame)
+                self._handle(*frame)
         except (FrameError, OSError) as error:
             logger.warning("The link to %s is closed: %s", self.record.name, error)
             self._failure = f"The link to the kernel failed: {error}"
         finally:
-            self.alive = False
+            self.is_open = False
 
     def close(self, reason: str | None = None) -> None:
         """End the conversation.
 
         Args:
-            reason: What the calls that wait are told; None: what the link itself knows.
+            reason: Why its open calls are lost; None if only the link itself knows.
         """
-        self.alive = False
+        self.is_open = False
         for call in self._calls.values():
-            call.cancel("The bridge ended.")
-            call.end(KernelGone(reason or self._obituary()))
+            call.cancel("The bridge was stopped.")
+            call.end(KernelGone(reason or self._describe_end()))
         self._calls.clear()
         for request in self._requests.values():
             request.cancel()
@@ -142,29 +144,31 @@ class Link:
         if self._writer is not None:
             self._writer.close()
 
-    async def seen_dead(self) -> None:
-        """Wait until the process is gone, if the kernel did not say goodbye.
+    async def wait_for_death(self) -> None:
+        """Wait until the process is gone, unless the kernel said goodbye.
 
-        A process's streams end a moment before itself: asked too early, it would seem to live.
+        The streams of a process end a moment before the process: it would still seem to be alive.
         """
         while self._goodbye is None and self._failure is None and is_alive(self.record):  # noqa: ASYNC110
-            await anyio.sleep(_LOOK_EVERY)  # no event tells of the end of a process not our own
+            await anyio.sleep(
+                _DEATH_CHECK_INTERVAL
+            )  # there is no event for the end of a process that is not a child
 
-    def begin(
+    def start_call(
         self,
         tool: str,
         arguments: dict[str, Any],
-        listener: Listener = NOBODY,
+        listener: Listener = NO_LISTENER,
         *,
         can_elicit: bool = False,
     ) -> RunningCall:
         """Run a tool in the kernel.
 
         Raises:
-            KernelGone: The kernel died, or left.
+            KernelGone: The kernel died or left.
         """
-        if not self.alive:
-            raise KernelGone(self._obituary())
+        if not self.is_open:
+            raise KernelGone(self._describe_end())
         call = RunningCall(self._next_id(), self._send_if_open)
         self._calls[call.id] = call
         self._send(
@@ -180,19 +184,21 @@ class Link:
         return call
 
     async def list_resources(self, after: int, limit: int) -> list[messages.ResourceInfo]:
-        """Return resources that can be read now; none if the kernel does not say so in time.
+        """Return the resources that can be read now; none if the kernel does not answer in time.
 
         Args:
-            after: Only those with a higher number.
-            limit: At most so many.
+            after: Return only resources with a higher number.
+            limit: The greatest number of resources to return.
         """
         number = self._next_id()
-        question = messages.ListResources(id=number, after=after, limit=limit)
+        request = messages.ListResources(id=number, after=after, limit=limit)
         try:
             async with asyncio.timeout(LIST_LIMIT):
-                reply, _ = await self._request(number, question)
+                reply, _ = await self._request(number, request)
         except (KernelGone, TimeoutError) as error:
-            logger.warning("The resources of %s are not listed: %r", self.record.name, error)
+            logger.warning(
+                "The resources of %s are left out of the list: %r", self.record.name, error
+            )
             return []
         assert isinstance(reply, messages.Resources)
         return reply.resources
@@ -202,21 +208,21 @@ class Link:
 
         Args:
             uri: Of the resource.
-            most: Bytes that it may have; None: as many as the kernel sends.
+            most: The most bytes to return; None for as many as the kernel sends.
 
         Raises:
-            UnknownResource: There is none of this URI, or none any more.
+            UnknownResource: No such resource exists, or it has expired.
             ResourceFailed: Its content cannot be made or sent.
             KernelGone: The kernel is gone, and the resource with it.
         """
         number = self._next_id()
         try:
             async with asyncio.timeout(READ_LIMIT):
-                question = messages.ReadResource(id=number, uri=uri, most=most)
-                reply, attachments = await self._request(number, question)
+                request = messages.ReadResource(id=number, uri=uri, most=most)
+                reply, attachments = await self._request(number, request)
         except TimeoutError:
             raise ResourceFailed(
-                f"The resource {uri!r} was not made within {READ_LIMIT:g} s, the limit of a read. "
+                f"The resource {uri!r} was not ready within {READ_LIMIT:g} s, the time limit. "
                 "Read another form of it, or ask the tool for less."
             ) from None
         assert isinstance(reply, messages.Contents)
@@ -227,23 +233,23 @@ class Link:
         return content_blocks.unpack_resource(reply, attachments)
 
     async def _request(
-        self, number: int, question: messages.ListResources | messages.ReadResource
+        self, number: int, request: messages.ListResources | messages.ReadResource
     ) -> "_Reply":
-        if not self.alive or not self._has_resources:
-            raise KernelGone(f"The kernel of {self.record.name!r} keeps nothing to be read.")
-        answered: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
-        self._requests[number] = answered
+        if not self.is_open or not self._has_resources:
+            raise KernelGone(f"The kernel of {self.record.name!r} has no resources.")
+        reply: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
+        self._requests[number] = reply
         try:
-            self._send_if_open(question)
-            await asyncio.wait([answered])
+            self._send_if_open(request)
+            await asyncio.wait([reply])
         finally:
             self._requests.pop(number, None)
-        if answered.cancelled():
+        if reply.cancelled():
             raise KernelGone(
-                f"The kernel of {self.record.name!r} is gone, and what it kept is gone with it. "
-                "Call the tool again when the notebook's cells have run again."
+                f"The kernel of {self.record.name!r} is gone, and its resources with it. Call the "
+                "tool again when the notebook's cells have run again."
             )
-        return answered.result()
+        return reply.result()
 
     def _next_id(self) -> int:
         self._last_id += 1
@@ -260,17 +266,17 @@ class Link:
         for buffer in frames.encode(message):
             self._writer.write(buffer)
 
-    def _take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
+    def _handle(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
         match message:
             case messages.Returned():
                 call = self._calls.get(message.id)
                 if call is not None:
-                    call.take(message, attachments)
+                    call.handle(message, attachments)
                     del self._calls[message.id]
             case messages.Progress() | messages.Log() | messages.Ask() | messages.Withdraw():
                 call = self._calls.get(message.id)
                 if call is not None:
-                    call.take(message, attachments)
+                    call.handle(message, attachments)
             case messages.Resources() | messages.Contents():
                 request = self._requests.get(message.id)
                 if request is not None and not request.done():
@@ -280,21 +286,21 @@ class Link:
             case messages.Goodbye():
                 self._goodbye = message.reason
             case _:
-                raise FrameError(f"A kernel does not send {message.type!r}.")
+                raise FrameError(f"A kernel never sends {message.type!r} messages.")
 
-    def _obituary(self) -> str:
+    def _describe_end(self) -> str:
         name = self.record.name
         if self._goodbye is not None:
             return (
-                f"The call was lost: {self._goodbye} The tools of {name!r} are back when its cells "
+                f"The call was lost: {self._goodbye} The tools of {name!r} return when its cells "
                 "have run again."
             )
         if self._failure is not None:
             return f"The call was lost: {self._failure} (notebook {name!r})"
         if is_alive(self.record):
-            return f"The kernel of {name!r} closed the link, and the call was lost. Call it again."
+            return f"The kernel of {name!r} closed the link, and the call was lost. Call again."
         return (
-            f"The kernel of {name!r} died, and the call was lost. Its tools are back when the user "
+            f"The kernel of {name!r} died, and the call was lost. Its tools return when the user "
             "has restarted the notebook's kernel and run its cells again."
         )
 

@@ -1,9 +1,7 @@
-"""All links of a bridge: made, kept and ended as kernels come and go; which of them a call is for.
+"""All links of a bridge: opened, kept up and closed as kernels come and go.
 
-Runs in the bridge, on its event loop. It keeps the `Catalog` up to date, and says when what clients
-see has changed. Which kernels there are comes from `discovery` (live notebooks) or from
-`bridge.headless.notebook`, the conversation with one of them is `bridge.kernels.link`'s business,
-and what MCP makes of all this `bridge.server.server`'s.
+Runs on the bridge's event loop. Keeps the `Catalog` up to date, and reports when the list of tools
+that clients see has changed.
 """
 
 import logging
@@ -16,7 +14,7 @@ import anyio.abc
 
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
-from mcp_notebook.bridge.kernels.running_call import NOBODY, Listener, RunningCall
+from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.content import Resource, Result
 from mcp_notebook.discovery import Record, is_alive
 from mcp_notebook.errors import (
@@ -30,25 +28,25 @@ from mcp_notebook.wire import messages, resource_uris
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER = 2.0
-"""Seconds until a kernel that lives but did not answer is asked again."""
-END_KNOWN_WITHIN = 0.5
-"""Seconds to find out how a kernel ended; then its calls are answered without knowing it."""
-_BRIDGE_ENDED = "The bridge ended, and the call was cancelled."
+"""Seconds before a live kernel that did not answer is tried again."""
+END_LIMIT = 0.5
+"""Seconds to find out how a kernel ended; after that its calls are answered without it."""
+_BRIDGE_ENDED = "The bridge was stopped, and the call was cancelled."
 _GONE = (
-    "The resource {uri!r} cannot be read: the notebook's kernel that kept it is gone (restarted, "
-    "shut down, or mcp_notebook was unloaded). Call the tool again."
+    "The resource {uri!r} cannot be read: the kernel that kept it is gone (it was restarted, shut "
+    "down, or unloaded mcp_notebook). Call the tool again."
 )
 
 OnEnd: TypeAlias = Callable[[], Awaitable[str]]
-"""Called when a kernel is gone; returns what its calls are told, `END_KNOWN_WITHIN` bounds it."""
+"""Called when a kernel is gone; returns what its calls are told. `END_LIMIT` bounds it."""
 
 
 class Links:
     """All links of one bridge; an async context manager that owns their tasks.
 
     Args:
-        catalog: Gets the kernels' tools.
-        on_change: Called on the event loop whenever what clients see has changed.
+        catalog: Receives the kernels' tools.
+        on_change: Called whenever the list of tools that clients see has changed.
     """
 
     def __init__(self, catalog: Catalog, *, on_change: Callable[[], None]) -> None:
@@ -56,37 +54,37 @@ class Links:
         self._on_change = on_change
         self._links: dict[str, Link] = {}
         self._last_place = 0
-        self._kept: set[str] = set()
-        """Kernels that a task links, again and again if need be."""
-        self._connecting: set[str] = set()
-        """Those of them that are asked for the first time."""
+        self._pending: set[str] = set()
+        """Ids of the kernels that a task tries to link."""
+        self._first_attempts: set[str] = set()
+        """Ids of those that have not answered or failed yet."""
         self._settled = anyio.Event()
-        self._wanted: dict[str, Record] = {}
-        self._problems: dict[str, str] = {}
+        self._records: dict[str, Record] = {}
+        self._failures: dict[str, LinkError] = {}
         self._tasks: anyio.abc.TaskGroup
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """A sentence for each live kernel that could not be linked."""
-        return tuple(self._problems.values())
+        """A sentence for each live kernel that cannot be linked."""
+        return tuple(str(error) for error in self._failures.values())
 
     @property
-    def calls_before(self) -> tuple[tuple[str, messages.CallInfo], ...]:
-        """The calls that kernels had when they were linked, each with its kernel's id."""
-        return tuple((id_, call) for id_, link in self._links.items() for call in link.calls_before)
+    def initial_calls(self) -> tuple[tuple[str, messages.CallInfo], ...]:
+        """The calls that kernels already had when they were linked, with the kernels' ids."""
+        return tuple(
+            (id_, call) for id_, link in self._links.items() for call in link.initial_calls
+        )
 
     @property
-    def current(self) -> tuple[Link, ...]:
-        """The links that there are now, in the order in which they were made."""
+    def open_links(self) -> tuple[Link, ...]:
+        """The open links, in the order in which they were opened."""
         return tuple(self._links.values())
 
-    @property
-    def linked(self) -> int:
-        """How many kernels are linked now."""
+    def __len__(self) -> int:
         return len(self._links)
 
-    async def settled(self) -> None:
-        """Wait until `follow` has asked each live kernel once; each answers or fails in time."""
+    async def wait_until_settled(self) -> None:
+        """Wait until every live kernel that `follow` found has answered or failed once."""
         await self._settled.wait()
 
     async def __aenter__(self) -> Self:
@@ -97,54 +95,53 @@ class Links:
         for link in tuple(self._links.values()):
             link.close(_BRIDGE_ENDED)
         self._tasks.cancel_scope.cancel()
-        # Not told of an error of the block: it would put that into a group, and no task has a part
-        # in it.
+        # Without an error of the block, which the task group would wrap although no task raised it.
         await self._tasks.__aexit__(None, None, None)
 
     async def follow(self, records: AsyncIterable[tuple[Record, ...]]) -> None:
-        """Link the kernels that these records name, now and as they come and go."""
+        """Keep links to the kernels of these records, as they come and go."""
         async for current in records:
-            self._wanted = {record.id: record for record in current}
-            for gone in self._problems.keys() - self._wanted.keys():
-                del self._problems[gone]
+            self._records = {record.id: record for record in current}
+            for gone in self._failures.keys() - self._records.keys():
+                del self._failures[gone]
             for record in current:
-                if record.id not in self._links and record.id not in self._kept:
-                    # Its place and name among the notebooks: not a matter of who answers first.
-                    self._set(record, [])
-                    self._kept.add(record.id)
-                    self._connecting.add(record.id)
-                    self._tasks.start_soon(self._keep, record)
+                if record.id not in self._links and record.id not in self._pending:
+                    # Reserve its place and name: they must not depend on who answers first.
+                    self._set_tools(record, [])
+                    self._pending.add(record.id)
+                    self._first_attempts.add(record.id)
+                    self._tasks.start_soon(self._link_when_ready, record)
             self._settle()
 
     async def connect(self, record: Record) -> None:
-        """Link one kernel; its tools are in the catalogue afterwards, until it is gone.
+        """Link one kernel. Its tools are in the catalogue from then on until it is gone.
 
         Raises:
-            LinkError: The kernel does not answer, or refuses.
+            LinkError: The kernel does not answer, or refuses the connection.
         """
         link = await self._connect(record)
-        self._tasks.start_soon(self._run, link, None)
+        self._tasks.start_soon(self._run_link, link, None)
 
     @asynccontextmanager
-    async def linked_to(self, record: Record, on_end: OnEnd) -> AsyncIterator[Link]:
+    async def open_link(self, record: Record, on_end: OnEnd) -> AsyncIterator[Link]:
         """Link one kernel for the block.
 
         Args:
             record: Of the kernel.
-            on_end: Called when the kernel is gone: the catalogue is up to it then.
+            on_end: Called when the kernel is gone. It also has to update the catalogue.
 
         Raises:
-            LinkError: The kernel does not answer, or refuses.
+            LinkError: The kernel does not answer, or refuses the connection.
         """
         link = await self._connect(record)
-        self._tasks.start_soon(self._run, link, on_end)
+        self._tasks.start_soon(self._run_link, link, on_end)
         try:
             yield link
         finally:
             link.close(_BRIDGE_ENDED)
 
     def set_away(self, kernel_id: str, reason: str) -> None:
-        """Have a kernel's tools listed no more until it is linked again; calls get the reason."""
+        """Remove a kernel's tools from the list until it is linked again; calls get the reason."""
         if self._catalog.set_away(kernel_id, reason):
             self._on_change()
 
@@ -152,34 +149,22 @@ class Links:
         self,
         entry: CatalogEntry,
         arguments: dict[str, Any],
-        listener: Listener = NOBODY,
+        listener: Listener = NO_LISTENER,
     ) -> Result:
-        """Run a call in the kernel that offers the tool, to its end.
+        """Call a tool in its kernel, and wait for the result.
 
         Raises:
-            KernelGone: The kernel died, or left, before it answered.
+            KernelGone: The kernel died or left before it answered.
         """
-        call = self.begin(entry, arguments, listener)
-        with call.cancelled_with_block():
+        link = self.find_link(entry)
+        call = link.start_call(entry.tool.name, arguments, listener)
+        with call.cancel_on_error():
             result = await call.follow(listener)
-        assert result is not None  # it cannot ask
+        assert result is not None  # it cannot ask questions
         return result
 
-    def begin(
-        self,
-        entry: CatalogEntry,
-        arguments: dict[str, Any],
-        listener: Listener = NOBODY,
-        *,
-        can_elicit: bool = False,
-    ) -> RunningCall:
-        """Begin a call in the kernel that offers the tool.
-
-        Args:
-            entry: The tool.
-            arguments: As the client gave them.
-            listener: What the client wants to hear of it.
-            can_elicit: The client's user can be asked.
+    def find_link(self, entry: CatalogEntry) -> Link:
+        """Return the link to the kernel that offers a tool.
 
         Raises:
             KernelGone: The kernel is gone.
@@ -189,13 +174,13 @@ class Links:
             raise KernelGone(
                 f"The kernel that offered {entry.name!r} is gone. List the tools again."
             )
-        return link.begin(entry.tool.name, arguments, listener, can_elicit=can_elicit)
+        return link
 
     async def read_resource(self, uri: str, most: int | None = None) -> Resource:
-        """Return the content of a resource of a kernel's.
+        """Return the content of a kernel's resource.
 
         Raises:
-            CallError: It cannot be read, see `Link.read_resource`.
+            CallError: It cannot be read; see `Link.read_resource`.
         """
         link = self._links.get(resource_uris.find_kernel_id(uri) or "")
         if link is None:
@@ -205,65 +190,66 @@ class Links:
         return await link.read_resource(uri, most)
 
     async def _connect(self, record: Record) -> Link:
-        link = Link(record, lambda tools: self._set(record, tools))
+        link = Link(record, lambda tools: self._set_tools(record, tools))
         await link.connect()
         self._last_place += 1
         link.place = self._last_place
         self._links[record.id] = link
         return link
 
-    async def _keep(self, record: Record) -> None:
-        """Connect to a live kernel, again and again while it lives and does not answer."""
+    async def _link_when_ready(self, record: Record) -> None:
+        """Link a live kernel, trying again while it lives and does not answer."""
         try:
-            while record.id in self._wanted and is_alive(record):
+            while record.id in self._records and is_alive(record):
                 try:
                     await self.connect(record)
                 except VersionMismatch as error:
-                    self._problem(record, error)
+                    self._note_failure(record, error)
                     return
                 except LinkError as error:
-                    self._problem(record, error)
+                    self._note_failure(record, error)
                 else:
-                    self._problems.pop(record.id, None)
+                    self._failures.pop(record.id, None)
                     return
-                self._connecting.discard(record.id)
+                self._first_attempts.discard(record.id)
                 self._settle()
                 await anyio.sleep(RETRY_AFTER)
         finally:
-            self._connecting.discard(record.id)
-            self._kept.discard(record.id)
+            self._first_attempts.discard(record.id)
+            self._pending.discard(record.id)
             if record.id not in self._links:
                 self._catalog.remove_kernel(record.id)
             self._settle()
 
     def _settle(self) -> None:
-        if not self._connecting:
+        if not self._first_attempts:
             self._settled.set()
 
-    def _problem(self, record: Record, error: LinkError) -> None:
-        if self._problems.get(record.id) != str(error):
-            self._problems[record.id] = str(error)
+    def _note_failure(self, record: Record, error: LinkError) -> None:
+        known = self._failures.get(record.id)
+        self._failures[record.id] = error
+        if known is None or str(known) != str(error):
             logger.warning("%s", error)
 
-    async def _run(self, link: Link, on_end: OnEnd | None) -> None:
+    async def _run_link(self, link: Link, on_end: OnEnd | None) -> None:
         reason = None
         try:
             await link.listen()
             self._drop(link)
             if on_end is None:
                 self._forget(link.record)
-            with anyio.move_on_after(END_KNOWN_WITHIN):
+            with anyio.move_on_after(END_LIMIT):
                 if on_end is None:
-                    await link.seen_dead()
+                    await link.wait_for_death()
                 else:
                     reason = await on_end()
         finally:
             self._drop(link)
             link.close(reason)
-            link.ended.set()
+            link.end.set()
 
     def _drop(self, link: Link) -> None:
-        # The same kernel may be linked anew already.
+        # The kernel may have a new link already.
         if self._links.get(link.record.id) is link:
             del self._links[link.record.id]
 
@@ -271,6 +257,6 @@ class Links:
         if self._catalog.remove_kernel(record.id):
             self._on_change()
 
-    def _set(self, record: Record, tools: list[messages.ToolInfo]) -> None:
+    def _set_tools(self, record: Record, tools: list[messages.ToolInfo]) -> None:
         if self._catalog.set_kernel(record.id, notebook=record.name, tools=tools):
             self._on_change()

@@ -1,8 +1,7 @@
-"""A call that runs in a kernel, as the bridge sees it: its result, and what it says before.
+"""A call that runs in a kernel, as the bridge sees it: its result, and what it sends before.
 
-Runs in the bridge, on its event loop. `bridge.kernels.links` begins calls and brings what kernels
-say of them; who follows a call, and what its client is told, is `bridge.server.server`'s and
-`bridge.server.elicitation`'s business.
+Runs on the bridge's event loop. A `Link` starts calls and hands them what their kernel sends; the
+`server` room follows them for its clients.
 """
 
 import asyncio
@@ -16,33 +15,33 @@ from mcp_notebook.errors import KernelGone
 from mcp_notebook.wire import content_blocks, messages
 
 MAX_LOGS = 1000
-"""Log messages of one call that wait for a slow client; the oldest are dropped."""
+"""Log messages of one call that wait for a slow client; beyond it the oldest are dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listener:
-    """What a client wants to hear of its call besides the result."""
+    """Takes what a call sends besides its result."""
 
     progress: Callable[[messages.Progress], Awaitable[None]] | None = None
-    """Takes the newest progress, None if it is not wanted."""
+    """Takes the newest progress; None if the client does not want any."""
     log: Callable[[messages.Log], Awaitable[None]] | None = None
-    """Takes log messages."""
+    """Takes log messages; None if the client does not want any."""
     log_level: str | None = None
-    """The least severe level that is wanted; None: none."""
+    """The least severe level that the client wants; None for no log messages."""
 
 
-NOBODY = Listener()
+NO_LISTENER = Listener()
 
 
 class RunningCall:
     """A call that has been sent to a kernel.
 
-    Who began it follows it to its result, or cancels it. It may pause in following: what comes
-    meanwhile is kept, as far as it is of use.
+    Whoever started it either follows it to its result or cancels it. Following may pause: the
+    newest progress, the log messages and the questions are kept until it resumes.
 
     Args:
         call_id: Its id in the conversation.
-        send: Sends a message to the kernel, if there still is one.
+        send: Sends a message to the kernel, if it is still connected.
     """
 
     def __init__(self, call_id: int, send: Callable[[messages.AnyMessage], None]) -> None:
@@ -50,25 +49,28 @@ class RunningCall:
         self._send = send
         self._result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._progress: messages.Progress | None = None
-        """The newest progress that has not been passed on."""
+        """The newest progress, if it has not been passed on."""
         self._logs: deque[messages.Log] = deque(maxlen=MAX_LOGS)
         self._news = asyncio.Event()
         self.questions: dict[int, messages.Ask] = {}
-        """Those that are open, oldest first."""
-        self.shown: dict[str, int] = {}
-        """By their keys, the questions that the client has brought to its user."""
-        self.lacks: str | None = None
-        """The capability of the client without which the call failed."""
+        """The open questions by number, oldest first."""
+        self.question_keys: dict[str, int] = {}
+        """The numbers of the questions that the client has shown its user, by key."""
+        self.missing_capability: str | None = None
+        """The capability that the call failed for, because the client does not have it."""
 
     async def follow(self, listener: Listener, *, asked: Collection[int] = ()) -> Result | None:
-        """Pass on what the call says until it has a result, or its open questions are others.
+        """Pass on what the call sends until it has a result or its open questions change.
 
         Args:
-            listener: Takes what it says.
-            asked: Numbers of the questions that are known to be open.
+            listener: Takes progress and log messages.
+            asked: Numbers of the questions that the caller knows to be open.
+
+        Returns:
+            The result, or None if the open questions are not those in `asked`.
 
         Raises:
-            KernelGone: The kernel died, or left, before it answered.
+            KernelGone: The kernel died or left before it answered.
         """
         while True:
             self._news.clear()
@@ -87,29 +89,29 @@ class RunningCall:
     def answer(self, answer: messages.Answer) -> None:
         """Answer an open question."""
         if self.questions.pop(answer.question, None) is not None:
-            self._progress = None  # it said that the call waits
+            self._progress = None  # its message says that the call waits for the answer
             self._send(answer)
             self._news.set()
 
     def cancel(self, reason: str) -> None:
-        """Stop the call, if it has not ended."""
+        """Stop the call if it has not ended."""
         if not self._result.done():
             self._send(messages.Cancel(id=self.id, reason=reason))
 
     @contextmanager
-    def cancelled_with_block(self) -> Iterator[None]:
-        """Cancel the call if the block is left in any way but to its end."""
+    def cancel_on_error(self) -> Iterator[None]:
+        """Cancel the call if the block is left by an exception or a cancellation."""
         try:
             yield
         except BaseException:
             self.cancel("The client cancelled the call.")
             raise
 
-    def take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
-        """Take a message of the kernel's."""
+    def handle(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
+        """Take a message that the kernel sent about this call."""
         match message:
             case messages.Returned():
-                self.lacks = message.lacks
+                self.missing_capability = message.lacks
                 self.end(content_blocks.unpack_result(message, attachments))
             case messages.Progress():
                 self._progress = message
@@ -122,7 +124,7 @@ class RunningCall:
         self._news.set()
 
     def end(self, outcome: Result | KernelGone) -> None:
-        """Give the call its result, or the reason why it gets none."""
+        """End the call with its result, or with the reason why it has none."""
         if self._result.done():
             return
         if isinstance(outcome, KernelGone):

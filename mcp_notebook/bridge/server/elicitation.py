@@ -1,10 +1,9 @@
-"""Asks the client's user what a running tool wants to know, in the way of the client's era.
+"""Elicitation: asks the client's user what a running tool wants to know.
 
-Runs in the bridge, on its event loop; with `bridge.server.server` and `bridge.transports.http` the
-door to the MCP SDK. Up to 2025-11-25 the server sends the client a request of its own while the
+Runs on the bridge's event loop. Up to 2025-11-25 the server sends the client a request while the
 call runs. At 2026-07-28 the call is answered with its open questions (``InputRequiredResult``) and
-parked; the client sends it again with the answers, as often as there are questions. Answers that
-come with the first request already are used when the tool asks for them, by the questions' keys.
+parked, and the client sends it again with the answers, as often as there are questions. Answers
+that already come with the first request are matched by the questions' keys when the tool asks.
 """
 
 import logging
@@ -17,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
-from mcp_notebook.bridge.server.parked_calls import ANSWER_LIMIT, NOBODY_ANSWERED, ParkedCalls
+from mcp_notebook.bridge.server.parked_calls import ANSWER_LIMIT, NO_ANSWER, ParkedCalls
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
 from mcp_notebook.wire import messages
@@ -28,29 +27,29 @@ _NOT_DECLARED = "The client cannot be asked: it has not declared MCP's elicitati
 
 
 def can_elicit(ctx: ServerRequestContext[Any]) -> bool:
-    """Tell whether the client of this request lets its user fill in forms."""
+    """Return whether the client of this request can show its user a form."""
     capabilities = ctx.session.client_capabilities
     elicitation = None if capabilities is None else capabilities.elicitation
     if elicitation is None or (elicitation.form is None and elicitation.url is not None):
-        return False  # none declared, or web pages only
+        return False  # none, or web pages only
     return ctx.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS or ctx.session.can_send_request
 
 
-class Asking:
-    """Follows calls that may ask; one for a bridge."""
+class Elicitation:
+    """Follows calls that may ask questions; there is one for each bridge."""
 
     def __init__(self) -> None:
         self._parked = ParkedCalls()
 
     def close(self) -> None:
-        """Cancel the calls that wait for their client to come back."""
+        """Cancel the parked calls."""
         self._parked.close()
 
-    def resumed(self, params: types.CallToolRequestParams) -> RunningCall | None:
-        """Return the call that a request goes on with, None if it is a new one.
+    def resume(self, params: types.CallToolRequestParams) -> RunningCall | None:
+        """Return the parked call that a request continues, or None if it is a new call.
 
         Raises:
-            UnknownState: The state that the request has is none of ours.
+            UnknownState: The request has a state that no parked call has.
         """
         if params.request_state is None:
             return None
@@ -63,19 +62,19 @@ class Asking:
         call: RunningCall,
         listener: Listener,
     ) -> Result | types.InputRequiredResult:
-        """Follow a call to its result, or to questions that the client has to bring to its user.
+        """Follow a call to its result, or to questions that the client has to show its user.
 
         Raises:
-            KernelGone: The kernel died, or left, before it answered.
-            MCPError: The tool cannot do without a capability that the client has not declared.
+            KernelGone: The kernel died or left before it answered.
+            MCPError: The tool needs a capability that the client has not declared.
         """
-        with call.cancelled_with_block():
+        with call.cancel_on_error():
             if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-                return await _follow_and_ask(ctx, call, listener)
+                return await _follow_and_elicit(ctx, call, listener)
             result = await self._follow_or_park(ctx, params, call, listener)
-        if isinstance(result, Result) and call.lacks is not None:
+        if isinstance(result, Result) and call.missing_capability is not None:
             text = next((block.text for block in result.content if isinstance(block, Text)), "")
-            required: dict[str, Any] = {"requiredCapabilities": {call.lacks: {}}}
+            required: dict[str, Any] = {"requiredCapabilities": {call.missing_capability: {}}}
             raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, text, required)
         return result
 
@@ -86,50 +85,50 @@ class Asking:
         call: RunningCall,
         listener: Listener,
     ) -> Result | types.InputRequiredResult:
-        given = dict(params.input_responses or {})
+        responses = dict(params.input_responses or {})
         while (result := await call.follow(listener)) is None:
             for question in tuple(call.questions.values()):
-                if call.shown.get(question.key, question.question) != question.question:
-                    # Asked under the key of one that was withdrawn meanwhile: what the user has
-                    # said to that one is no answer to this one.
+                if call.question_keys.get(question.key, question.question) != question.question:
+                    # The key belonged to a question that has been withdrawn since: the user's
+                    # answer is to that one.
                     continue
-                response = given.pop(question.key, None)
+                response = responses.pop(question.key, None)
                 if isinstance(response, types.ElicitResult):
-                    call.answer(_answer(question, response))
+                    call.answer(_make_answer(question, response))
             if not call.questions:
                 continue
             try:
-                if not can_elicit(ctx):  # each request declares anew
+                if not can_elicit(ctx):  # every request declares its capabilities
                     raise CallError(_NOT_DECLARED)  # noqa: TRY301
-                call.shown = {item.key: item.question for item in call.questions.values()}
+                call.question_keys = {item.key: item.question for item in call.questions.values()}
                 state = self._parked.park(call, params.name, params.arguments or {})
             except CallError as error:
                 for question in tuple(call.questions.values()):
-                    call.answer(_no_answer(question, str(error)))
+                    call.answer(_make_refusal(question, str(error)))
             else:
                 requests: types.InputRequests = {
-                    question.key: types.ElicitRequest(params=_form(question))
+                    question.key: types.ElicitRequest(params=_make_form(question))
                     for question in call.questions.values()
                 }
                 return types.InputRequiredResult(input_requests=requests, request_state=state)
         return result
 
 
-async def _follow_and_ask(
+async def _follow_and_elicit(
     ctx: ServerRequestContext[Any], call: RunningCall, listener: Listener
 ) -> Result:
-    """Follow a call to its result, and ask what it asks meanwhile."""
+    """Follow a call to its result, and ask its questions meanwhile."""
     result = await call.follow(listener)
     if result is not None:
-        return result  # most calls ask nothing: they need no tasks
+        return result  # most calls ask nothing and need no tasks
     asked: dict[int, anyio.CancelScope] = {}
     failure: CallError | None = None
 
     async def ask(question: messages.Ask, scope: anyio.CancelScope) -> None:
         with scope:
-            call.answer(await _ask(ctx, question))
+            call.answer(await _elicit(ctx, question))
 
-    # What leaves a task group comes in a group, so that a failure is carried out of it by hand.
+    # A task group would wrap the failure in a group, so carry it out by hand.
     async with anyio.create_task_group() as tasks:
         try:
             while (result := await call.follow(listener, asked=asked)) is None:
@@ -147,36 +146,36 @@ async def _follow_and_ask(
     return result
 
 
-async def _ask(ctx: ServerRequestContext[Any], question: messages.Ask) -> messages.Answer:
-    """Send the client a request, and return its answer, or why there is none."""
-    form = _form(question)
+async def _elicit(ctx: ServerRequestContext[Any], question: messages.Ask) -> messages.Answer:
+    """Send the client a request; return its answer, or why there is none."""
+    form = _make_form(question)
     try:
         with anyio.fail_after(ANSWER_LIMIT):
-            said = await ctx.session.elicit_form(
+            response = await ctx.session.elicit_form(
                 form.message, form.requested_schema, ctx.request_id
             )
     except TimeoutError:
-        return _no_answer(question, NOBODY_ANSWERED)
+        return _make_refusal(question, NO_ANSWER)
     except MCPError as error:
-        return _no_answer(question, f"The client could not ask its user: {error}")
+        return _make_refusal(question, f"The client could not ask its user: {error}")
     except Exception as error:
-        logger.debug("a question could not be asked", exc_info=True)
-        return _no_answer(
+        logger.debug("an elicitation failed", exc_info=True)
+        return _make_refusal(
             question, f"The client's answer could not be read: {type(error).__name__}."
         )
-    return _answer(question, said)
+    return _make_answer(question, response)
 
 
-def _form(question: messages.Ask) -> types.ElicitRequestFormParams:
+def _make_form(question: messages.Ask) -> types.ElicitRequestFormParams:
     return types.ElicitRequestFormParams(message=question.message, requested_schema=question.form)
 
 
-def _answer(question: messages.Ask, said: types.ElicitResult) -> messages.Answer:
-    content = {} if said.content is None else dict(said.content)
+def _make_answer(question: messages.Ask, response: types.ElicitResult) -> messages.Answer:
+    content = {} if response.content is None else dict(response.content)
     return messages.Answer(
-        id=question.id, question=question.question, action=said.action, content=content
+        id=question.id, question=question.question, action=response.action, content=content
     )
 
 
-def _no_answer(question: messages.Ask, reason: str) -> messages.Answer:
+def _make_refusal(question: messages.Ask, reason: str) -> messages.Answer:
     return messages.Answer(id=question.id, question=question.question, error=reason)

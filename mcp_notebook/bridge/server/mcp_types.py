@@ -1,19 +1,27 @@
-"""Results in MCP's form, as far as the client's version of the protocol knows it.
+"""Our types -> MCP's, in the shape that the client's version of the protocol has for them.
 
-Runs in the bridge; pure. With `bridge.server.server` a door to the MCP SDK's types. A block of a
-kind that came with a later version becomes a text that says what it is and where: no client fails
-on it, and its model still learns of it.
+Runs on the bridge's event loop, and for large resources in a worker thread. A content block that
+the client's version does not have becomes a text that says what and where it is: no client fails on
+it, and the model still learns about it.
 """
 
+import math
 from base64 import b64encode
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp_types.methods import serialize_server_result
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, is_version_at_least
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.wire import messages
 
+PROGRESS_STEP = 1e-6
+"""What is added to progress that has not increased: MCP requires that every progress notification
+exceeds the previous one, but a new message or a second loop does not advance it."""
 SINCE = {
     "annotations": "2025-03-26",  # with the title among them, until it had a place of its own
     "title": "2025-06-18",
@@ -24,40 +32,46 @@ SINCE = {
     "audio": "2025-03-26",
     "icons": "2025-11-25",
 }
-"""Versions of MCP that brought kinds of content, and fields of tools, resources and results:
-earlier ones are not sent them, and nothing else sorts them out (the SDK has one shape for all older
-versions), icons being large."""
+"""The versions of MCP that introduced kinds of content and fields of tools, resources and results.
+
+Earlier versions must not get them, and nothing else removes them: the SDK has one shape for all
+older versions."""
 
 
-def knows(protocol_version: str, what: str) -> bool:
-    """Tell whether a version of MCP has what `SINCE` lists."""
-    return is_version_at_least(protocol_version, SINCE[what])
+def has_feature(protocol_version: str, feature: str) -> bool:
+    """Return whether a version of MCP has a feature that `SINCE` lists."""
+    return is_version_at_least(protocol_version, SINCE[feature])
 
 
-def call_result(result: Result, protocol_version: str) -> types.CallToolResult:
-    """Return a call's result as a client of this version takes it."""
+def make_call_result(result: Result, protocol_version: str) -> types.CallToolResult:
+    """Return a call's result for clients of this version."""
     structured = result.structured
-    if not knows(protocol_version, "outputSchema"):
+    if not has_feature(protocol_version, "outputSchema"):
         structured = None
     elif protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
-        structured = None  # these eras know objects only
+        structured = None  # this era has objects only
     return types.CallToolResult(
-        content=[_block(_once(block, structured), protocol_version) for block in result.content],
+        content=[
+            _make_block(_shorten_text(block, structured), protocol_version)
+            for block in result.content
+        ],
         structured_content=structured,
         is_error=result.is_error,
         _meta=dict(result.meta) or None,
     )
 
 
-def error_result(text: str) -> types.CallToolResult:
-    """Return the result of a call that failed."""
-    return types.CallToolResult(content=[types.TextContent(text=cleaned(text))], is_error=True)
+def make_error_result(text: str) -> types.CallToolResult:
+    """Return the result of a failed call."""
+    return types.CallToolResult(
+        content=[types.TextContent(text=replace_surrogates(text))], is_error=True
+    )
 
 
-def contents(
+def make_contents(
     resource: Resource,
 ) -> types.TextResourceContents | types.BlobResourceContents:
-    """Return a document's text or bytes."""
+    """Return the contents of a resource: its text, or its bytes as base64."""
     if isinstance(resource.data, str):
         return types.TextResourceContents(
             uri=resource.uri, text=resource.data, mime_type=resource.mime_type
@@ -67,21 +81,85 @@ def contents(
     )
 
 
-def cleaned(text: str) -> str:
-    """Replace lone surrogates: one of them in an answer would end a stdio bridge."""
+def make_tool_form(name: str, info: messages.ToolInfo, protocol_version: str) -> dict[str, Any]:
+    """Return the JSON object of a tool in the list of tools.
+
+    Args:
+        name: The name that the tool is served under.
+        info: The kernel's description of it.
+        protocol_version: The client's.
+
+    Raises:
+        ValueError: This version of the protocol does not accept the tool.
+    """
+    fields = {
+        "name": name,
+        "title": info.title,
+        "description": info.description,
+        "inputSchema": info.input_schema,
+        "outputSchema": info.output_schema,
+        "annotations": info.annotations,
+        "icons": info.icons,
+        "_meta": info.meta,
+    }
+    if info.title is not None and not has_feature(protocol_version, "title"):
+        fields["annotations"] = {**(info.annotations or {}), "title": info.title}
+    too_new = [field for field in SINCE if not has_feature(protocol_version, field)]
+    fields |= dict.fromkeys(too_new)
+    result = {"tools": [fields], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    (form,) = serialize_server_result("tools/list", protocol_version, result)["tools"]
+    types.Tool.model_validate(form)  # as clients built with the SDK do with each tool
+    return cast("dict[str, Any]", form)
+
+
+def make_progress_sender(
+    ctx: ServerRequestContext[Any],
+) -> Callable[[messages.Progress], Awaitable[None]]:
+    """Return a function that sends the client progress, which always increases."""
+    last = 0.0
+
+    async def send(progress: messages.Progress) -> None:
+        nonlocal last
+        done = progress.progress
+        if done is None or done <= last:
+            done = max(last + PROGRESS_STEP, math.nextafter(last, math.inf))
+        last = done
+        message = None if progress.message is None else replace_surrogates(progress.message)
+        await ctx.session.report_progress(done, progress.total, message)
+
+    return send
+
+
+def make_log_sender(ctx: ServerRequestContext[Any]) -> Callable[[messages.Log], Awaitable[None]]:
+    """Return a function that sends the client log messages."""
+
+    async def send(log: messages.Log) -> None:
+        params = types.LoggingMessageNotificationParams.model_validate(
+            {"level": log.level, "logger": log.logger, "data": replace_surrogates(log.text)}
+        )
+        # Not `send_log_message`: it warns at every message that MCP deprecates logging.
+        await ctx.session.send_notification(
+            types.LoggingMessageNotification(params=params), ctx.request_id
+        )
+
+    return send
+
+
+def replace_surrogates(text: str) -> str:
+    """Return the text without lone surrogates: one in an answer would end a stdio bridge."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _once(block: ContentBlock, structured: Any) -> ContentBlock:
-    """Return a long text in brief where structured content says the same."""
+def _shorten_text(block: ContentBlock, structured: Any) -> ContentBlock:
+    """Return a block whose long text is shortened if the structured content repeats it."""
     if isinstance(block, Text) and block.brief is not None and structured is not None:
         return replace(block, text=block.brief)
     return block
 
 
-def _block(block: ContentBlock, version: str) -> types.ContentBlock:
-    block = _known(block, version)
-    annotations = _annotations(block, version)
+def _make_block(block: ContentBlock, version: str) -> types.ContentBlock:
+    block = _adapt_to_version(block, version)
+    annotations = _make_annotations(block, version)
     match block:
         case Text():
             return types.TextContent(text=block.text, annotations=annotations)
@@ -94,7 +172,7 @@ def _block(block: ContentBlock, version: str) -> types.ContentBlock:
                 data=_base64(block.data), mime_type=block.mime_type, annotations=annotations
             )
         case Resource():
-            return types.EmbeddedResource(resource=contents(block), annotations=annotations)
+            return types.EmbeddedResource(resource=make_contents(block), annotations=annotations)
         case ResourceLink():
             return types.ResourceLink(
                 uri=block.uri,
@@ -107,39 +185,38 @@ def _block(block: ContentBlock, version: str) -> types.ContentBlock:
             )
 
 
-def _known(block: ContentBlock, version: str) -> ContentBlock:
-    """Return a block, or the text that stands for it in a version that does not have its kind."""
-    if isinstance(block, Audio) and not knows(version, "audio"):
-        said = f"[A sound, {block.mime_type}, {len(block.data):,} bytes: {_too_old(version)}]"
-    elif isinstance(block, ResourceLink) and not knows(version, "resource_link"):
-        said = _link_text(block)
+def _adapt_to_version(block: ContentBlock, version: str) -> ContentBlock:
+    """Return the block, or a text in its place if the version does not have its kind."""
+    if isinstance(block, Audio) and not has_feature(version, "audio"):
+        text = (
+            f"[Audio, {block.mime_type}, {len(block.data):,} bytes: the client speaks MCP "
+            f"{version}, which has no audio.]"
+        )
+    elif isinstance(block, ResourceLink) and not has_feature(version, "resource_link"):
+        text = _describe_link(block)
     else:
         return block
     return Text(
-        said,
+        text,
         audience=block.audience,
         priority=block.priority,
         last_modified=block.last_modified,
     )
 
 
-def _annotations(block: ContentBlock, version: str) -> types.Annotations | None:
-    said = {
+def _make_annotations(block: ContentBlock, version: str) -> types.Annotations | None:
+    fields = {
         "audience": list(block.audience),
         "priority": block.priority,
-        "lastModified": block.last_modified if knows(version, "lastModified") else None,
+        "lastModified": block.last_modified if has_feature(version, "lastModified") else None,
     }
-    said = {name: value for name, value in said.items() if value not in ([], None)}
-    return types.Annotations.model_validate(said) if said else None
+    annotations = {name: value for name, value in fields.items() if value not in ([], None)}
+    return types.Annotations.model_validate(annotations) if annotations else None
 
 
-def _link_text(link: ResourceLink) -> str:
+def _describe_link(link: ResourceLink) -> str:
     about = f": {link.description}" if link.description else ""
-    return f"[{link.about}{about}. To be read as the resource {link.uri}]"
-
-
-def _too_old(version: str) -> str:
-    return f"the client speaks MCP {version}, which has no place for it"
+    return f"[{link.about}{about}. Read it as the resource {link.uri}.]"
 
 
 def _base64(data: bytes) -> str:

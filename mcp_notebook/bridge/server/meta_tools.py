@@ -1,9 +1,8 @@
 """Three fixed tools for clients that ignore ``list_changed``: list, describe and call the others.
 
-Runs in the bridge. Pure: what the three are and what they answer, from the `Catalog`. Their own
-arguments are checked here; those of the tool that is called are the kernel's to check, as in any
-call. `bridge.server.server` offers them, runs the call that `answer` asks for, and passes on what
-it gives, so that progress, cancelling, results and errors are those of a direct call.
+Runs on the bridge's event loop; no I/O. Their own arguments are checked here; the kernel checks
+those of the tool that is called. The server runs that call, so progress, cancellation, results and
+errors are the same as in a direct call.
 """
 
 import json
@@ -24,17 +23,17 @@ DESCRIBE = "describe_notebook_tool"
 CALL = "call_notebook_tool"
 
 ABOUT = (
-    "If a tool that you need is not in your list of tools, or its arguments are refused as "
-    f"unknown, your list may be old: `{LIST}` shows the tools as they are now, `{DESCRIBE}` the "
-    f"arguments of one, and `{CALL}` calls it."
+    "If a tool that you need is not in your list of tools, or its arguments are rejected as "
+    f"unknown, your list may be outdated: `{LIST}` shows the tools as they are now, `{DESCRIBE}` "
+    f"the arguments of one, and `{CALL}` calls it."
 )
-"""For the instructions that clients read first."""
+"""A part of the instructions, which clients read first."""
 MAX_LINE = 200
 """Characters of a description's first line in the list."""
-MAX_SHOWN = 80
+MAX_VALUE = 80
 """Characters of a wrong value that a message repeats."""
 MAX_PROBLEMS = 20
-"""Wrong arguments that a message tells."""
+"""Wrong arguments that a message lists."""
 
 
 # -- arguments and structured answers --------------------------------------------------------------
@@ -44,7 +43,7 @@ class _Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-_Own = TypeVar("_Own", bound=_Arguments)
+_A = TypeVar("_A", bound=_Arguments)
 
 
 class _ListArguments(_Arguments):
@@ -58,13 +57,13 @@ class _DescribeArguments(_Arguments):
 class _CallArguments(_DescribeArguments):
     arguments: dict[str, Any] = Field(
         default_factory=dict,
-        description=f"The tool's own arguments, by name, as `{DESCRIBE}` shows them: "
-        '{"year": 2015}. Left out, it is called without any.',
+        description=f"The tool's own arguments by name, as `{DESCRIBE}` shows them: "
+        '{"year": 2015}. Omit them to call it without arguments.',
     )
 
 
-class Listed(BaseModel):
-    """One of the notebooks' tools."""  # seen by clients, as is the name of the class
+class NotebookTool(BaseModel):
+    """One of the notebooks' tools."""  # clients see this, and the name of the class
 
     name: str = Field(description="The name to call it by.")
     notebook: str = Field(description="Its notebook, as in <notebook>.<tool>.")
@@ -72,7 +71,7 @@ class Listed(BaseModel):
 
 
 class _Listing(BaseModel):
-    tools: list[Listed]
+    tools: list[NotebookTool]
 
 
 class _Description(BaseModel):
@@ -85,7 +84,7 @@ class _Description(BaseModel):
 
 
 class _WithoutTitles(GenerateJsonSchema):
-    """JSON Schema without the titles that repeat names, and without our class names."""
+    """JSON Schema without titles that repeat names, and without our class names."""
 
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - pydantic's hook
         return False
@@ -97,7 +96,7 @@ class _WithoutTitles(GenerateJsonSchema):
         return json_schema
 
 
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
+def _make_schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema(schema_generator=_WithoutTitles)
 
 
@@ -111,9 +110,9 @@ TOOLS = (
         title="List the notebooks' tools",
         description="List the tools that the user's live Jupyter notebooks offer right now, each "
         "with its notebook and the first line of its description. Your own list of tools may be "
-        f"older. Then `{DESCRIBE}` shows a tool's arguments, and `{CALL}` calls it.",
-        input_schema=_schema(_ListArguments),
-        output_schema=_schema(_Listing),
+        f"outdated. Then use `{DESCRIBE}` to see a tool's arguments, and `{CALL}` to call it.",
+        input_schema=_make_schema(_ListArguments),
+        output_schema=_make_schema(_Listing),
         annotations=_READS,
     ),
     messages.ToolInfo(
@@ -121,29 +120,29 @@ TOOLS = (
         title="Describe a notebook's tool",
         description="Show a notebook tool's whole description and the JSON Schema of its "
         f"arguments, as they are right now. Use this before `{CALL}`.",
-        input_schema=_schema(_DescribeArguments),
-        output_schema=_schema(_Description),
+        input_schema=_make_schema(_DescribeArguments),
+        output_schema=_make_schema(_Description),
         annotations=_READS,
     ),
     messages.ToolInfo(
         name=CALL,
         title="Call a notebook's tool",
-        description="Call a tool of the user's live Jupyter notebooks by its name, also one that "
-        f"is not in your own list of tools. `{LIST}` shows what there is, `{DESCRIBE}` a tool's "
-        "arguments. The answer is the tool's own.",
-        input_schema=_schema(_CallArguments),
-        # What it does is up to the tool: the most that a client has to expect.
+        description="Call a tool of the user's live Jupyter notebooks by its name, even if it is "
+        f"not in your own list of tools. `{LIST}` shows the tools, `{DESCRIBE}` a tool's "
+        "arguments. The result is the tool's own.",
+        input_schema=_make_schema(_CallArguments),
+        # The most that a client has to expect: what it does depends on the tool.
         annotations={"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
     ),
 )
-"""What a client is told about them, in the order in which it is."""
+"""The three tools, in the order in which they are listed."""
 NAMES = frozenset(tool.name for tool in TOOLS)
 INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in TOOLS}
 
 
 @dataclass(frozen=True)
-class ToolCall:
-    """A call of a notebook's tool that the client asked for through `CALL`."""
+class RequestedCall:
+    """A call to a notebook's tool that the client requested through `CALL`."""
 
     entry: CatalogEntry
     arguments: dict[str, Any]
@@ -151,32 +150,34 @@ class ToolCall:
 
 def answer(
     name: str, arguments: dict[str, Any], catalog: Catalog, *, no_tools: str
-) -> Result | ToolCall:
-    """Answer a call of one of the three, or return the call to run for it.
+) -> Result | RequestedCall:
+    """Answer a call to one of the three tools, or return the call that it requests.
 
     Args:
         name: One of `NAMES`.
-        arguments: As the client gave them.
+        arguments: From the client's request.
         catalog: The tools as they are now.
-        no_tools: What to say where there is none.
+        no_tools: The text of an empty list.
 
     Raises:
-        InvalidArguments: The arguments are not those of this tool.
-        UnknownTool: There is no tool of the name in the arguments.
-        AmbiguousTool: Several notebooks offer a tool of this name.
+        InvalidArguments: The arguments do not fit this tool.
+        UnknownTool: No notebook offers the tool that the arguments name.
+        AmbiguousTool: Several notebooks offer a tool of that name.
     """
     if name == LIST:
-        _checked(_ListArguments, name, arguments)
-        return _listing(catalog, no_tools)
+        _validate(_ListArguments, name, arguments)
+        return _list_tools(catalog, no_tools)
     if name == DESCRIBE:
-        return _description(catalog.find(_checked(_DescribeArguments, name, arguments).name))
-    wanted = _checked(_CallArguments, name, arguments)
-    return ToolCall(catalog.find(wanted.name), wanted.arguments)
+        return _describe_tool(catalog.find(_validate(_DescribeArguments, name, arguments).name))
+    request = _validate(_CallArguments, name, arguments)
+    return RequestedCall(catalog.find(request.name), request.arguments)
 
 
-def _listing(catalog: Catalog, no_tools: str) -> Result:
+def _list_tools(catalog: Catalog, no_tools: str) -> Result:
     tools = [
-        Listed(name=entry.name, notebook=entry.notebook, description=_first_line(entry.tool))
+        NotebookTool(
+            name=entry.name, notebook=entry.notebook, description=_shorten_description(entry.tool)
+        )
         for entry in catalog.entries()
     ]
     lines = [
@@ -184,12 +185,12 @@ def _listing(catalog: Catalog, no_tools: str) -> Result:
         + (f": {tool.description}" if tool.description else "")
         for tool in tools
     ]
-    return Result([Text("\n".join(lines) or no_tools)], structured=_dumped(_Listing(tools=tools)))
+    return Result([Text("\n".join(lines) or no_tools)], structured=_dump(_Listing(tools=tools)))
 
 
-def _description(entry: CatalogEntry) -> Result:
+def _describe_tool(entry: CatalogEntry) -> Result:
     tool = entry.tool
-    described = _Description(
+    description = _Description(
         name=entry.name,
         notebook=entry.notebook,
         description=tool.description,
@@ -201,50 +202,50 @@ def _description(entry: CatalogEntry) -> Result:
         tool.description.strip(),
         f"JSON Schema of its arguments:\n{schema}",
     ]
-    return Result([Text("\n\n".join(filter(None, parts)))], structured=_dumped(described))
+    return Result([Text("\n\n".join(filter(None, parts)))], structured=_dump(description))
 
 
-def _first_line(tool: messages.ToolInfo) -> str:
+def _shorten_description(tool: messages.ToolInfo) -> str:
     line = next(iter(tool.description.strip().splitlines()), "").strip()
     return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
 
 
-def _dumped(model: BaseModel) -> dict[str, Any]:
+def _dump(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(by_alias=True)
 
 
 # -- wrong arguments -------------------------------------------------------------------------------
 
 
-_WANTED = {
+_EXPECTED = {
     "name": f"the tool's name as text, as `{LIST}` shows it",
     "arguments": f"an object of the tool's own arguments, as `{DESCRIBE}` shows them",
 }
 
 
-def _checked(kind: type[_Own], name: str, arguments: dict[str, Any]) -> _Own:
+def _validate(model: type[_A], name: str, arguments: dict[str, Any]) -> _A:
     try:
-        return kind.model_validate(arguments)
+        return model.model_validate(arguments)
     except ValidationError as error:
         problems = error.errors(include_url=False)[:MAX_PROBLEMS]
-        sentences = [f"{name}: {_sentence(kind, problem)}" for problem in problems]
+        sentences = [f"{name}: {_describe_problem(model, problem)}" for problem in problems]
         raise InvalidArguments("\n".join(sentences)) from None
 
 
-def _sentence(kind: type[_Arguments], problem: ErrorDetails) -> str:
-    """Say what is wrong with one argument; the kernel says it of the tool's own in other words."""
+def _describe_problem(model: type[_Arguments], problem: ErrorDetails) -> str:
+    """Return a sentence about one wrong argument of the three tools."""
     parameter = problem["loc"][0]
     if problem["type"] == "extra_forbidden":
-        known = " and ".join(map(repr, kind.model_fields))
-        step = " The tool's own arguments go into 'arguments'." if kind is _CallArguments else ""
-        has = f"it has {known}" if known else "it has none"
-        return f"there is no parameter {_shown(parameter)}; {has}.{step}"
-    wanted = _WANTED[str(parameter)]
+        names = " and ".join(map(repr, model.model_fields))
+        step = " The tool's own arguments go into 'arguments'." if model is _CallArguments else ""
+        has = f"it has {names}" if names else "it has none"
+        return f"there is no parameter {_format_value(parameter)}; {has}.{step}"
+    expected = _EXPECTED[str(parameter)]
     if problem["type"] == "missing":
-        return f"{parameter!r} is missing: give {wanted}."
-    return f"{parameter!r} must be {wanted}, not {_shown(problem['input'])}."
+        return f"{parameter!r} is missing: give {expected}."
+    return f"{parameter!r} must be {expected}, not {_format_value(problem['input'])}."
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     text = repr(value) if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
+    return text if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE - 3]}..."

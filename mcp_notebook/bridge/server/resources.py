@@ -1,20 +1,18 @@
-"""MCP's requests for resources: what all linked kernels keep, in pages, and each one's content.
+"""MCP's requests for resources: the pages of the list over all linked kernels, and the contents.
 
-Runs in the bridge, on its event loop. With `bridge.server.server` a door to the MCP SDK's types.
-What is kept is the kernels' business, how they are asked that of `bridge.kernels.links`.
+Runs on the bridge's event loop.
 
-*Cursors.* The order is that of the links, and within a kernel that of the resources' numbers,
-which only grow. A cursor names the place after which its page begins, so it stays right when
-resources come and expire meanwhile: none is listed twice, and none that stays is left out. It is
-signed by the bridge that gave it: what a client made up, or kept from before the bridge's restart,
-is unknown.
+*Cursors.* Resources are listed in the order of the links, and within a kernel by number, which only
+grows. A cursor holds the position after which its page begins. It therefore stays right while
+resources appear and expire: none is listed twice, and none that remains is skipped. A cursor is
+signed by its bridge; one that a client made up, or kept from before a restart, is unknown.
 """
 
 import hashlib
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -23,49 +21,38 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.kernels.link import Link
-from mcp_notebook.bridge.server.mcp_types import cleaned, contents, knows
-from mcp_notebook.content import Resource
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.mcp_types import has_feature, make_contents, replace_surrogates
 from mcp_notebook.errors import CallError, UnknownResource
 from mcp_notebook.wire import messages
 
 PAGE_SIZE = 100
-"""Resources on a page where the settings name no size."""
+"""Resources on a page if the settings do not set a size."""
 MAX_URI = 2_000
-"""Characters of a URI that are looked at, and echoed; those that are given out are far shorter."""
+"""Characters of a URI that are read and echoed; real ones are far shorter."""
 MAX_READ = 16 * 2**20
-"""Bytes of one content that are sent to a client. Over stdio the SDK's own client takes a time that
-grows with the square of it: 6 s for 8 MB, minutes for 60."""
+"""Bytes of one resource's content. Over stdio the SDK's own client needs a time that grows with the
+square of it: 6 s for 8 MB, minutes for 60."""
 LEGACY_NOT_FOUND = -32002
-"""What the versions before 2026-07-28 say of an unknown resource; that one has taken it back."""
+"""The error code for unknown resources before 2026-07-28, which dropped it."""
 
 
-class Kept(Protocol):
-    """What this module needs of `bridge.kernels.links.Links`."""
-
-    @property
-    def current(self) -> Sequence[Link]:
-        """The links that there are now, in the order in which they were made."""
-
-    async def read_resource(self, uri: str, most: int | None = None) -> Resource:
-        """Return the content of a resource."""
-
-
-class Resources:
+class ResourceRequests:
     """Answers requests for resources.
 
     Args:
-        kept: Asks the kernels.
-        ready: Waits until the first notebooks can be expected, where they take a while to come.
+        links: The links to the kernels.
+        ready: Waits until the first notebooks can be expected, if they need time to start.
         page_size: Resources on a page; None: `PAGE_SIZE`.
     """
 
     def __init__(
         self,
-        kept: Kept,
+        links: Links,
         ready: Callable[[], Awaitable[None]] | None = None,
         page_size: int | None = None,
     ) -> None:
-        self._kept = kept
+        self._links = links
         self._ready = ready
         self._page_size = page_size or PAGE_SIZE
         self._key = secrets.token_bytes(32)
@@ -78,21 +65,21 @@ class Resources:
         place, number = (0, 0) if cursor is None else self._read_cursor(cursor)
         if self._ready is not None:
             await self._ready()
-        found = await self._after(place, number)
-        page = found[: self._page_size]
-        following = None
-        if len(found) > len(page):
+        resources = await self._list_after(place, number)
+        page = resources[: self._page_size]
+        next_cursor = None
+        if len(resources) > len(page):
             last_place, last = page[-1]
-            following = self._cursor(last_place, last.number)
-        listed = [_resource(info, ctx.protocol_version) for _, info in page]
-        return types.ListResourcesResult(resources=listed, next_cursor=following)
+            next_cursor = self._make_cursor(last_place, last.number)
+        listed = [_make_resource(info, ctx.protocol_version) for _, info in page]
+        return types.ListResourcesResult(resources=listed, next_cursor=next_cursor)
 
     async def list_templates(
         self, _ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """Answer ``resources/templates/list``: there are none."""
+        """Answer ``resources/templates/list``, which is always empty."""
         if params is not None and params.cursor is not None:
-            raise _unknown_cursor()
+            raise _make_cursor_error()
         return types.ListResourceTemplatesResult(resource_templates=[])
 
     async def read(
@@ -104,21 +91,25 @@ class Resources:
         try:
             if self._ready is not None:
                 await self._ready()
-            resource = await self._kept.read_resource(uri[:MAX_URI], MAX_READ)
-            # Encoding a large one would keep all other clients waiting.
-            read = await anyio.to_thread.run_sync(contents, resource)
+            resource = await self._links.read_resource(uri[:MAX_URI], MAX_READ)
+            # In a thread: encoding a large one would block all other clients.
+            read = await anyio.to_thread.run_sync(make_contents, resource)
         except UnknownResource as error:
             code = types.INVALID_PARAMS if modern else LEGACY_NOT_FOUND
-            data = {"uri": cleaned(error.uri)}
-            raise MCPError(code, cleaned(str(error)), data) from None
+            data = {"uri": replace_surrogates(error.uri)}
+            raise MCPError(code, replace_surrogates(str(error)), data) from None
         except CallError as error:
-            data = {"uri": cleaned(uri[:MAX_URI])}
-            raise MCPError(types.INTERNAL_ERROR, cleaned(str(error)), data) from None
+            data = {"uri": replace_surrogates(uri[:MAX_URI])}
+            raise MCPError(types.INTERNAL_ERROR, replace_surrogates(str(error)), data) from None
         return types.ReadResourceResult(contents=[read])
 
-    async def _after(self, place: int, number: int) -> Sequence[tuple[int, messages.ResourceInfo]]:
-        """Ask all kernels from this place on, at the same time, for more than a page."""
-        links = sorted((link for link in self._kept.current if link.place >= place), key=_place_of)
+    async def _list_after(
+        self, place: int, number: int
+    ) -> Sequence[tuple[int, messages.ResourceInfo]]:
+        """Ask all kernels from this position on, concurrently, for more than a page."""
+        links = sorted(
+            (link for link in self._links.open_links if link.place >= place), key=_get_place
+        )
         answers: dict[int, Sequence[messages.ResourceInfo]] = {}
 
         async def ask(link: Link) -> None:
@@ -130,44 +121,44 @@ class Resources:
                 tasks.start_soon(ask, link)
         return [(link.place, info) for link in links for info in answers[link.place]]
 
-    def _cursor(self, place: int, number: int) -> str:
-        said = f"{place}.{number}"
-        return f"{said}.{self._signature(said)}"
+    def _make_cursor(self, place: int, number: int) -> str:
+        position = f"{place}.{number}"
+        return f"{position}.{self._sign(position)}"
 
     def _read_cursor(self, cursor: str) -> tuple[int, int]:
-        said, _, signature = cursor.rpartition(".")
-        if not hmac.compare_digest(self._signature(said).encode(), _bytes(signature)):
-            raise _unknown_cursor()
-        place, _, number = said.partition(".")
+        position, _, signature = cursor.rpartition(".")
+        if not hmac.compare_digest(self._sign(position).encode(), _encode(signature)):
+            raise _make_cursor_error()
+        place, _, number = position.partition(".")
         return int(place), int(number)
 
-    def _signature(self, said: str) -> str:
-        return hmac.new(self._key, _bytes(said), hashlib.sha256).hexdigest()[:32]
+    def _sign(self, position: str) -> str:
+        return hmac.new(self._key, _encode(position), hashlib.sha256).hexdigest()[:32]
 
 
-def _place_of(link: Link) -> int:
+def _get_place(link: Link) -> int:
     return link.place
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _unknown_cursor() -> MCPError:
+def _make_cursor_error() -> MCPError:
     return MCPError(
         types.INVALID_PARAMS,
-        "Unknown cursor: this bridge has not given it. Ask without a cursor for the list from its "
-        "beginning.",
+        "Unknown cursor: it is not from this server. Ask for the list from the beginning without a "
+        "cursor.",
     )
 
 
-def _resource(info: messages.ResourceInfo, version: str) -> types.Resource:
-    titled = knows(version, "title")
+def _make_resource(info: messages.ResourceInfo, version: str) -> types.Resource:
+    has_title = has_feature(version, "title")
     return types.Resource(
         uri=info.uri,
         name=info.name,
-        title=info.title if titled else None,
-        description=info.description if titled else info.description or info.title,
+        title=info.title if has_title else None,
+        description=info.description if has_title else info.description or info.title,
         mime_type=info.mime_type,
         size=info.size,
     )

@@ -1,16 +1,12 @@
-"""The list of tools as clients get it: in MCP's own form, kept between requests, cut into pages.
+"""The list of tools as clients get it: in MCP's form, cached between requests, divided into pages.
 
-Runs in the bridge, on its event loop; no I/O. What is listed is `bridge.kernels.catalog`'s
-business, what MCP's form of a tool is `bridge.server.server`'s, which gives this module the
-function that makes it.
+Runs on the bridge's event loop; no I/O. A list is built once for each change and version of the
+protocol, and unchanged tools are reused: if one tool of a thousand changes, one is converted.
 
-A list is put together once for each change and version of the protocol, and what has not changed is
-taken over: of a thousand tools with one change, one is made anew.
-
-*Cursors.* A cursor is made of the whole list and a position in it, so it means its page as long as
-the list stays as it is, also after a restart of the bridge; after a change it is unknown, and no
-client puts together pages of different lists. The cursors of a list are looked up, never read: what
-was not given out is unknown, whatever it looks like.
+*Cursors.* A cursor is a hash of the whole list and a position in it. It identifies its page as long
+as the list stays the same, even after a restart of the bridge. After a change it is unknown, so no
+client ever combines pages of different lists. Cursors are looked up and never parsed: one that was
+not issued is unknown, whatever it looks like.
 """
 
 import hashlib
@@ -26,118 +22,122 @@ from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
-WireForm: TypeAlias = Callable[[str, messages.ToolInfo, str], dict[str, Any]]
-"""Makes MCP's form of a tool: served name, tool, protocol version -> JSON object; raises
-``ValueError`` (pydantic's errors are) for one that this version does not take."""
+MakeForm: TypeAlias = Callable[[str, messages.ToolInfo, str], dict[str, Any]]
+"""Makes the JSON object of a tool from its name, its description and the protocol's version. Raises
+``ValueError`` (like pydantic) if that version does not accept the tool."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """Some tools of the list, in order."""
+    """A page of the list."""
 
     tools: tuple[dict[str, Any], ...]
-    """In MCP's form; shared by all who ask, not to be changed."""
+    """In MCP's form; shared by all requests, so never changed."""
     next_cursor: str | None
-    """Names the page that follows; None: this is the last."""
+    """Identifies the next page; None on the last one."""
 
 
 @dataclass(frozen=True)
-class _Made:
-    """A tool, with what became of it."""
+class _Conversion:
+    """A tool and its form."""
 
     tool: messages.ToolInfo
     form: dict[str, Any] | None = None
-    """None: the protocol's version does not take it."""
+    """None if the protocol's version does not accept the tool."""
     digest: bytes = b""
 
 
 @dataclass(frozen=True)
 class _View:
-    """One list in one version of the protocol."""
+    """The list in one version of the protocol."""
 
     entries: Sequence[CatalogEntry]
-    made: Mapping[str, _Made]
+    conversions: Mapping[str, _Conversion]
     pages: Mapping[str | None, Page]
-    """By the cursor that asks for it; the first page by None."""
+    """By cursor; the first page has None."""
 
 
-class Pages:
+class ToolPages:
     """The pages of the list of tools; belongs to the bridge's event loop.
 
     Args:
-        wire_form: Makes MCP's form of a tool.
-        first: Tools that come before all others: clients that take only so many cut the end.
-        page_size: Tools on a page; None: all.
+        make_form: Makes MCP's form of a tool.
+        first: Tools to list before all others: clients with a limit drop the last ones.
+        page_size: Tools on a page; None for all.
     """
 
     def __init__(
         self,
-        wire_form: WireForm,
+        make_form: MakeForm,
         first: Sequence[messages.ToolInfo] = (),
         page_size: int | None = None,
     ) -> None:
-        self._wire_form = wire_form
+        self._make_form = make_form
         self._first = tuple(first)
         self._page_size = page_size
         self._views: dict[str, _View] = {}
 
-    def page(
+    def find_page(
         self, entries: Sequence[CatalogEntry], protocol_version: str, cursor: str | None
     ) -> Page | None:
         """Return a page of the list.
 
         Args:
-            entries: What the catalogue lists; the same object as long as nothing changes.
+            entries: The catalogue's tools; the same object as long as nothing changes.
             protocol_version: The client's.
-            cursor: As the page before gave it; None: the first page.
+            cursor: From the previous page; None for the first page.
 
         Returns:
-            The page, or None if the cursor is none of this list's.
+            The page, or None if this list does not have the cursor.
         """
         view = self._views.get(protocol_version)
         if view is None or view.entries is not entries:
-            view = self._view(entries, protocol_version, {} if view is None else view.made)
+            view = self._build_view(
+                entries, protocol_version, {} if view is None else view.conversions
+            )
             self._views[protocol_version] = view
         return view.pages.get(cursor)
 
-    def _view(
-        self, entries: Sequence[CatalogEntry], version: str, before: Mapping[str, _Made]
+    def _build_view(
+        self, entries: Sequence[CatalogEntry], version: str, previous: Mapping[str, _Conversion]
     ) -> _View:
         named = [(tool.name, tool) for tool in self._first]
         named += [(entry.name, entry.tool) for entry in entries]
-        made: dict[str, _Made] = {}
+        conversions: dict[str, _Conversion] = {}
         for name, tool in named:
-            old = before.get(name)
-            # A kernel sends its whole list at each change: equal tools are not the same objects.
-            same = old is not None and (old.tool is tool or old.tool == tool)
-            made[name] = old if same and old is not None else self._make(name, tool, version)
-        return _View(entries, made, self._cut(list(made.values())))
+            old = previous.get(name)
+            # A kernel sends its whole list after each change, so equal tools are different objects.
+            if old is not None and (old.tool is tool or old.tool == tool):
+                conversions[name] = old
+            else:
+                conversions[name] = self._convert(name, tool, version)
+        return _View(entries, conversions, self._divide(list(conversions.values())))
 
-    def _make(self, name: str, tool: messages.ToolInfo, version: str) -> _Made:
+    def _convert(self, name: str, tool: messages.ToolInfo, version: str) -> _Conversion:
         try:
-            form = self._wire_form(name, tool, version)
-            # What cannot be written would cost the client the whole list.
-            written = to_json(form)
+            form = self._make_form(name, tool, version)
+            # A tool that cannot be serialised would cost the client the whole list.
+            body = to_json(form)
         except (ValueError, RecursionError) as error:
             logger.warning("The tool %r is left out of the list (MCP %s): %s", name, version, error)
-            return _Made(tool)
-        return _Made(tool, form, hashlib.sha256(written).digest())
+            return _Conversion(tool)
+        return _Conversion(tool, form, hashlib.sha256(body).digest())
 
-    def _cut(self, made: Sequence[_Made]) -> dict[str | None, Page]:
-        listed = [item for item in made if item.form is not None]
-        forms = tuple(item.form for item in listed if item.form is not None)
+    def _divide(self, conversions: Sequence[_Conversion]) -> dict[str | None, Page]:
+        accepted = [item for item in conversions if item.form is not None]
+        forms = tuple(item.form for item in accepted if item.form is not None)
         if self._page_size is None or len(forms) <= self._page_size:
             return {None: Page(forms, None)}
-        whole = hashlib.sha256(b"".join(item.digest for item in listed))
+        whole = hashlib.sha256(b"".join(item.digest for item in accepted))
         starts = range(0, len(forms), self._page_size)
-        cursors = [None, *(_cursor(whole, start) for start in starts[1:]), None]
+        cursors = [None, *(_make_cursor(whole, start) for start in starts[1:]), None]
         return {
             cursors[number]: Page(forms[start : start + self._page_size], cursors[number + 1])
             for number, start in enumerate(starts)
         }
 
 
-def _cursor(whole: Any, start: int) -> str:
+def _make_cursor(whole: Any, start: int) -> str:
     digest = whole.copy()
     digest.update(b"%d" % start)
     return str(digest.hexdigest()[:32])

@@ -1,10 +1,10 @@
-"""Answers over HTTP as plain JSON, where the SDK would make a server-sent event of each.
+"""ASGI middleware that answers with plain JSON where the SDK would send one server-sent event.
 
-Runs in the bridge, on its event loop. ASGI middleware behind the gate, before the SDK's transport.
-Up to 2025-11-25 the SDK answers each request as a stream of events, even if the answer is all that
-it holds. Clients take events of a limited size only (the SDK's own 1 MiB), and need twice the time
-for them. So the beginning of a stream is held back until its first event: if that is the answer,
-it goes out as JSON. At 2026-07-28 the SDK does the same itself.
+Runs on the bridge's event loop, between the gate and the SDK's transport. Up to 2025-11-25 the SDK
+answers every request with an event stream, even if the answer is its only event. Clients accept
+events up to a limit (1 MiB for the SDK's own) and need twice the time for them. The middleware
+therefore holds the start of a stream until its first event: if that is the answer, it is sent as
+JSON. At 2026-07-28 the SDK does this itself.
 """
 
 import logging
@@ -16,79 +16,79 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 logger = logging.getLogger(__name__)
 
 MAX_EVENT = 2**20
-"""Bytes of a server-sent event that clients made with the SDK take."""
-_BEFORE, _BEHIND = b"event: message\r\ndata: ", b"\r\n\r\n"
+"""Bytes of a server-sent event that clients built with the SDK accept."""
+_PREFIX, _SUFFIX = b"event: message\r\ndata: ", b"\r\n\r\n"
 _ANSWER = re.compile(rb'\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*"),"(?:result|error)":')
-"""The beginning of an answer, and of no other message; an id in full, whatever its length."""
+"""The start of an answer and of no other message; matches the whole id, however long."""
 
 
-def plain_where_alone(behind: ASGIApp) -> ASGIApp:
-    """Answer requests in JSON where nothing comes before the answer."""
+def prefer_json(app: ASGIApp) -> ASGIApp:
+    """Wrap an app so that it answers in JSON whenever nothing precedes the answer."""
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        # A stream that a client opens by GET is for what comes without a request.
-        to = _Response(send).send if scope["method"] == "POST" else send
-        await behind(scope, receive, to)
+    async def json_app(scope: Scope, receive: Receive, send: Send) -> None:
+        # A GET opens a stream for messages that belong to no request.
+        is_post = scope["method"] == "POST"
+        await app(scope, receive, _Response(send).send if is_post else send)
 
-    return app
+    return json_app
 
 
 class _Response:
-    """The response to one request; holds back where a stream begins.
+    """The response to one request; holds the start of a stream until its first event.
 
-    Pings come from another task than events: what is noted of the state is so before each `await`.
+    Pings and events come from different tasks, so every change of state precedes the next `await`.
     """
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._held: Message | None = None
-        self._streams = False
-        self._answered = False
+        self._stream_start: Message | None = None
+        self._is_stream = False
+        self._has_answered = False
 
     async def send(self, message: Message) -> None:
-        if self._answered:
+        if self._has_answered:
             return
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=list(message["headers"]))
-            self._streams = headers.get("content-type", "").startswith("text/event-stream")
-            if self._streams:
-                self._held = message
+            self._is_stream = headers.get("content-type", "").startswith("text/event-stream")
+            if self._is_stream:
+                self._stream_start = message
                 return
-        held, self._held = self._held, None
+        start, self._stream_start = self._stream_start, None
         body: bytes = message.get("body", b"")
-        if held is not None:
-            answer = _answer_in(body)
+        if start is not None:
+            answer = _extract_answer(body)
             if answer is not None:
-                self._answered = True
-                await self._send(_as_json(held, len(answer)))
+                self._has_answered = True
+                await self._send(_make_json_start(start, len(answer)))
                 await self._send({"type": "http.response.body", "body": answer})
                 return
-            await self._send(held)
-        if self._streams and len(body) > MAX_EVENT:
-            _tell_of(len(body))
+            await self._send(start)
+        if self._is_stream and len(body) > MAX_EVENT:
+            _warn_of_event(len(body))
         await self._send(message)
 
 
-def _answer_in(event: bytes) -> bytes | None:
-    """Return the answer that an event holds, if it is one and nothing else."""
-    if not (event.startswith(_BEFORE) and event.endswith(_BEHIND)):
+def _extract_answer(event: bytes) -> bytes | None:
+    """Return the answer in an event, or None if the event is something else."""
+    if not (event.startswith(_PREFIX) and event.endswith(_SUFFIX)):
         return None
-    return event[len(_BEFORE) : -len(_BEHIND)] if _ANSWER.match(event, len(_BEFORE)) else None
+    return event[len(_PREFIX) : -len(_SUFFIX)] if _ANSWER.match(event, len(_PREFIX)) else None
 
 
-def _as_json(start: Message, length: int) -> Message:
+def _make_json_start(start: Message, length: int) -> Message:
     headers = MutableHeaders(raw=list(start["headers"]))
     headers["content-type"] = "application/json"
     headers["content-length"] = str(length)
     return {**start, "headers": headers.raw}
 
 
-def _tell_of(size: int) -> None:
+def _warn_of_event(size: int) -> None:
     logger.warning(
-        "An answer of %s bytes goes to a client as a server-sent event, since progress, a log "
-        "message or 15 seconds came before it. Clients made with MCP's Python SDK take no more "
-        "than %s bytes, and fail: give the notebook a lower MCP_NOTEBOOK_MAX_RESULT_BYTES, "
-        "MCP_NOTEBOOK_MAX_STRUCTURED_CHARS or MCP_NOTEBOOK_MAX_RESULT_CHARS.",
+        "An answer of %s bytes was sent as a server-sent event, because progress, a log message or "
+        "15 seconds preceded it. Clients built with MCP's Python SDK accept at most %s bytes and "
+        "fail. Lower MCP_NOTEBOOK_MAX_RESULT_BYTES, MCP_NOTEBOOK_MAX_STRUCTURED_CHARS or "
+        "MCP_NOTEBOOK_MAX_RESULT_CHARS for the notebook.",
         f"{size:,}",
         f"{MAX_EVENT:,}",
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_notebook.bridge.headless.cell_progress import CellProgress, SharedProgress, shown_on_stderr
+from mcp_notebook.bridge.headless.cell_progress import CellProgress, SharedProgress, show_on_stderr
 
 SALES = Path("sales.ipynb")
 
@@ -17,7 +17,7 @@ def _tell(show):
 
 
 def test_without_a_terminal_each_cell_is_a_plain_line(capsys):
-    with shown_on_stderr() as show:
+    with show_on_stderr() as show:
         _tell(show)
     said = capsys.readouterr()
     assert said.out == ""
@@ -30,8 +30,10 @@ def test_without_a_terminal_each_cell_is_a_plain_line(capsys):
 
 @pytest.mark.parametrize("source", ["code()", ""])
 def test_a_cell_that_failed_is_told_before_what_follows(capsys, source):
-    with shown_on_stderr() as show:
-        progress = CellProgress(notebook=SALES, done=1, total=2, source=source, failed="It failed.")
+    with show_on_stderr() as show:
+        progress = CellProgress(
+            notebook=SALES, done=1, total=2, source=source, failure="It failed."
+        )
         show(progress)
     first, second = capsys.readouterr().err.splitlines()
     assert first == "It failed."
@@ -42,11 +44,11 @@ def test_a_cell_that_failed_is_told_before_what_follows(capsys, source):
 def test_on_a_terminal_there_is_a_bar_that_goes_away_and_failures_stay():
     script = (
         "from pathlib import Path\n"
-        "from mcp_notebook.bridge.headless.cell_progress import CellProgress, shown_on_stderr\n"
-        "with shown_on_stderr() as show:\n"
+        "from mcp_notebook.bridge.headless.cell_progress import CellProgress, show_on_stderr\n"
+        "with show_on_stderr() as show:\n"
         "    for done, failed in ((0, None), (1, 'Cell [1] failed.'), (2, None)):\n"
         "        show(CellProgress(notebook=Path('sales.ipynb'), done=done, total=2,\n"
-        "                          source='[bold]x', failed=failed))\n"
+        "                          source='[bold]x', failure=failed))\n"
     )
     ours, theirs = pty.openpty()
     try:
@@ -70,10 +72,10 @@ def test_on_a_terminal_there_is_a_bar_that_goes_away_and_failures_stay():
 
 def test_notebooks_that_overlap_share_one_set_of_bars(capsys):
     shared = SharedProgress()
-    with shared.shown() as first:
-        with shared.shown() as second:
+    with shared.show() as first:
+        with shared.show() as second:
             assert first is second
         _tell(first)
-    with shared.shown() as again:
+    with shared.show() as again:
         _tell(again)
     assert capsys.readouterr().err.count("all 2 cells have run") == 2

@@ -133,7 +133,7 @@ async def test_nothing_of_the_bridge_leaks_into_the_kernel(folder, settings, mon
 async def test_a_failing_cell_is_passed_over_and_told_when_errors_are_allowed(folder, home):
     settings = Settings(home=home / "state", allow_errors=True)
     async with _run(_notebook(folder, LOAD, "1 / 0", ADD), settings) as (_, told):
-        failures = [step.failed for step in told if step.failed]
+        failures = [step.failure for step in told if step.failure]
         assert len(failures) == 1
         assert "Code cell 2 of 3 of sums.ipynb failed" in failures[0]
         assert "ZeroDivisionError" in failures[0]
@@ -210,7 +210,7 @@ async def test_cells_tagged_skip_execution_do_not_run(folder, settings):
 
 async def test_a_missing_file_is_named(folder, settings):
     said = await _refused(folder / "nope.ipynb", settings)
-    assert said.startswith(f"There is no file {folder / 'nope.ipynb'}.")
+    assert said.startswith(f"The file {folder / 'nope.ipynb'} does not exist.")
 
 
 async def test_a_folder_is_answered_with_a_notebook_in_it(folder, settings):
@@ -229,13 +229,13 @@ async def test_a_file_that_is_no_notebook_is_told_so_in_one_line(folder, setting
     path = folder / "wrong.ipynb"
     path.write_text(text, encoding="utf-8")
     said = await _refused(path, settings)
-    assert f"{path} is no Jupyter notebook" in said
+    assert f"{path} is not a Jupyter notebook" in said
     assert "\n" not in said
 
 
 async def test_bytes_that_are_no_text_are_no_notebook(folder, settings):
     (folder / "wrong.ipynb").write_bytes(b"\x89PNG\r\n\xff\xfe")
-    assert "is no Jupyter notebook" in await _refused(folder / "wrong.ipynb", settings)
+    assert "is not a Jupyter notebook" in await _refused(folder / "wrong.ipynb", settings)
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root reads everything")

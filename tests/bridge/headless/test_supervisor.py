@@ -143,7 +143,7 @@ async def test_calls_are_told_the_exit_status_and_the_tools_come_back(folder, ho
         assert await here.pid() != before
         assert len(live_records(home / "state" / "kernels")) == 1
     said = capsys.readouterr().err
-    assert "sums.ipynb: the kernel ended with exit status 3; it is started again now." in said
+    assert "sums.ipynb: the kernel ended with exit status 3. It is being restarted now." in said
     assert said.count("sums.ipynb: all 2 cells have run") == 2
 
 
@@ -233,11 +233,11 @@ async def test_three_starts_in_a_row_that_fail_end_it(folder, home, capsys, fail
         with anyio.fail_after(TIMEOUT):
             await here.ended.wait()
         assert here.reason.startswith(
-            "sums.ipynb is not served any more: 3 starts in a row failed. The last one: "
+            "sums.ipynb is no longer served: 3 starts in a row failed. The last failure: "
         )
         assert "cell 2 of 3" in here.reason
         assert told in here.reason
-        with pytest.raises(KernelGone, match="not served any more"):
+        with pytest.raises(KernelGone, match="no longer served"):
             here.catalog.find("pid")
         assert here.catalog.entries() == ()
     said = capsys.readouterr().err
@@ -345,9 +345,9 @@ def test_the_last_notebook_that_cannot_be_restarted_ends_the_bridge(folder, home
         for name in names:
             assert here.process.poll() is None
             os.kill(kernel_of(records, name), signal.SIGKILL)
-            here.wait_said(f"{name}.ipynb is not served any more: 3 starts in a row failed")
+            here.wait_said(f"{name}.ipynb is no longer served: 3 starts in a row failed")
         assert here.wait() == 1
-        assert here.said.count("is not served any more") == len(names)
+        assert here.said.count("is no longer served") == len(names)
         assert "mcp_notebook/" not in here.said  # no traceback of ours
         assert live_records(records) == ()
         if here.process.stdin:

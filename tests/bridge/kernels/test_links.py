@@ -133,7 +133,7 @@ async def following(seen, *sets):
 
 async def settled(links):
     with anyio.fail_after(TIMEOUT):
-        await links.settled()
+        await links.wait_until_settled()
 
 
 @asynccontextmanager
@@ -158,7 +158,7 @@ async def test_a_linked_kernels_tools_follow_it_and_can_be_called(kernel):
     seen = Seen()
     async with following(seen, [record_of(kernel)]) as links:
         await settled(links)
-        assert links.linked == 1
+        assert len(links) == 1
         assert text_of(await links.call(seen.catalog.find("double"), {"x": 21})) == "42"
         await anyio.to_thread.run_sync(kernel.ok, "%%mcp_tool\ndef half(x: int):\n    return x / 2")
         await seen.until("double", "half")
@@ -194,7 +194,9 @@ async def test_a_call_is_told_how_its_notebook_left(home):
             notebook.say(messages.Goodbye(reason="The kernel was restarted."))
             notebook.writer.close()
     (error,) = errors
-    assert error.startswith("The call was lost: The kernel was restarted. The tools of 'sales' are")
+    assert error.startswith(
+        "The call was lost: The kernel was restarted. The tools of 'sales' return"
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,7 +222,7 @@ async def test_what_no_kernel_says_ends_that_link_and_no_other(home, said):
             odd.say(said)
         await seen.until("other")
         assert "The link to the kernel failed" in errors[0]
-        assert links.linked == 1
+        assert len(links) == 1
 
 
 async def test_an_answer_to_no_call_is_ignored(home):
@@ -234,7 +236,7 @@ async def test_an_answer_to_no_call_is_ignored(home):
         notebook.say(messages.Progress(id=99, progress=1))
         notebook.say(messages.Tools(tools=welcome("new").tools))
         await seen.until("new")
-        assert links.linked == 1
+        assert len(links) == 1
 
 
 async def test_a_kernel_that_is_silent_is_told_and_asked_again_until_it_answers(home, monkeypatch):
@@ -246,7 +248,7 @@ async def test_a_kernel_that_is_silent_is_told_and_asked_again_until_it_answers(
         following(seen, [notebook.record]) as links,
     ):
         await settled(links)
-        assert links.linked == 0
+        assert len(links) == 0
         assert links.problems == ("The kernel of 'sales' did not answer within 0.05 s.",)
         notebook.may_answer.set()
         await seen.until("top")
@@ -274,8 +276,8 @@ async def test_a_kernel_of_another_protocol_version_is_told_once_and_left_alone(
     ("answer", "problem"),
     [
         (messages.Refused(message="The token is wrong."), "sales: The token is wrong."),
-        (messages.Goodbye(reason="no"), "is no kernel of ours"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "is no kernel of ours"),
+        (messages.Goodbye(reason="no"), "is not a kernel of mcp-notebook"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "is not a kernel of mcp-notebook"),
     ],
 )
 async def test_who_does_not_say_welcome_is_not_linked(home, answer, problem):
@@ -319,7 +321,7 @@ async def test_calls_are_answered_when_the_bridge_ends_its_links(home):
         ended = []
 
         async def call(links):
-            with pytest.raises(KernelGone, match="The bridge ended"):
+            with pytest.raises(KernelGone, match="The bridge was stopped"):
                 await links.call(seen.catalog.find("top"), {})
             ended.append(True)
 
@@ -364,28 +366,28 @@ async def test_who_keeps_a_kernel_tells_its_calls_how_it_ended(home):
         peer(home, welcome("top")) as notebook,
         Links(seen.catalog, on_change=seen.changed) as links,
     ):
-        async with links.linked_to(notebook.record, obituary) as link:
+        async with links.open_link(notebook.record, obituary) as link:
             async with calling(links, seen.catalog.find("top")) as errors:
                 await notebook.called.wait()
                 notebook.writer.close()
                 await seen.until()  # the tools go before the calls are answered
                 assert errors == []
                 told.set()
-            await link.ended.wait()
+            await link.end.wait()
         assert errors == ["It fell over."]
         with pytest.raises(KernelGone, match="being restarted"):
             seen.catalog.find("top")
-        async with links.linked_to(notebook.record, obituary):
+        async with links.open_link(notebook.record, obituary):
             assert [entry.name for entry in seen.catalog.entries()] == ["top"]
 
 
 async def test_calls_are_answered_although_nobody_finds_out_how_the_kernel_ended(home, monkeypatch):
-    monkeypatch.setattr(links_module, "END_KNOWN_WITHIN", 0.05)
+    monkeypatch.setattr(links_module, "END_LIMIT", 0.05)
     seen = Seen()
     async with (
         peer(home, welcome("top")) as notebook,
         Links(seen.catalog, on_change=seen.changed) as links,
-        links.linked_to(notebook.record, anyio.sleep_forever),
+        links.open_link(notebook.record, anyio.sleep_forever),
     ):
         async with calling(links, seen.catalog.find("top")) as errors:
             await notebook.called.wait()
@@ -414,8 +416,8 @@ def keeping(*names):
 async def test_a_kernel_that_is_too_old_for_resources_is_not_asked_for_them(home):
     async with peer(home, welcome("a")) as old, Links(Catalog(), on_change=int) as links:
         await links.connect(old.record)
-        assert await links.current[0].list_resources(0, 10) == []
-        with pytest.raises(KernelGone, match="keeps nothing"):
+        assert await links.open_links[0].list_resources(0, 10) == []
+        with pytest.raises(KernelGone, match="has no resources"):
             await links.read_resource(f"notebook://{old.record.id}/1/a.csv")
         assert [type(message) for message in old.heard] == [messages.Hello]
 
@@ -425,8 +427,8 @@ async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(hom
     monkeypatch.setattr(link_module, "READ_LIMIT", 0.05)
     async with peer(home, keeping("a")) as mute, Links(Catalog(), on_change=int) as links:
         await links.connect(mute.record)
-        assert await links.current[0].list_resources(0, 10) == []
-        with pytest.raises(ResourceFailed, match=r"within 0\.05 s, the limit of a read"):
+        assert await links.open_links[0].list_resources(0, 10) == []
+        with pytest.raises(ResourceFailed, match=r"within 0\.05 s, the time limit"):
             await links.read_resource(f"notebook://{mute.record.id}/1/a.csv")
         # What comes late is nobody's.
         mute.say(messages.Contents(id=2, error="late"))
@@ -436,12 +438,12 @@ async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(hom
 async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):
     async with peer(home, keeping("a")) as dying, Links(Catalog(), on_change=int) as links:
         await links.connect(dying.record)
-        (link,) = links.current
+        (link,) = links.open_links
         uri = f"notebook://{dying.record.id}/1/a.csv"
         async with anyio.create_task_group() as tasks:
 
             async def read():
-                with pytest.raises(KernelGone, match="is gone, and what it kept"):
+                with pytest.raises(KernelGone, match="is gone, and its resources"):
                     await links.read_resource(uri)
 
             with anyio.fail_after(TIMEOUT):
@@ -449,7 +451,7 @@ async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):
                 await dying.was_read.wait()
                 dying.writer.close()
         with anyio.fail_after(TIMEOUT):
-            await link.ended.wait()
+            await link.end.wait()
         with pytest.raises(UnknownResource, match="is gone"):
             await links.read_resource(uri)
 

@@ -6,8 +6,8 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from mcp_notebook.bridge.kernels.running_call import NOBODY, RunningCall
-from mcp_notebook.bridge.server.elicitation import Asking, can_elicit
+from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
+from mcp_notebook.bridge.server.elicitation import Elicitation, can_elicit
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import UnknownState
 from mcp_notebook.wire import content_blocks, messages
@@ -59,7 +59,9 @@ def test_a_client_that_has_declared_nothing_cannot_be_asked():
 
 def asking_call(sent):
     call = RunningCall(1, sent.append)
-    call.take(messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), [])
+    call.handle(
+        messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), []
+    )
     return call
 
 
@@ -77,20 +79,22 @@ async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
 
     def send(message):
         sent.append(message)
-        call.take(*content_blocks.pack_result(1, Result([Text("done")])))
+        call.handle(*content_blocks.pack_result(1, Result([Text("done")])))
 
     call = RunningCall(1, send)
-    call.take(messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), [])
+    call.handle(
+        messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), []
+    )
     ctx = request("2025-11-25", {}, says)
-    result = await Asking().follow(ctx, PARAMS, call, NOBODY)
+    result = await Elicitation().follow(ctx, PARAMS, call, NO_LISTENER)
     assert result == Result((Text("done"),))
     assert answer.items() <= sent[0].model_dump().items()
 
 
 async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
-    sent, asking = [], Asking()
+    sent, asking = [], Elicitation()
     call = asking_call(sent)
-    parked = await asking.follow(request(elicitation={}), PARAMS, call, NOBODY)
+    parked = await asking.follow(request(elicitation={}), PARAMS, call, NO_LISTENER)
     assert isinstance(parked, types.InputRequiredResult)
     (asked,) = parked.input_requests.values()
     assert (asked.params.message, asked.params.mode) == ("Sure?", "form")
@@ -99,12 +103,12 @@ async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
         request_state=parked.request_state,
         input_responses={"q": types.ElicitResult(action="cancel"), "other": asked_sampling()},
     )
-    assert asking.resumed(PARAMS) is None
-    assert asking.resumed(params) is call
+    assert asking.resume(PARAMS) is None
+    assert asking.resume(params) is call
     with pytest.raises(UnknownState):
-        asking.resumed(params)
-    call.take(*content_blocks.pack_result(1, Result([Text("done")])))
-    assert await asking.follow(request(), params, call, NOBODY) == Result((Text("done"),))
+        asking.resume(params)
+    call.handle(*content_blocks.pack_result(1, Result([Text("done")])))
+    assert await asking.follow(request(), params, call, NO_LISTENER) == Result((Text("done"),))
 
 
 def asked_sampling():
@@ -118,17 +122,17 @@ async def test_a_client_that_declares_it_no_more_is_not_asked_again():
 
     def send(message):
         sent.append(message)
-        call.take(*content_blocks.pack_result(1, Result([Text("did without")])))
+        call.handle(*content_blocks.pack_result(1, Result([Text("did without")])))
 
     call = RunningCall(1, send)
-    call.take(messages.Ask(id=1, question=1, key="q", message="Sure?", form={}), [])
-    result = await Asking().follow(request(), PARAMS, call, NOBODY)
+    call.handle(messages.Ask(id=1, question=1, key="q", message="Sure?", form={}), [])
+    result = await Elicitation().follow(request(), PARAMS, call, NO_LISTENER)
     assert result == Result((Text("did without"),))
     assert "has not declared MCP's elicitation in this request" in sent[0].error
 
 
 async def test_a_bridge_that_ends_cancels_what_is_parked():
-    sent, asking = [], Asking()
-    await asking.follow(request(elicitation={}), PARAMS, asking_call(sent), NOBODY)
+    sent, asking = [], Elicitation()
+    await asking.follow(request(elicitation={}), PARAMS, asking_call(sent), NO_LISTENER)
     asking.close()
-    assert sent == [messages.Cancel(id=1, reason="The bridge ended.")]
+    assert sent == [messages.Cancel(id=1, reason="The bridge was stopped.")]

@@ -6,7 +6,7 @@ from mcp_types.methods import serialize_server_result
 
 from mcp_notebook import Audio, Image, Resource, Result, Text
 from mcp_notebook import ResourceLink as Link
-from mcp_notebook.bridge.server.mcp_types import call_result
+from mcp_notebook.bridge.server.mcp_types import make_call_result
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 RESULT = Result(
@@ -32,7 +32,7 @@ RESULT = Result(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_version_gets_a_valid_result_with_something_for_each_block(version):
-    result = call_result(RESULT, version)
+    result = make_call_result(RESULT, version)
     assert len(result.content) == len(RESULT.content)
     form = result.model_dump(by_alias=True, mode="json", exclude_none=True)
     assert serialize_server_result("tools/call", version, {"resultType": "complete", **form})
@@ -46,21 +46,21 @@ def test_each_version_gets_a_valid_result_with_something_for_each_block(version)
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_link_is_a_text_that_names_it_where_there_are_no_links(version):
-    _, _, _, _, link, bare = call_result(RESULT, version).content
+    _, _, _, _, link, bare = make_call_result(RESULT, version).content
     if version >= "2025-06-18":
         assert isinstance(link, ResourceLink)
         assert (link.title, link.size) == ("The whole table: 1,000 rows", 12_345)
         return
     assert link.text == (
         "[The whole table: 1,000 rows (text/csv, 12,345 bytes): CSV. "
-        "To be read as the resource notebook://k/1/table.csv]"
+        "Read it as the resource notebook://k/1/table.csv.]"
     )
-    assert bare.text == "[bare. To be read as the resource https://example.com/]"
+    assert bare.text == "[bare. Read it as the resource https://example.com/.]"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_sound_is_a_text_that_says_so_where_there_are_no_sounds(version):
-    sound = call_result(RESULT, version).content[2]
+    sound = make_call_result(RESULT, version).content[2]
     if version > "2024-11-05":
         assert isinstance(sound, AudioContent)
         return

@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from mcp_notebook.bridge.kernels.running_call import NOBODY, Listener, RunningCall
+from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
 from mcp_notebook.bridge.server import parked_calls as parking
 from mcp_notebook.bridge.server.parked_calls import ParkedCalls
 from mcp_notebook.content import Result, Text
@@ -62,8 +62,8 @@ async def test_a_call_whose_client_does_not_come_back_is_cancelled(monkeypatch):
     state = parked.park(RunningCall(1, send), "top", {})
     with anyio.fail_after(5):
         await told.wait()
-    assert sent == [messages.Cancel(id=1, reason=parking.NOBODY_ANSWERED)]
-    assert parking.NOBODY_ANSWERED == "Nobody answered the tool's question within 10 minutes."
+    assert sent == [messages.Cancel(id=1, reason=parking.NO_ANSWER)]
+    assert parking.NO_ANSWER == "Nobody answered the tool's question within 10 minutes."
     with pytest.raises(UnknownState):
         parked.take(state, "top", {})
     assert len(parked) == 0
@@ -73,7 +73,7 @@ async def test_only_so_many_calls_are_parked_and_a_close_cancels_them(call, sent
     parked = ParkedCalls()
     for _ in range(parking.MAX_PARKED):
         parked.park(call, "top", {})
-    with pytest.raises(CallError, match=f"{parking.MAX_PARKED} calls wait for answers already"):
+    with pytest.raises(CallError, match=f"{parking.MAX_PARKED} calls already wait for answers"):
         parked.park(call, "top", {})
     parked.close()
     assert len(sent) == parking.MAX_PARKED
@@ -88,12 +88,12 @@ async def test_who_follows_a_call_hears_of_its_questions_and_keeps_what_came_mea
 
     listener = Listener(progress=hear, log=hear, log_level="info")
     log = messages.Log(id=1, level="info", text="asks")
-    call.take(log, [])
-    call.take(ASK, [])
+    call.handle(log, [])
+    call.handle(ASK, [])
     assert await call.follow(listener) is None
     assert heard == [log]
     assert list(call.questions.values()) == [ASK]
-    call.take(messages.Progress(id=1, message="waiting for the user's answer for 5 s"), [])
+    call.handle(messages.Progress(id=1, message="waiting for the user's answer for 5 s"), [])
     reply = messages.Answer(id=1, question=1, action="accept")
     call.answer(reply)
     call.answer(reply)  # it is no longer open
@@ -101,28 +101,28 @@ async def test_who_follows_a_call_hears_of_its_questions_and_keeps_what_came_mea
     late = messages.Progress(id=1, progress=1)
     follower = asyncio.ensure_future(call.follow(listener))
     await anyio.wait_all_tasks_blocked()
-    call.take(late, [])
-    call.take(messages.Log(id=1, level="info", text="goes on"), [])
+    call.handle(late, [])
+    call.handle(messages.Log(id=1, level="info", text="goes on"), [])
     await anyio.wait_all_tasks_blocked()
     assert late in heard
     assert len(heard) == 3
-    call.take(*content_blocks.pack_result(1, Result([Text("done")])))
+    call.handle(*content_blocks.pack_result(1, Result([Text("done")])))
     assert await follower == Result((Text("done"),))
 
 
 async def test_a_question_that_is_taken_back_is_no_longer_open(call):
-    call.take(ASK, [])
-    call.take(messages.Withdraw(id=1, question=1), [])
-    assert await call.follow(NOBODY, asked={1}) is None
+    call.handle(ASK, [])
+    call.handle(messages.Withdraw(id=1, question=1), [])
+    assert await call.follow(NO_LISTENER, asked={1}) is None
     assert call.questions == {}
 
 
 async def test_a_call_that_was_lost_while_it_was_parked_says_so_to_who_comes_back(call, sent):
     parked = ParkedCalls()
-    call.take(ASK, [])
+    call.handle(ASK, [])
     state = parked.park(call, "top", {})
     call.end(KernelGone("The kernel died."))
     with pytest.raises(KernelGone, match="died"):
-        await parked.take(state, "top", {}).follow(NOBODY)
+        await parked.take(state, "top", {}).follow(NO_LISTENER)
     call.cancel("too late")
     assert sent == []

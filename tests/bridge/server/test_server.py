@@ -259,7 +259,7 @@ async def test_a_burst_of_changes_is_one_notice(monkeypatch):
     ):
         tasks.start_soon(server.announce_changes)
         for _ in range(20):
-            server.tools_changed()
+            server.note_change()
         with anyio.fail_after(TIMEOUT):
             await anext(aiter(changes))
         with anyio.move_on_after(3 * server_module.CHANGE_DELAY) as waited:

@@ -123,7 +123,7 @@ def test_a_token_that_cannot_be_used_is_one_sentence_without_it(settings, conten
         read_token(settings)
     said = str(caught.value)
     assert str(settings.token_path) in said
-    assert "Remove it, and one is made." in said
+    assert "Remove it to have one generated." in said
     assert not content.strip() or content.decode() not in said
     assert settings.token_path.read_bytes() == content
 
@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_used_is_one_sentence(home, spoil):
     with pytest.raises(SettingsError) as caught:
         read_token(Settings(home=home / "state", token_file=path))
     assert str(caught.value).startswith(f"The token file {path} cannot be used: ")
-    assert str(caught.value).endswith(" Name another with --token-file.")
+    assert str(caught.value).endswith(" Choose another with --token-file.")
     assert "\n" not in str(caught.value)
 
 

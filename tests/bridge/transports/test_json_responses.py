@@ -8,7 +8,7 @@ import pytest
 from bridges import INITIALIZE, ask, http_bridge
 from sse_starlette import EventSourceResponse
 
-from mcp_notebook.bridge.transports.json_responses import MAX_EVENT, plain_where_alone
+from mcp_notebook.bridge.transports.json_responses import MAX_EVENT, prefer_json
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ async def response(*messages, method="POST", ping=15.0, gap=0.0):
     app = EventSourceResponse(events(), ping=ping, headers={"mcp-session-id": "s"})
     scope = {"type": "http", "method": method, "headers": [], "path": "/"}
     with anyio.fail_after(10):
-        await plain_where_alone(app)(scope, receive, send)
+        await prefer_json(app)(scope, receive, send)
     headers = {key.decode(): value.decode() for key, value in sent[0]["headers"]}
     assert headers["mcp-session-id"] == "s"
     bodies = [message["body"] for message in sent[1:]]

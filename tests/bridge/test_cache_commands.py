@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from mcp_notebook.bridge.stored_schemas import clear, warm
+from mcp_notebook.bridge.cache_commands import clear_cache, warm_cache
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import Settings
 
@@ -20,15 +20,15 @@ async def test_schemas_are_kept_used_again_and_removed(home, capsys):
     )
     settings = Settings(home=home / ".mcp-notebook")
     folder = settings.schemas_folder
-    await warm(settings, [path])
-    assert capsys.readouterr().out == f"1 schema new, 1 in all, in {folder}\n"
-    await warm(settings, [path])
-    assert capsys.readouterr().out == f"0 schemas new, 1 in all, in {folder}\n"
-    await clear(settings)
+    await warm_cache(settings, [path])
+    assert capsys.readouterr().out == f"1 new schema, 1 in all, in {folder}\n"
+    await warm_cache(settings, [path])
+    assert capsys.readouterr().out == f"0 new schemas, 1 in all, in {folder}\n"
+    await clear_cache(settings)
     assert capsys.readouterr().out.startswith("1 schema removed")
     assert list(folder.iterdir()) == []
 
 
 async def test_nothing_is_run_where_nothing_is_kept(home):
     with pytest.raises(SettingsError, match="MCP_NOTEBOOK_SCHEMA_CACHE"):
-        await warm(Settings(home=home, schema_cache=False), [home / "none.ipynb"])
+        await warm_cache(Settings(home=home, schema_cache=False), [home / "none.ipynb"])

@@ -1,0 +1,196 @@
+"""MCP over stdin and stdout, for the one client that started this process.
+
+Runs on the bridge's event loop.
+"""
+
+import asyncio
+import json
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+import anyio.abc
+import mcp_types as types
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from mcp_notebook.bridge.server.server import NotebookServer
+
+MAX_MESSAGE = 64 * 2**20
+"""Bytes of one message, over HTTP, too; a picture among a tool's arguments must fit."""
+
+
+async def serve_stdio(server: NotebookServer) -> None:
+    """Serve one client over stdin and stdout, until it closes stdin.
+
+    Only the protocol goes to stdout. Meanwhile, anything else that prints writes to stderr, and
+    anything else that reads stdin finds it empty.
+    """
+    # The SDK also diverts the descriptors, but needs a thread for each line: three times the cost
+    # of a whole call. It serves terminals and files.
+    streams = _open_pipes() if _are_pipes() else stdio_server()
+    async with streams as (incoming, outgoing):
+        await server.mcp.run(incoming, outgoing, server.mcp.create_initialization_options())
+
+
+def _are_pipes() -> bool:
+    """Return whether the event loop can wait for stdin and stdout without a thread."""
+    if sys.platform == "win32":
+        return False
+    modes = [os.fstat(descriptor).st_mode for descriptor in (0, 1)]
+    return all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes)
+
+
+@asynccontextmanager
+async def _open_pipes() -> AsyncIterator[tuple["_Incoming", "_Outgoing"]]:
+    """Take stdin and stdout away from everybody else for the block."""
+    loop = asyncio.get_running_loop()
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    lines, outgoing = asyncio.StreamReader(limit=MAX_MESSAGE), _Outgoing()
+    # Duplicates: uvloop's transports close their descriptors when the client leaves, whatever
+    # `closefd` says (True would close them twice).
+    pipe_in = os.fdopen(os.dup(wire_in), "rb", 0, closefd=False)
+    pipe_out = os.fdopen(os.dup(wire_out), "wb", 0, closefd=False)
+    reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), pipe_in)
+    writing, _ = await loop.connect_write_pipe(lambda: outgoing, pipe_out)
+    try:
+        yield _Incoming(lines, outgoing), outgoing
+    finally:
+        reading.close()
+        writing.close()
+        os.dup2(wire_in, 0)
+        os.dup2(wire_out, 1)
+
+
+class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream[SessionMessage]):
+    """Messages to stdout, one per line; sending waits while the client does not read."""
+
+    def __init__(self) -> None:
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.WriteTransport", transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        self._transport = None
+        self._writable.set()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    async def send(self, item: SessionMessage) -> None:
+        """Write a message. Does nothing when the client is gone: stdin then ends, too."""
+        if self._transport is not None:
+            # Straight to bytes: as text, a large picture would be copied twice more.
+            line = types.jsonrpc_message_adapter.dump_json(
+                item.message, by_alias=True, exclude_unset=True
+            )
+            self._transport.write(line)
+            self._transport.write(b"\n")
+            await self._writable.wait()
+
+    async def aclose(self) -> None:
+        """Do nothing: everything is written already."""
+
+
+class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
+    """Messages from stdin, one per line.
+
+    A line that is not a message is answered with an error. The SDK would drop it, and its sender
+    would wait forever.
+    """
+
+    def __init__(self, lines: asyncio.StreamReader, outgoing: _Outgoing) -> None:
+        self._lines = lines
+        self._outgoing = outgoing
+
+    async def receive(self) -> SessionMessage:
+        """Return the next message.
+
+        Raises:
+            EndOfStream: The client closed stdin.
+        """
+        while True:
+            line = await self._read_line()
+            if line is None:
+                reason = f"A message can have at most {MAX_MESSAGE} bytes."
+                await self._outgoing.send(_make_error(types.INVALID_REQUEST, reason))
+            elif line.strip():
+                try:
+                    return SessionMessage(
+                        types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    )
+                except ValidationError as error:
+                    for answer in _answer_invalid_line(line, error):
+                        await self._outgoing.send(answer)
+
+    async def aclose(self) -> None:
+        """Do nothing: whoever opened stdin closes it."""
+
+    async def _read_line(self) -> bytes | None:
+        """Return the next line, or None in place of one that is too long."""
+        too_long = False
+        while True:
+            try:
+                line = await self._lines.readuntil(b"\n")
+            except asyncio.LimitOverrunError as overrun:
+                await self._lines.readexactly(overrun.consumed)
+                too_long = True
+                continue
+            except asyncio.IncompleteReadError as end:
+                if not end.partial:
+                    raise anyio.EndOfStream from None
+                line = end.partial
+            return None if too_long else line
+
+
+def _answer_invalid_line(line: bytes, error: ValidationError) -> list[SessionMessage]:
+    """Return the answers to a line that is not a message: one for each request found in it."""
+    try:
+        # More lenient than the parser that refused the line, for example about lone surrogates.
+        content = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        content = None
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        code, reason = types.PARSE_ERROR, f"{first['msg']}."
+    elif isinstance(content, list):
+        code, reason = (
+            types.INVALID_REQUEST,
+            "Batches are not supported: send one message per line.",
+        )
+    else:
+        code, reason = types.INVALID_REQUEST, "This is not a JSON-RPC 2.0 message."
+    requests = [
+        item
+        for item in (content if isinstance(content, list) else [content])
+        if isinstance(item, dict) and "method" in item
+    ]
+    return [_make_error(code, reason, _read_id(request)) for request in requests or [{}]]
+
+
+def _make_error(code: int, reason: str, request: types.RequestId | None = None) -> SessionMessage:
+    error = types.ErrorData(code=code, message=reason)
+    return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request, error=error))
+
+
+def _read_id(request: dict[str, Any]) -> types.RequestId | None:
+    """Return a request's id, or None if it has none that can be sent back."""
+    request_id = request.get("id")
+    if isinstance(request_id, str):
+        return request_id if request_id.isprintable() else None  # rejects lone surrogates
+    return request_id if type(request_id) is int else None

@@ -1,0 +1,39 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_notebook.bridge.shell_arguments import read_arguments
+from mcp_notebook.errors import InvalidArguments
+
+
+@given(st.text(), st.text())
+def test_a_text_argument_is_never_changed(name, text):
+    schema = {"properties": {name: {"type": "string"}}}
+    assert read_arguments([(name, text)], schema) == {name: text}
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),
+                    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))  # fmt: skip
+def test_any_json_but_text_arrives_where_anything_is_allowed(value):
+    assert read_arguments([("x", json.dumps(value))], {"properties": {"x": {}}}) == {"x": value}
+
+
+def test_a_schema_that_refers_to_itself_isread_arguments():
+    schema = {
+        "properties": {"tree": {"$ref": "#/$defs/Tree"}},
+        "$defs": {"Tree": {"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/Tree"}]}},
+    }
+    assert read_arguments([("tree", "5")], schema) == {"tree": 5}
+
+
+@pytest.mark.parametrize("text", ["5", "true", "[1]", "word"])
+def test_a_parameter_that_the_schema_does_not_know_is_read_as_json_or_else_as_text(text):
+    value = "word" if text == "word" else json.loads(text)
+    assert read_arguments([("x", text)], {}) == {"x": value}
+
+
+def test_a_parameter_that_is_named_twice_is_refused():
+    with pytest.raises(InvalidArguments, match="'x' is given twice"):
+        read_arguments([("x", "1"), ("x", "2")], {})

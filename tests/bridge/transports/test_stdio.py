@@ -1,0 +1,220 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from bridges import (
+    COMMAND,
+    INITIALIZE,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    LIMIT,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    PING,
+    PONG,
+    bridge,
+    call_line,
+)
+from live import kernel_env
+
+from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
+
+
+@pytest.fixture(scope="module")
+def shared(module_home):
+    """A stdio bridge after the handshake; whatever the tests send, stderr must stay empty."""
+    with bridge(module_home, "stdio", stdin=subprocess.PIPE) as running:
+        running.send(json.dumps(INITIALIZE).encode())
+        assert running.message()["id"] == "hello"
+        yield running
+        assert running.process.poll() is None
+        running.process.stdin.close()
+        assert running.wait() == 0
+        assert running.said == ""
+        assert running.line() == b""
+
+
+def _answers(running, line, count):
+    """Send a line, and return its answers; a request behind it must be answered, too."""
+    running.send(line)
+    running.send(json.dumps(PING).encode())
+    messages = [running.message() for _ in range(count + 1)]
+    messages.remove(PONG)
+    return messages
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "answered"),
+    [
+        pytest.param(b"hello?", PARSE_ERROR, None, id="no JSON"),
+        pytest.param(b"{", PARSE_ERROR, None, id="half an object"),
+        pytest.param(b"\0\0", PARSE_ERROR, None, id="NUL"),
+        pytest.param(b"\xef\xbb\xbf{}", PARSE_ERROR, None, id="BOM"),
+        pytest.param(b"\xff\xfe\x80", PARSE_ERROR, None, id="no UTF-8"),
+        pytest.param(b"[" * 200_000, PARSE_ERROR, None, id="deep"),
+        pytest.param(b"x" * 10_000_000, PARSE_ERROR, None, id="10 MB"),
+        pytest.param(b"null", INVALID_REQUEST, None, id="null"),
+        pytest.param(b"1e400", INVALID_REQUEST, None, id="number"),
+        pytest.param(b"[]", INVALID_REQUEST, None, id="empty batch"),
+        pytest.param(b'{"id":2}', INVALID_REQUEST, None, id="no method"),
+        pytest.param(b'{"id":2,"method":"ping"}', INVALID_REQUEST, 2, id="no version"),
+        pytest.param(
+            b'{"jsonrpc":"2.0","id":"a","method":"ping","params":[1]}',
+            INVALID_REQUEST,
+            "a",
+            id="positional parameters",
+        ),
+        pytest.param(call_line(argument=rb'"\ud800"'), PARSE_ERROR, 2, id="lone surrogate"),
+        pytest.param(call_line(name=b"\xff"), PARSE_ERROR, 2, id="no UTF-8 in a request"),
+        pytest.param(
+            rb'{"jsonrpc":"2.0","id":"\ud800","method":"ping"}',
+            PARSE_ERROR,
+            None,
+            id="its id",
+        ),
+        pytest.param(b"x" * (MAX_MESSAGE + 1), INVALID_REQUEST, None, id="too long"),
+    ],
+)
+def test_a_line_that_is_no_message_is_answered_with_an_error_and_its_id(
+    shared, line, code, answered
+):
+    (answer,) = _answers(shared, line, 1)
+    assert answer["error"]["code"] == code
+    assert answer["id"] == answered
+    assert len(answer["error"]["message"]) < 200
+
+
+def test_each_request_of_a_batch_is_told_that_batches_are_not_taken(shared):
+    batch = [PING | {"id": 3}, {"jsonrpc": "2.0", "method": "ping"}, PING | {"id": "b"}]
+    answers = _answers(shared, json.dumps(batch).encode(), 3)
+    assert [answer["id"] for answer in answers] == [3, None, "b"]
+    assert all("Batches" in answer["error"]["message"] for answer in answers)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b" \t ",
+        b"\r",
+        b'{"jsonrpc":"2.0","id":99,"result":{}}',
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}',
+        b'{"jsonrpc":"2.0","method":"notifications/nobody/knows"}',
+    ],
+)
+def test_what_needs_no_answer_gets_none(shared, line):
+    assert _answers(shared, line, 0) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (call_line(argument=b'"%b"' % (b"y" * 10_000_000)), INVALID_PARAMS),
+        (call_line(name=b"y" * 10_000_000), INVALID_PARAMS),
+        (b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":1}}', INVALID_PARAMS),
+        (b'{"jsonrpc":"2.0","id":2,"method":"nobody/knows"}', METHOD_NOT_FOUND),
+    ],
+    ids=["10 MB argument", "10 MB name", "wrong type", "unknown method"],
+)
+def test_a_request_that_cannot_be_done_is_answered_shortly(shared, line, code):
+    (answer,) = _answers(shared, line, 1)
+    assert (answer["id"], answer["error"]["code"]) == (2, code)
+    assert len(json.dumps(answer)) < 1_000
+
+
+def test_a_carriage_return_belongs_to_the_line_end(shared):
+    (answer,) = _answers(shared, json.dumps(PING | {"id": 5}).encode() + b"\r", 1)
+    assert answer == PONG | {"id": 5}
+
+
+@pytest.mark.parametrize("given", [b"", b"\n \n", b'{"jsonrpc": "2.0"'])
+def test_a_client_that_leaves_before_its_first_request_is_no_error(home, given):
+    with bridge(home, "stdio", stdin=subprocess.PIPE) as running:
+        running.process.stdin.write(given)
+        running.process.stdin.close()
+        assert running.wait() == 0
+        assert running.said == ""
+
+
+@pytest.mark.parametrize("first", ["stdin", "stdout"])
+def test_a_client_that_ends_and_takes_both_pipes_with_it_is_no_error(home, first):
+    with subprocess.Popen(
+        [*COMMAND, "stdio"],
+        env=kernel_env(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        pipes = [process.stdin, process.stdout]
+        for pipe in pipes if first == "stdin" else reversed(pipes):
+            pipe.close()
+        assert process.stderr.read() == b""
+        assert process.wait(LIMIT) == 0
+
+
+STRAY = """
+import os, sys, threading
+
+def write():
+    os.read(int(sys.argv.pop()), 1)
+    os.write(1, b"from the descriptor\\n")
+    print("from print", flush=True)
+    os.system("echo from a child; cat")
+
+thread = threading.Thread(target=write)
+thread.start()
+from mcp_notebook.cli import main
+sys.argv[1:2] = ["stdio"]
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
+def test_what_a_library_writes_to_the_descriptor_of_stdout_is_no_protocol(home):
+    """Nor does a child that reads stdin get what the client sends."""
+    reader, writer = os.pipe()
+    arguments = ["stdio", str(reader)]
+    command = [sys.executable, "-c", STRAY]
+    with bridge(
+        home, *arguments, command=command, stdin=subprocess.PIPE, pass_fds=[reader]
+    ) as running:
+        os.close(reader)
+        running.send(json.dumps(INITIALIZE).encode())
+        assert running.message()["id"] == "hello"
+        os.write(writer, b"!")
+        os.close(writer)
+        running.wait_said("from the descriptor\nfrom print\nfrom a child\n")
+        assert _answers(running, b"", 0) == []
+        running.process.stdin.close()
+        assert running.wait() == 0
+        assert running.line() == b""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("how", ["EOF", "SIGTERM"])
+def test_a_client_that_does_not_read_does_not_keep_the_bridge_from_ending(home, how):
+    unknown = json.dumps(PING | {"method": "x" * 50_000}).encode()  # the answer has it, too
+    with subprocess.Popen(
+        [*COMMAND, "stdio"],
+        env=kernel_env(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n" + (unknown + b"\n") * 100)
+            process.stdin.flush()
+            if how == "EOF":
+                process.stdin.close()
+            else:
+                process.terminate()
+            assert process.wait(LIMIT) == 0
+        finally:
+            process.kill()
+        assert process.stderr.read() == b""
