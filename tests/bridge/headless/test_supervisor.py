@@ -137,7 +137,7 @@ async def test_calls_are_told_the_exit_status_and_the_tools_come_back(folder, ho
         assert "The kernel of 'sums' ended with exit status 3, and the call was lost." in said
         assert "is being restarted" in said
         assert here.catalog.entries() == ()
-        with pytest.raises(KernelGone, match=r"'sums' is being restarted \(attempt 1\).*try again"):
+        with pytest.raises(KernelGone, match=r"'sums' is being restarted \(attempt 1\).*Try again"):
             here.catalog.find("pid")
         await here.until(*NAMES)
         assert await here.pid() != before
