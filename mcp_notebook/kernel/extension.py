@@ -1,8 +1,8 @@
-"""``%load_ext mcp_notebook`` and ``%unload_ext``: builds the kernel's side, and undoes all of it.
+"""``%load_ext mcp_notebook`` and ``%unload_ext``: builds the kernel side, and takes it apart again.
 
-Runs on the kernel's main thread. The one `Extension` of a notebook hangs on its shell, not on a
-module: ``%reload_ext`` re-imports only the package's ``__init__``, and what a module holds would
-outlive it.
+Runs on the kernel's main thread. The shell holds the notebook's one `Extension`, not a module:
+``%reload_ext`` re-imports only the package's ``__init__``, so that the state of any other module
+would survive it.
 """
 
 import atexit
@@ -50,12 +50,12 @@ from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
-_COMPLETED = ("%mcp", "%mcp_tool", "%%mcp_tool")
+_MAGICS = ("%mcp", "%mcp_tool", "%%mcp_tool")
 _FORK_HOOK = "_mcp_notebook_fork_hook"
 
 
 class Extension:
-    """Everything that one notebook needs to offer tools, from `load` to `unload`.
+    """All parts that let one notebook offer tools, from `load` to `unload`.
 
     Args:
         shell: The notebook's IPython.
@@ -70,7 +70,7 @@ class Extension:
         self._id = settings.kernel_id or new_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
         self.custom_types = CustomTypes()
-        self._reading = ResourceReader(self.resources)
+        self._resource_reader = ResourceReader(self.resources)
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
             shell,
@@ -91,8 +91,8 @@ class Extension:
         self._activity = KernelActivity(shell.kernel, self.invoker)
         self._endpoint = Endpoint(
             self.invoker,
-            self._told_tools,
-            self._reading,
+            self._list_tools,
+            self._resource_reader,
             path=settings.home / "run" / f"{self._id}.sock",
         )
         self._magics = McpMagics(shell, self.registry, self.invoker, settings)
@@ -100,17 +100,17 @@ class Extension:
         self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}
 
     def load(self) -> None:
-        """Listen, publish the record, add the magics.
+        """Listen for bridges, publish the record, add the magics.
 
         Raises:
-            LinkError: Nothing could be listened on; nothing is left behind.
+            LinkError: The endpoint cannot listen; nothing is left behind.
         """
         address = self._endpoint.start()
         try:
             self._record = self._make_record(address)
             write_record(self.settings.records_folder, self._record)
             self.shell.register_magics(self._magics)
-            for word in _COMPLETED:
+            for word in _MAGICS:
                 self.shell.set_hook("complete_command", self._complete, str_key=word)
             for event, callback in self._events.items():
                 self.shell.events.register(event, callback)
@@ -125,7 +125,7 @@ class Extension:
             raise
 
     def unload(self, reason: str = "The notebook unloaded mcp_notebook.") -> None:
-        """Undo all that `load` did, in reverse order; bounded, and harmless when done twice."""
+        """Undo all that `load` did, in reverse order, within a bounded time; idempotent."""
         if getattr(self.shell, EXTENSION, None) is self:
             delattr(self.shell, EXTENSION)
         atexit.unregister(self._at_exit)
@@ -133,23 +133,23 @@ class Extension:
         for event, callback in self._events.items():
             if callback in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, callback)
-        for word in _COMPLETED:
+        for word in _MAGICS:
             self.shell.strdispatchers.get("complete_command", StrDispatch()).strs.pop(word, None)
         for kind, magics in self._magics.magics.items():
             for name in magics:
                 self.shell.magics_manager.magics[kind].pop(name, None)
         self.shell.magics_manager.registry.pop(type(self._magics).__name__, None)
-        if self._magics in self.shell.configurables:  # where each instance of magics puts itself
+        if self._magics in self.shell.configurables:  # `Magics` adds itself there
             self.shell.configurables.remove(self._magics)
         self._withdraw(reason)
 
     def _withdraw(self, reason: str) -> None:
         self._forget_record()
-        # The goodbye comes before the calls are stopped, so that it is what they are answered with.
+        # Goodbye first: the bridge then answers the open calls with the reason.
         self._endpoint.stop(reason)
         self.invoker.close(reason)
         self._activity.remove()
-        self._reading.close()
+        self._resource_reader.close()
         self.resources.clear()
 
     def _forget_record(self) -> None:
@@ -169,7 +169,7 @@ class Extension:
             self._withdraw("The notebook's kernel was shut down or restarted.")
 
     def _make_record(self, address: Address) -> Record:
-        notebook = _notebook_path(self.shell.user_ns)
+        notebook = _find_notebook(self.shell.user_ns)
         started = process_started(self._pid)
         assert started is not None
         return Record(
@@ -188,7 +188,7 @@ class Extension:
         )
 
     def _adopt_marked(self) -> None:
-        """Take up what was decorated before the extension was loaded, once if it has two names."""
+        """Declare what was decorated before the extension was loaded, once if it has two names."""
         namespace = self.shell.user_ns
         functions = {
             id(value): name for name, value in reversed(tuple(find_marked(namespace.items())))
@@ -198,20 +198,20 @@ class Extension:
                 tools = make_tools_by_name(name, namespace, schemas=self.registry.schemas)
                 self.registry.add(*tools)
             except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
-                said = str(error) if isinstance(error, DefinitionError) else describe_error(error)
-                print(f"{name} is not offered as a tool: {said}", file=sys.stderr)  # noqa: T201
+                reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)
+                print(f"{name} is not offered as a tool: {reason}", file=sys.stderr)  # noqa: T201
 
-    # -- what the notebook and the parts tell us ---------------------------------------------------
+    # -- called by the notebook and by the parts ---------------------------------------------------
 
     def abandon_in_child(self) -> None:
-        """In a forked child: let go of the kernel's sockets, and of its loop."""
+        """Release the kernel's sockets and its loop in a forked child."""
         self._endpoint.abandon_in_child()
         self.invoker.abandon_in_child()
 
-    def _told_tools(self) -> list[messages.ToolInfo]:
-        most = self.settings.max_result_chars
+    def _list_tools(self) -> list[messages.ToolInfo]:
+        default = self.settings.max_result_chars
         return [
-            add_result_size(tool.info, tool.options.max_result_chars or most)
+            add_result_size(tool.info, tool.options.max_result_chars or default)
             for tool in self.registry.tools
         ]
 
@@ -231,7 +231,7 @@ class Extension:
     def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
         if event.command == "%mcp":
             return complete_mcp(self.registry, event.line)
-        hidden = self.shell.user_ns_hidden  # what IPython itself has put there
+        hidden = self.shell.user_ns_hidden  # IPython's own variables
         namespace = {
             name: value for name, value in self.shell.user_ns.items() if name not in hidden
         }
@@ -239,19 +239,19 @@ class Extension:
 
 
 class _ShutdownHook:
-    """Hears of a shutdown or restart that the user asks for before it happens.
+    """Calls a function before the kernel is shut down or restarted on the user's request.
 
-    ipykernel calls the kernel's `do_shutdown` on its control thread, also while the main thread is
-    busy; at exit, bridges would hear of it only when the main thread has ended its work.
+    ipykernel calls the kernel's `do_shutdown` on its control thread, even while the main thread is
+    busy. An exit handler would tell bridges only after the main thread has finished its work.
 
     Args:
         kernel: IPython's kernel.
-        tell: Told whether it is a restart.
+        before_shutdown: Gets whether it is a restart; called on the control thread.
     """
 
-    def __init__(self, kernel: Any, tell: Callable[[bool], None]) -> None:
+    def __init__(self, kernel: Any, before_shutdown: Callable[[bool], None]) -> None:
         self._kernel = kernel
-        self._tell = tell
+        self._before_shutdown = before_shutdown
         self._original: Callable[[bool], Any] | None = None
 
     def install(self) -> None:
@@ -259,16 +259,16 @@ class _ShutdownHook:
         self._kernel.do_shutdown = self._do_shutdown
 
     def remove(self) -> None:
-        """Take the hook out; only passed through where somebody has wrapped it meanwhile."""
+        """Remove the hook; if somebody else has wrapped it since, it only passes calls on."""
         if vars(self._kernel).get("do_shutdown") == self._do_shutdown:
             del self._kernel.do_shutdown
-            if self._kernel.do_shutdown != self._original:  # it was no method of the class either
+            if self._kernel.do_shutdown != self._original:  # somebody had replaced it before us
                 self._kernel.do_shutdown = self._original
-        self._tell = lambda _restart: None
+        self._before_shutdown = lambda _restart: None
 
     def _do_shutdown(self, restart: bool) -> Any:  # noqa: FBT001 - as ipykernel calls it
         try:
-            self._tell(restart)
+            self._before_shutdown(restart)
         except Exception:
             logger.exception("bridges could not be told of the shutdown")
         assert self._original is not None
@@ -276,13 +276,13 @@ class _ShutdownHook:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """``%load_ext mcp_notebook``: make the notebook a place whose cells can be tools."""
+    """``%load_ext mcp_notebook``: let the cells of this notebook become tools."""
     if getattr(shell, EXTENSION, None) is not None:
         return
     if getattr(shell, "kernel", None) is None:
         raise UsageError(
-            "mcp_notebook needs a Jupyter kernel; this is IPython in a terminal. "
-            "Open a notebook (JupyterLab, VS Code), or use `mcp-notebook serve FILE.ipynb`."
+            "mcp_notebook needs a Jupyter kernel, and this is IPython in a terminal. Open a "
+            "notebook (in JupyterLab or VS Code), or run `mcp-notebook serve FILE.ipynb`."
         )
     try:
         Extension(shell, Settings.from_environment()).load()
@@ -291,32 +291,33 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """``%unload_ext mcp_notebook``: take everything back."""
+    """``%unload_ext mcp_notebook``: stop offering tools, and undo what loading did."""
     extension: Extension | None = getattr(shell, EXTENSION, None)
     if extension is not None:
         extension.unload()
 
 
-def _notebook_path(namespace: dict[str, Any]) -> Path | None:
-    """Return the notebook's file, where the kernel can know it."""
-    # JPY_SESSION_NAME comes from Jupyter Server and from our bridge, the variable from VS Code.
+def _find_notebook(namespace: dict[str, Any]) -> Path | None:
+    """Return the path of the notebook's file; None if the kernel cannot know it."""
+    # VS Code sets the variable; Jupyter Server and our bridge set JPY_SESSION_NAME.
     path = namespace.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
     return Path(path) if path else None
 
 
 def _watch_forks(shell: InteractiveShell) -> None:
-    """Let go of the extension's sockets in each forked child; once for a shell.
+    """Release the extension's sockets in each forked child; registered once per shell.
 
-    A fork hook cannot be taken back, so it holds the shell weakly and finds the extension anew.
+    A fork hook cannot be removed, so it holds the shell weakly and looks up the extension each
+    time.
     """
     if getattr(shell, _FORK_HOOK, False) or not hasattr(os, "register_at_fork"):
         return
     setattr(shell, _FORK_HOOK, True)
     reference = weakref.ref(shell)
 
-    def in_child() -> None:
+    def abandon_in_child() -> None:
         extension: Extension | None = getattr(reference(), EXTENSION, None)
         if extension is not None:
             extension.abandon_in_child()
 
-    os.register_at_fork(after_in_child=in_child)
+    os.register_at_fork(after_in_child=abandon_in_child)

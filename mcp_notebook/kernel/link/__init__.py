@@ -1,1 +1,18 @@
-"""What this room is for: to be written."""
+"""The kernel's end of the link: where bridges connect, ask and are answered.
+
+The room listens on a socket, speaks the protocol of `mcp_notebook.wire`, and passes calls on. It
+runs no user code on its thread and knows of a tool only its `ToolInfo`.
+
+Face: `Endpoint` and `Address` (`endpoint`), `ResourceReader` (`resource_reader`), `ResourceStore`
+(`resource_store`); only the extension builds them. `Endpoint` accepts connections, `Conversation`
+talks to one bridge, and `ProgressNotices` sends the progress of one call. `ResourceStore` keeps the
+originals of what results show only in part; `ResourceReader` hands them out.
+
+Threads: one daemon thread with its own event loop owns the endpoint and its conversations. Other
+threads hand results, progress, log messages and questions over to it with ``call_soon_threadsafe``.
+Creating the content of a resource may take long and may run code of the user's objects, so it
+happens on a few worker threads. The store may be used from any thread.
+
+Left to others: `calls` runs and stops calls and says what each of them is doing; `results` creates
+the originals; `bridge.kernels` is the other end.
+"""
