@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,15 +66,27 @@ class LiveKernel:
             "import pathlib, time\nprint('began', flush=True)\n"
             f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)\nprint('ended')"
         )
-        while True:
-            message = self.client.get_iopub_msg(timeout=TIMEOUT)
-            if message["msg_type"] == "stream" and "began" in message["content"]["text"]:
-                break
+        while "began" not in self.wait_for("stream")["text"]:
+            pass
         try:
             yield
         finally:
             release.touch()
             assert "ended" in self.finish(request).stdout
+
+    def wait_for(self, kind: str) -> dict[str, Any]:
+        """Wait for a message of this type on iopub, and return its content."""
+        while (message := self.client.get_iopub_msg(timeout=TIMEOUT))["msg_type"] != kind:
+            pass
+        return message["content"]
+
+    def open_pager(self, code: str) -> str:
+        """Run a cell that asks for help (``name?``), and return what the pager shows."""
+        request = self.client.execute(code)
+        reply = self.client.get_shell_msg(timeout=TIMEOUT)
+        while reply["parent_header"].get("msg_id") != request:
+            reply = self.client.get_shell_msg(timeout=TIMEOUT)
+        return reply["content"]["payload"][0]["data"]["text/plain"]
 
     def finish(self, request: str) -> Output:
         """Wait until a started cell has ended, and return what it showed."""
@@ -206,11 +218,17 @@ class Link:
         self.send(messages.Call(id=call_id, tool=tool, arguments=arguments, progress=progress))
         return call_id
 
+    def receive_until(self, is_last: Callable[[Any], bool]) -> list[Any]:
+        """Return the next messages, up to the first that fits."""
+        received = [self.receive()]
+        while not is_last(received[-1]):
+            assert received[-1] is not None, "the kernel ended the conversation"
+            received.append(self.receive())
+        return received
+
     def result(self) -> Result:
         """Return the next result, skipping what else comes."""
-        while not isinstance(message := self.receive(), Result):
-            assert message is not None, "the kernel ended the conversation"
-        return message
+        return self.receive_until(lambda message: isinstance(message, Result))[-1]
 
     def call(self, tool: str, /, **arguments: Any) -> Result:
         """Call a tool and wait for its result."""
@@ -222,6 +240,12 @@ def record_of(kernel: LiveKernel) -> Record:
     """Return the record that a kernel has published."""
     (record,) = live_records(kernel.home / ".mcp-notebook" / "kernels")
     return record
+
+
+def tools_of(kernel: LiveKernel) -> dict[str, messages.ToolInfo]:
+    """Return the tools that a kernel offers to bridges, by name."""
+    with Link(record_of(kernel)) as link:
+        return {tool.name: tool for tool in link.welcome.tools}
 
 
 def text_of(result: Result) -> str:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from live import SOON, TIMEOUT, Link, live_kernel, record_of, text_of
+from live import SOON, Link, live_kernel, record_of, text_of
 
 from mcp_notebook.discovery import live_records
 from mcp_notebook.wire import messages
@@ -167,16 +167,14 @@ def test_a_restart_is_told_at_once_although_the_main_thread_is_busy(kernel, busy
     with Link(record_of(kernel)) as link:
         if busy_with == "cell":
             kernel.start("print('began', flush=True)\nimport time; time.sleep(60)")
-            while kernel.client.get_iopub_msg(timeout=TIMEOUT)["msg_type"] != "stream":
-                pass
+            kernel.wait_for("stream")
         link.start("sleep", progress=True)
-        while busy_with not in getattr(link.receive(), "message", ""):
-            pass
+        link.receive_until(lambda message: busy_with in getattr(message, "message", ""))
         began = time.monotonic()
         kernel.client.shutdown(restart=True)  # without the interrupt that frontends send before
-        while not isinstance(message := link.receive(), messages.Goodbye):
-            assert isinstance(message, messages.Progress)
-        assert message.reason == "The kernel was restarted."
+        *before, goodbye = link.receive_until(lambda message: message.type == "goodbye")
+        assert {message.type for message in before} <= {"progress"}
+        assert goodbye.reason == "The kernel was restarted."
         assert time.monotonic() - began < SOON
         assert link.receive() is None
         assert not list((kernel.home / ".mcp-notebook" / "kernels").iterdir())
@@ -293,8 +291,7 @@ def test_a_tool_may_unload_the_extension_and_its_end_hurts_nothing(home):
         kernel.ok("done = []")
         with Link(record_of(kernel)) as link:
             link.start("unload")
-            while link.receive() is not None:
-                pass
+            link.receive_until(lambda message: message is None)
         assert kernel.ok("print(done)").stdout == "[True]\n"
         assert not live_records(kernel.home / ".mcp-notebook" / "kernels")
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from mcp_notebook.content import Resource
-from mcp_notebook.kernel.link import resource_reader as reading_module
+from mcp_notebook.kernel.link import resource_reader
 from mcp_notebook.kernel.link.resource_reader import MAX_READERS, MAX_WAITING, ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
@@ -19,7 +19,7 @@ class Reads:
 
     def __init__(self):
         self.store = ResourceStore("k", 10**9)
-        self.reading = ResourceReader(self.store)
+        self.reader = ResourceReader(self.store)
         self.answers = queue.Queue()
 
     def keep(self, content):
@@ -27,7 +27,7 @@ class Reads:
         return self.store.keep(Original("a", "A", (form,), 1))[0].uri
 
     def start(self, uri, number=1, most=None):
-        self.reading.read(
+        self.reader.read(
             messages.ReadResource(id=number, uri=uri, most=most), lambda *a: self.answers.put(a)
         )
 
@@ -87,7 +87,7 @@ def test_what_is_no_content_is_named(reads):
 
 
 def test_what_is_too_large_is_not_sent(reads, monkeypatch):
-    monkeypatch.setattr(reading_module, "MAX_CONTENT", 10)
+    monkeypatch.setattr(resource_reader, "MAX_CONTENT", 10)
     message, attachments = reads.of(lambda: "x" * 11)
     assert "11 bytes, and at most 10" in message.error
     assert not attachments
@@ -149,7 +149,7 @@ def test_after_the_end_nothing_is_made(reads):
     for number in range(MAX_READERS):
         reads.start(blocking, number)
     reads.start(other)
-    reads.reading.close()
+    reads.reader.close()
     reads.start(other)
     go_on.set()
     for thread in threading.enumerate():
@@ -160,5 +160,5 @@ def test_after_the_end_nothing_is_made(reads):
 
 def test_asking_what_can_be_read_makes_nothing(reads):
     uri = reads.keep(lambda: sys.exit("made"))
-    (info,) = reads.reading.list_resources(0, 10)
+    (info,) = reads.reader.list_resources(0, 10)
     assert (info.uri, info.name, info.mime_type, info.size) == (uri, "a.txt", "text/plain", None)

@@ -8,29 +8,11 @@ import traceback
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.cells import CellSyntaxError, make_cell_function, run_cell
 from mcp_notebook.kernel.notebook.magic_line import read_line
 from mcp_notebook.kernel.notebook.magics import McpMagics
-
-
-@pytest.fixture(scope="module")
-def shared_shell():
-    options = {"HistoryManager": {"enabled": False}, "InteractiveShell": {"warn_venv": False}}
-    shell = InteractiveShell(config=Config(options))
-    yield shell
-    shell.restore_sys_module_state()
-
-
-@pytest.fixture
-def shell(shared_shell):
-    before = dict(shared_shell.user_ns)
-    yield shared_shell
-    shared_shell.user_ns.clear()
-    shared_shell.user_ns.update(before)
 
 
 def tool(shell, text):

@@ -3,41 +3,26 @@
 import re
 
 import pytest
-from live import Link, record_of, text_of
+from live import Link, record_of, text_of, tools_of
 
-RAIN = '''%%mcp_tool
-from typing import Literal
-
-def rain(city: Literal["Seattle", "New York"], year: int = 2012) -> str:
-    """Rain per year.
-
-    Args:
-        city: Where.
-        year: When.
-    """
-    return f"{city} {year}"
-'''
+from mcp_notebook.wording import strip_escapes
 
 
-@pytest.fixture
-def kernel(shared_kernel):
-    shared_kernel.ok("%reload_ext mcp_notebook")
-    shared_kernel.ok("%reset -f")
-    return shared_kernel
-
-
-def tools(kernel):
-    with Link(record_of(kernel)) as link:
-        return {tool.name: tool for tool in link.welcome.tools}
+def traceback_of(kernel, code):
+    """Run a cell that fails, and return what the notebook shows of it, without colours."""
+    request = kernel.start(code)
+    lines = kernel.wait_for("error")["traceback"]
+    kernel.finish(request)
+    return strip_escapes("\n".join(lines))
 
 
 def test_a_cell_of_functions_becomes_tools_in_order_without_its_helpers(kernel):
     kernel.ok("%%mcp_tool\ndef b(): 'B.'\ndef _helper(): ...\nasync def a(): 'A.'\nclass C: ...")
-    assert list(tools(kernel)) == ["b", "a"]
+    assert list(tools_of(kernel)) == ["b", "a"]
 
 
-def test_the_card_shows_name_signature_description_parameters_and_warnings(kernel):
-    (shown,) = kernel.ok(RAIN).displays
+def test_the_card_shows_name_signature_description_parameters_and_warnings(kernel, rain_cell):
+    (shown,) = kernel.ok(rain_cell).displays
     for part in ("rain(city", "Rain per year.", "Seattle", "Where.", "2012"):
         assert part in shown["text/plain"]
         assert part in shown["text/html"]
@@ -53,22 +38,13 @@ def test_the_last_expression_of_a_tool_cell_is_shown(kernel):
 def test_an_error_in_a_tool_cell_is_the_cells_error_and_declares_nothing(kernel):
     output = kernel.run("%%mcp_tool\ndef one(): 'One.'\n1 / 0")
     assert output.error.startswith("ZeroDivisionError")
-    assert tools(kernel) == {}
+    assert tools_of(kernel) == {}
 
 
 def test_a_syntax_error_points_at_the_cells_own_line(kernel):
     output = kernel.run("%%mcp_tool\ndef one(): 'One.'\n\ndef two(:\n    pass")
     assert "SyntaxError" in output.error
     assert "line 4" in output.error
-
-
-def traceback_of(kernel, code):
-    """Run a cell that fails, and return what the notebook shows of it, without colours."""
-    request = kernel.start(code)
-    while (message := kernel.client.get_iopub_msg(timeout=30))["msg_type"] != "error":
-        pass
-    kernel.finish(request)
-    return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(message["content"]["traceback"]))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +82,7 @@ def test_options_name_one_tool(kernel):
     kernel.ok(
         '%%mcp_tool --name rain-fall --title "Rain fall" --description "How wet."\ndef f(): ...'
     )
-    (tool,) = tools(kernel).values()
+    (tool,) = tools_of(kernel).values()
     assert (tool.name, tool.title, tool.description) == ("rain-fall", "Rain fall", "How wet.")
 
 
@@ -141,13 +117,6 @@ def test_options_name_one_tool(kernel):
         ("%mcp_tool", "Which functions?"),
         ("%mcp_tool missing", "`missing` is not defined"),
         ("x = 1\n%mcp_tool x", "'x' is not a function, but of type int"),
-        ("%mcp", "`%mcp` needs a verb: status"),
-        ("%mcp serve 9000", "`%mcp serve` takes no arguments: remove `9000`."),
-        ("%mcp statsu", "Did you mean `%mcp status`?"),
-        ("%mcp call", "Which tool?"),
-        ("%mcp call nothing", "'nothing'"),
-        ("%mcp remove", "Which tools?"),
-        ("%mcp remove nothing", "'nothing'"),
     ],
 )
 def test_wrong_input_gets_one_sentence_that_says_what_to_do(kernel, cell, said):
@@ -155,12 +124,12 @@ def test_wrong_input_gets_one_sentence_that_says_what_to_do(kernel, cell, said):
     assert output.error is not None
     assert output.error.startswith("UsageError")
     assert said in output.error
-    assert tools(kernel) == {}
+    assert tools_of(kernel) == {}
 
 
 def test_existing_functions_become_tools_by_the_line_magic(kernel):
     kernel.ok("from textwrap import dedent\ndef mine(): 'Mine.'\n%mcp_tool mine dedent")
-    assert list(tools(kernel)) == ["mine", "dedent"]
+    assert list(tools_of(kernel)) == ["mine", "dedent"]
 
 
 def test_the_decorator_declares_in_any_cell(kernel):
@@ -168,21 +137,21 @@ def test_the_decorator_declares_in_any_cell(kernel):
         "from mcp_notebook import mcp_tool\n@mcp_tool\ndef one(): 'One.'\n"
         "@mcp_tool(name='zwei', title='Two')\ndef two(): 'Two.'\nprint(one.__name__)"
     )
-    assert list(tools(kernel)) == ["one", "zwei"]
-    assert tools(kernel)["zwei"].title == "Two"
+    assert list(tools_of(kernel)) == ["one", "zwei"]
+    assert tools_of(kernel)["zwei"].title == "Two"
 
 
 def test_decorated_functions_of_a_module_become_tools_when_it_is_imported(kernel):
     module = "from mcp_notebook import mcp_tool\n@mcp_tool\ndef from_module(): 'From a module.'\n"
     kernel.ok(f"open('decorated.py', 'w').write({module!r})\nimport decorated")
-    assert list(tools(kernel)) == ["from_module"]
+    assert list(tools_of(kernel)) == ["from_module"]
 
 
 def test_functions_decorated_before_the_extension_was_loaded_become_tools(kernel):
     kernel.ok("%unload_ext mcp_notebook")
     kernel.ok("from mcp_notebook import mcp_tool\n@mcp_tool\ndef early(): 'Early.'")
     kernel.ok("%load_ext mcp_notebook")
-    assert list(tools(kernel)) == ["early"]
+    assert list(tools_of(kernel)) == ["early"]
 
 
 def test_a_cell_becomes_a_tool_that_the_notebook_has_too(kernel):
@@ -191,9 +160,9 @@ def test_a_cell_becomes_a_tool_that_the_notebook_has_too(kernel):
     output = kernel.ok("print(twice(4))")
     assert output.stdout == "ran\n8\n"
     kernel.ok("def twice(word: str): 'Two words.'; return word * 2")
-    assert "word" in tools(kernel)["twice"].input_schema["properties"]
+    assert "word" in tools_of(kernel)["twice"].input_schema["properties"]
     kernel.ok("del twice")
-    assert tools(kernel) == {}
+    assert tools_of(kernel) == {}
 
 
 def test_a_cell_that_is_refused_as_a_tool_leaves_the_variable_of_its_name(kernel):
@@ -220,24 +189,24 @@ class Counter:
 
 def test_a_class_of_tools_follows_its_cell(kernel):
     kernel.ok(COUNTER.format(""))
-    assert list(tools(kernel)) == ["add", "clear"]
+    assert list(tools_of(kernel)) == ["add", "clear"]
     kernel.ok("%mcp call add n=3\n%mcp call add n=4")
     assert kernel.ok("print(Counter.mcp_instance.total)").stdout == "7\n"
     kernel.ok(COUNTER.format("").replace("def clear", "def reset"))
-    assert list(tools(kernel)) == ["add", "reset"]
+    assert list(tools_of(kernel)) == ["add", "reset"]
     assert kernel.ok("%mcp call add n=1").stdout.strip() == "1"
     kernel.ok(COUNTER.format("(prefix='c_')"))
-    assert list(tools(kernel)) == ["c_add", "c_clear"]
+    assert list(tools_of(kernel)) == ["c_add", "c_clear"]
     kernel.ok("del Counter")
-    assert tools(kernel) == {}
+    assert tools_of(kernel) == {}
 
 
 def test_marked_methods_are_no_tools_until_there_is_an_object(kernel):
     kernel.ok(COUNTER.format("").replace("@mcp_tools", ""))
-    assert tools(kernel) == {}
+    assert tools_of(kernel) == {}
     assert "`%mcp_tool counter`" in kernel.run("%mcp_tool Counter").error
     kernel.ok("counter = Counter()\n%mcp_tool counter --prefix c.")
-    assert list(tools(kernel)) == ["c.add", "c.clear"]
+    assert list(tools_of(kernel)) == ["c.add", "c.clear"]
     output = kernel.ok("counter = 5")
     assert "The tools 'c.add', 'c.clear' are gone" in output.stderr
 
@@ -246,27 +215,27 @@ def test_a_class_decorated_before_the_extension_was_loaded_is_taken_up_once(kern
     kernel.ok("%unload_ext mcp_notebook")
     kernel.ok(COUNTER.format("") + "Alias = Counter\nCounter.mcp_instance.add(4)")
     kernel.ok("%load_ext mcp_notebook")
-    assert list(tools(kernel)) == ["add", "clear"]
+    assert list(tools_of(kernel)) == ["add", "clear"]
     assert kernel.ok("%mcp call add n=1").stdout.strip() == "5"
 
 
 def test_a_class_of_tools_in_a_module_is_replaced_when_the_module_is_loaded_anew(kernel):
     kernel.ok(f"open('counting.py', 'w').write({COUNTER.format('')!r})\nimport counting")
     kernel.ok("del counting")
-    assert list(tools(kernel)) == ["add", "clear"]
+    assert list(tools_of(kernel)) == ["add", "clear"]
     changed = COUNTER.format("").replace("def clear", "def now_reset")
     kernel.ok(
         f"open('counting.py', 'w').write({changed!r})\nimport importlib, sys\n"
         "importlib.reload(sys.modules['counting'])"
     )
-    assert list(tools(kernel)) == ["add", "now_reset"]
+    assert list(tools_of(kernel)) == ["add", "now_reset"]
 
 
 def test_redefinition_replaces_and_keeps_the_order(kernel):
     kernel.ok("%%mcp_tool\ndef a(): 'A.'\ndef b(): 'B.'")
     kernel.ok("%%mcp_tool\ndef a(x: int): 'Another.'")
-    assert list(tools(kernel)) == ["a", "b"]
-    assert "x" in tools(kernel)["a"].input_schema["properties"]
+    assert list(tools_of(kernel)) == ["a", "b"]
+    assert "x" in tools_of(kernel)["a"].input_schema["properties"]
 
 
 @pytest.mark.parametrize(
@@ -302,7 +271,7 @@ def test_a_tool_whose_name_holds_no_function_any_more_goes_and_the_user_is_told(
     kernel.ok("%%mcp_tool\ndef f(): 'F.'")
     output = kernel.ok("f = 5")
     assert "'f' is gone" in output.stderr
-    assert tools(kernel) == {}
+    assert tools_of(kernel) == {}
 
 
 def test_a_burst_of_changes_is_one_message(kernel):
@@ -312,109 +281,16 @@ def test_a_burst_of_changes_is_one_message(kernel):
         assert len(link.receive().tools) == 20
 
 
-def test_mcp_list_and_status_show_the_tools(kernel):
-    kernel.ok(RAIN)
-    assert "rain(city" in kernel.ok("%mcp list").text
-    assert "1 tool: rain" in kernel.ok("%mcp status").text
-    kernel.ok("%mcp remove rain")
-    assert "No tools yet" in kernel.ok("%mcp list").text
-    assert "No tools yet" in kernel.ok("%mcp status").text
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    ["city=Seattle year=2013", 'city="Seattle" year=2013', '{"city": "Seattle", "year": 2013}'],
-)
-def test_mcp_call_shows_what_a_client_gets(kernel, arguments):
-    kernel.ok(RAIN)
-    assert kernel.ok(f"%mcp call rain {arguments}").stdout.strip() == "Seattle 2013"
-
-
-def test_mcp_call_shows_an_error_as_a_client_gets_it(kernel):
-    kernel.ok(RAIN)
-    assert "city" in kernel.ok("%mcp call rain city=Paris").stdout
-
-
-def test_mcp_call_shows_a_link_in_a_few_words(kernel):
-    kernel.ok(
-        "%%mcp_tool\nfrom mcp_notebook import ResourceLink\ndef link() -> ResourceLink:\n    'L.'\n"
-        "    return ResourceLink('http://x/', 'a.csv', mime_type='text/csv', size=5)"
-    )
-    assert kernel.ok("%mcp call link").stdout.strip() == "a.csv (text/csv, 5 bytes): http://x/"
-
-
-def test_mcp_call_plays_a_sound_and_shows_a_document(kernel):
-    kernel.ok(
-        "%%mcp_tool\nfrom mcp_notebook import Audio, Resource\ndef heard() -> list:\n    'H.'\n"
-        "    parts = [Resource('a:b', 'c'), Resource('a:d', b'\\0\\1', 'application/zip')]\n"
-        "    return [Audio(b'ID3' + bytes(9), 'audio/mpeg'), *parts]\n"
-    )
-    output = kernel.ok("%mcp call heard")
-    assert 'type="audio/mpeg"' in output.displays[0]["text/html"]
-    assert output.stdout == "a:b (text/plain):\nc\na:d (application/zip, 2 bytes)\n"
-
-
-def test_mcp_call_runs_coroutine_tools_too(kernel):
-    kernel.ok(
-        "%%mcp_tool\nimport asyncio\nasync def later() -> int:\n    'L.'\n"
-        "    await asyncio.sleep(0)\n    return 7"
-    )
-    assert kernel.ok("%mcp call later").stdout.strip() == "7"
-
-
-def test_mcp_remove_takes_the_tool_and_leaves_the_function(kernel):
-    kernel.ok(RAIN)
-    kernel.ok("%mcp remove rain")
-    assert tools(kernel) == {}
-    assert kernel.ok("print(rain('Seattle'))").stdout == "Seattle 2012\n"
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("%mcp st", "status"),
-        ("%mcp call ra", "rain"),
-        ("%mcp call rain ", "city="),
-        ("%mcp call rain city=Seattle y", "year="),
-        ("%mcp remove ", "rain"),
-        ("%mcp_tool ra", "rain"),
-        ("%mcp_tool rain --ti", "--timeout"),
-        ("%%mcp_tool --rea", "--read-only"),
-    ],
-)
-def test_tab_completes_verbs_tools_and_arguments(kernel, typed, offered):
-    kernel.ok(RAIN)
-    kernel.client.complete(typed, len(typed))
-    reply = kernel.client.get_shell_msg(timeout=30)
-    assert offered in reply["content"]["matches"]
-
-
-def test_help_teaches(kernel):
-    request = kernel.client.execute("%mcp?")
-    reply = kernel.client.get_shell_msg(timeout=30)
-    while reply["parent_header"]["msg_id"] != request:
-        reply = kernel.client.get_shell_msg(timeout=30)
-    assert "%mcp call" in reply["content"]["payload"][0]["data"]["text/plain"]
-
-
 def test_the_line_of_a_decorated_function_says_more_and_makes_no_second_tool(kernel):
     kernel.ok("from mcp_notebook import mcp_tool\n1")
     kernel.ok(
         "%%mcp_tool --title Line\n@mcp_tool(name='both', title='Mark', priority=2)\n"
         "def f() -> int:\n    'F.'\n    return 1"
     )
-    (tool,) = tools(kernel).values()
+    (tool,) = tools_of(kernel).values()
     assert (tool.name, tool.title) == ("both", "Line")
     assert tool.meta == {"io.github.mcp-notebook/priority": 2.0}
     kernel.ok(
         "%%mcp_tool --name other\n@mcp_tool(name='both')\ndef f() -> int:\n    'F.'\n    return 1"
     )
-    assert list(tools(kernel)) == ["other"]
-
-
-def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel):
-    kernel.ok(
-        "%%mcp_tool --timeout 200ms\nimport asyncio\nasync def waits() -> int:\n    'Waits.'\n"
-        "    await asyncio.sleep(3600)"
-    )
-    assert "it ran longer than 0.2 s" in kernel.ok("%mcp call waits").stdout
+    assert list(tools_of(kernel)) == ["other"]

@@ -1,0 +1,75 @@
+"""An endpoint without a kernel: it echoes calls."""
+
+import os
+import threading
+
+import pytest
+
+from mcp_notebook.content import Image, Result, Text
+from mcp_notebook.discovery import Record
+from mcp_notebook.kernel.calls.call import Call, CallState
+from mcp_notebook.kernel.link.endpoint import Endpoint
+from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.wire import messages
+
+TOOL = messages.ToolInfo(name="echo", input_schema={"type": "object"})
+
+
+class Echo:
+    """Answers each call with its arguments, at once."""
+
+    def __init__(self):
+        self.cancelled = threading.Event()
+        self.tools = [TOOL]
+        self.report = self.send_log = None
+        self.store = ResourceStore("test", 10**6)
+
+    calls = ()
+
+    def submit(self, tool, arguments, reply, client):
+        if tool == "never":
+            self.report, self.send_log = client.report, client.send_log
+        if tool == "broken":
+            reply(Result([Text("x")], structured={"x": object()}))
+        elif tool == "picture":
+            reply(Result([Image(os.urandom(3_000_000))]))
+        elif tool != "never":
+            reply(Result([Text(f"{tool} {arguments}")]))
+        call = Call(tool)
+        call.move(CallState.RUNNING)
+        return call
+
+    def cancel(self, _call, _reason):
+        self.cancelled.set()
+
+    def describe(self, call):
+        return f"echoing {call.tool}"
+
+
+@pytest.fixture(params=[False, True], ids=["unix", "tcp"])
+def listening(request, home):
+    echo = Echo()
+    endpoint = Endpoint(
+        echo,
+        lambda: list(echo.tools),
+        ResourceReader(echo.store),
+        path=home / "test.sock",
+        tcp=request.param,
+    )
+    address = endpoint.start()
+    record = Record(
+        id="test",
+        pid=os.getpid(),
+        started=0,
+        host="here",
+        version="0",
+        protocol=messages.PROTOCOL_VERSION,
+        name="test",
+        socket=address.socket,
+        port=address.port,
+        token=address.token,
+    )
+    yield endpoint, record, echo
+    endpoint.stop("The test is over.")
+    assert not [thread for thread in threading.enumerate() if "mcp-notebook" in thread.name]

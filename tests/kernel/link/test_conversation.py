@@ -1,0 +1,127 @@
+"""One bridge: its calls, what it is told of them, and what it reads."""
+
+import threading
+
+from live import SOON, Link, text_of
+
+from mcp_notebook.kernel.link import conversation
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
+from mcp_notebook.kernel.tools.context import LogMessage
+from mcp_notebook.wire import messages
+
+
+def test_a_message_that_bridges_do_not_send_ends_the_conversation(listening):
+    _, record, _ = listening
+    with Link(record) as link:
+        link.send(messages.Goodbye(reason="no"))
+        assert link.receive() is None
+
+
+def test_a_result_that_cannot_be_sent_becomes_an_error(listening):
+    _, record, _ = listening
+    with Link(record) as link:
+        result = link.call("broken")
+        assert result.is_error or result.structured is not None
+
+
+def test_a_large_picture_arrives_whole(listening):
+    _, record, _ = listening
+    with Link(record) as link:
+        (picture,) = link.call("picture").content
+        assert len(picture.data) == 3_000_000
+
+
+def test_while_large_results_are_sent_calls_are_cancelled_and_no_frame_is_mixed(listening):
+    _, record, echo = listening
+    with Link(record) as link:
+        never = link.start("never")
+        for _ in range(5):  # far more than the socket takes before anything is read
+            link.start("picture")
+            link.start("echo")
+        link.send(messages.Cancel(id=never))
+        assert echo.cancelled.wait(SOON)
+        results = [link.result() for _ in range(10)]
+    sizes = [len(block.data) for result in results[::2] for block in result.content]
+    assert sizes == [3_000_000] * 5
+    assert [text_of(result) for result in results[1::2]] == ["echo {}"] * 5
+
+
+def test_what_a_call_says_does_not_pile_up_for_a_bridge_that_does_not_read(listening, monkeypatch):
+    monkeypatch.setattr(conversation, "MAX_BACKLOG", 100_000)
+    _, record, echo = listening
+
+    def log(text):
+        echo.send_log(LogMessage("info", text))
+
+    with Link(record) as link:
+        link.send(messages.Call(id=99, tool="never", arguments={}, log_level="info"))
+        link.call("echo")
+        for _ in range(2_000):
+            log("x" * 20_000)
+        link.start("echo")
+        *logs, _result = link.receive_until(lambda message: not isinstance(message, messages.Log))
+        assert 0 < len(logs) < 2_000
+        log("It reads again.")
+        assert link.receive().text == "It reads again."
+
+
+def test_a_bridge_that_goes_without_a_word_leaves_its_calls_running(listening):
+    _, record, echo = listening
+    with Link(record) as link:
+        link.start("never")
+        link.call("echo")
+    with Link(record) as another:
+        assert text_of(another.call("echo", text="still here")) == "echo {'text': 'still here'}"
+    assert not echo.cancelled.is_set()
+
+
+def _keep(store, content, name="a"):
+    original = Original(name, "All of it", (FileFormat(".csv", "text/csv", content, 3),), cost=1)
+    (link,) = store.keep(original)
+    return link
+
+
+def test_resources_are_listed_in_parts_and_read(listening):
+    _, record, echo = listening
+    one = _keep(echo.store, lambda: "ä,\ud800")
+    two = _keep(echo.store, lambda: b"\x00\xff")
+    with Link(record) as link:
+        assert link.welcome.resources
+        link.send(messages.ListResources(id=1, limit=1))
+        (listed,) = link.receive().resources
+        assert (listed.uri, listed.name, listed.title) == (one.uri, "a.csv", "All of it")
+        assert (listed.mime_type, listed.size) == ("text/csv", 3)
+        link.send(messages.ListResources(id=2, after=listed.number, limit=10))
+        assert [info.uri for info in link.receive().resources] == [two.uri]
+        for uri, size in ((one.uri, 6), (two.uri, 2)):
+            link.send(messages.ReadResource(id=3, uri=uri))
+            contents = link.receive()
+            assert (contents.id, contents.uri, contents.error) == (3, uri, None)
+            assert contents.is_text == (size == 6)
+            assert contents.mime_type == "text/csv"
+
+
+def test_a_content_that_takes_long_holds_up_nothing_else(listening):
+    _, record, echo = listening
+    go_on = threading.Event()
+    slow = _keep(echo.store, lambda: str(go_on.wait(30)))
+    quick = _keep(echo.store, lambda: "quick")
+    with Link(record) as link:
+        link.send(messages.ReadResource(id=1, uri=slow.uri))
+        link.send(messages.ReadResource(id=2, uri=quick.uri))
+        assert link.receive().id == 2
+        assert text_of(link.call("echo", a=1)) == "echo {'a': 1}"
+        go_on.set()
+        assert link.receive().id == 1
+
+
+def test_an_unknown_resource_is_told_from_one_that_cannot_be_made(listening):
+    _, record, echo = listening
+    broken = _keep(echo.store, lambda: 1 / 0)
+    with Link(record) as link:
+        link.send(messages.ReadResource(id=1, uri=f"{broken.uri}x"))
+        assert link.receive().unknown
+        link.send(messages.ReadResource(id=2, uri=broken.uri))
+        answer = link.receive()
+        assert not answer.unknown
+        assert "ZeroDivisionError" in answer.error

@@ -1,0 +1,46 @@
+"""What a client is told while its call waits or runs: seldom enough, and often enough."""
+
+import time
+
+from live import Link
+
+from mcp_notebook.kernel.link import progress_notices
+from mcp_notebook.kernel.tools.context import Update
+
+
+def test_progress_is_sent_seldom_and_the_newest_is_what_is_sent(listening, monkeypatch):
+    monkeypatch.setattr(progress_notices, "PROGRESS_INTERVAL", 0.05)
+    _, record, echo = listening
+    with Link(record) as link:
+        link.start("never", progress=True)
+        link.call("echo")
+        began = time.monotonic()
+        for done in range(1001):
+            echo.report(Update(done, 1000))
+        echo.report(Update(message="a message alone"))
+        told = link.receive_until(lambda notice: notice.message == "a message alone")
+        assert (told[-1].progress, told[-1].total) == (1000, 1000)
+        assert len(told) <= 2 + (time.monotonic() - began) / 0.05
+
+
+def test_a_call_that_says_nothing_is_told_to_be_alive(listening, monkeypatch):
+    monkeypatch.setattr(progress_notices, "NOTICE_AFTER", 0.01)
+    monkeypatch.setattr(progress_notices, "NOTICE_EVERY", 0.02)
+    monkeypatch.setattr(progress_notices, "HEARTBEAT", 0.1)
+    _, record, echo = listening
+    with Link(record) as link:
+        link.start("never", progress=True)
+        link.call("echo")
+        echo.report(Update(3, 10, "three of ten"))
+        link.receive_until(lambda notice: notice.message == "three of ten")
+        heartbeat = link.receive()
+        assert (heartbeat.message, heartbeat.progress) == ("echoing never", 3)
+
+
+def test_who_does_not_ask_is_told_no_progress(listening):
+    _, record, echo = listening
+    with Link(record) as link:
+        link.start("never")
+        link.call("echo")
+        assert echo.report is None
+        assert echo.send_log is None

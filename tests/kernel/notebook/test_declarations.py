@@ -1,0 +1,89 @@
+"""The tools that a cell or a line declares, before they are offered to clients."""
+
+import pytest
+
+from mcp_notebook import mcp_tool
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.notebook.declarations import (
+    declare_cell,
+    declare_names,
+    find_replaced_names,
+)
+from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
+
+
+def cell(shell, text):
+    """Declare a cell, given as what follows ``%%mcp_tool``."""
+    head, _, body = text.partition("\n")
+    return declare_cell(shell, read_line(build_parser(), head, body, str), None)
+
+
+def names(shell, line):
+    """Declare what a line names, given as what follows ``%mcp_tool``."""
+    return declare_names(shell, read_line(build_parser(), line, None, str), None)
+
+
+def test_each_public_function_of_a_cell_is_a_tool_with_the_options_of_the_line(shell):
+    tools = cell(shell, "--read-only --tag a\ndef f(): 'F.'\ndef _g(): ...\ndef h(): 'H.'")
+    assert [tool.name for tool in tools] == ["f", "h"]
+    assert all(tool.options.read_only for tool in tools)
+    assert [tool.function for tool in tools] == [shell.user_ns["f"], shell.user_ns["h"]]
+
+
+def test_a_cell_with_a_signature_is_one_tool_and_a_function_of_the_notebook(shell):
+    (tool,) = cell(shell, "double(n: int) --title Double\n# Twice.\nn * 2")
+    assert (tool.name, tool.info.title, tool.info.description) == ("double", "Double", "Twice.")
+    assert shell.user_ns["double"](4) == 8
+
+
+def test_a_cell_that_cannot_be_a_tool_leaves_the_notebook_as_it_was(shell):
+    with pytest.raises(DefinitionError):
+        cell(shell, "double(*n)\nn")
+    assert "double" not in shell.user_ns
+
+
+def test_the_line_goes_before_the_decorator_and_leaves_its_other_options(shell):
+    shell.user_ns["mcp_tool"] = mcp_tool
+    (tool,) = cell(shell, "--title Line\n@mcp_tool(title='Mark', priority=2)\ndef f(): 'F.'")
+    assert (tool.options.title, tool.options.priority) == ("Line", 2)
+
+
+def test_a_line_without_options_keeps_those_of_the_decorator(shell):
+    shell.user_ns["f"] = mcp_tool(title="Mark")(lambda: 1)
+    assert [tool.options.title for tool in names(shell, "f")] == ["Mark"]
+    assert [tool.options.title for tool in names(shell, "f --priority 1")] == [None]
+
+
+def _one():
+    """One."""
+    return 1
+
+
+@pytest.mark.parametrize("line", ["f g", "f, g", "f,g"])
+def test_names_may_be_separated_by_commas(shell, line):
+    shell.user_ns.update(f=_one, g=_one)
+    assert [tool.name for tool in names(shell, line)] == ["f", "g"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "Which functions?"),
+        ("f f", "Two tools would be called `f`"),
+        ("f g --name x", "describe a single tool, but there are 2 here: f, g"),
+        ("f --prefix x", "use `--name`"),
+    ],
+)
+def test_names_that_cannot_be_tools_are_refused_in_a_sentence(shell, line, said):
+    shell.user_ns.update(f=_one, g=_one)
+    with pytest.raises(DefinitionError) as caught:
+        names(shell, line)
+    assert said in str(caught.value)
+
+
+def test_a_tool_that_gets_another_name_replaces_the_one_that_its_decorator_declared(shell):
+    shell.user_ns.update(f=_one, g=lambda: 2)
+    existing = names(shell, "f") + names(shell, "g")
+    renamed = names(shell, "f --name other")
+    assert find_replaced_names(renamed, existing) == ["f"]
+    assert find_replaced_names(names(shell, "f"), existing) == []

@@ -1,0 +1,92 @@
+"""`%mcp`: what each verb shows and does, and what it says about wrong input."""
+
+import pytest
+from live import tools_of
+
+from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
+
+
+def test_mcp_list_and_status_show_the_tools(rain):
+    assert "rain(city" in rain.ok("%mcp list").text
+    assert "1 tool: rain" in rain.ok("%mcp status").text
+    rain.ok("%mcp remove rain")
+    assert "No tools yet" in rain.ok("%mcp list").text
+    assert "No tools yet" in rain.ok("%mcp status").text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["city=Seattle year=2013", 'city="Seattle" year=2013', '{"city": "Seattle", "year": 2013}'],
+)
+def test_mcp_call_shows_what_a_client_gets(rain, arguments):
+    assert rain.ok(f"%mcp call rain {arguments}").stdout.strip() == "Seattle 2013"
+
+
+def test_mcp_call_shows_an_error_as_a_client_gets_it(rain):
+    assert "city" in rain.ok("%mcp call rain city=Paris").stdout
+
+
+def test_mcp_call_runs_coroutine_tools_too(kernel):
+    kernel.ok(
+        "%%mcp_tool\nimport asyncio\nasync def later() -> int:\n    'L.'\n"
+        "    await asyncio.sleep(0)\n    return 7"
+    )
+    assert kernel.ok("%mcp call later").stdout.strip() == "7"
+
+
+def test_mcp_remove_takes_the_tool_and_leaves_the_function(rain):
+    rain.ok("%mcp remove rain")
+    assert tools_of(rain) == {}
+    assert rain.ok("print(rain('Seattle'))").stdout == "Seattle 2012\n"
+
+
+def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel):
+    kernel.ok(
+        "%%mcp_tool --timeout 200ms\nimport asyncio\nasync def waits() -> int:\n    'Waits.'\n"
+        "    await asyncio.sleep(3600)"
+    )
+    assert "it ran longer than 0.2 s" in kernel.ok("%mcp call waits").stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("%mcp", "`%mcp` needs a verb: status"),
+        ("%mcp serve 9000", "`%mcp serve` takes no arguments: remove `9000`."),
+        ("%mcp statsu", "Did you mean `%mcp status`?"),
+        ("%mcp call", "Which tool?"),
+        ("%mcp call nothing", "'nothing'"),
+        ("%mcp remove", "Which tools?"),
+        ("%mcp remove nothing", "'nothing'"),
+        ("%mcp xyz", "It has status, list, call, remove, clear-cache, serve, stop."),
+        ("%mcp call rain Seattle", "`Seattle` is not an argument: write `name=value`"),
+        ("%mcp call rain {'city': 1}", "The arguments are not a valid JSON object"),
+        ('%mcp call rain city="New', "put a value that contains a quote between quotes"),
+        ("%mcp call rian city=Seattle", "did you mean 'rain'?"),
+    ],
+)
+def test_wrong_input_gets_one_sentence_that_says_what_to_do(rain, line, said):
+    output = rain.run(line)
+    assert output.error is not None
+    assert output.error.startswith("UsageError")
+    assert said in output.error
+    assert list(tools_of(rain)) == ["rain"]
+
+
+def test_the_help_of_mcp_has_every_verb_with_its_arguments(kernel):
+    shown = kernel.open_pager("%mcp?")
+    for name, verb in VERBS.items():
+        assert f"%mcp {name} {verb.arguments}".strip() in shown
+        assert verb.help in shown
+    assert "%mcp status`` never shows a call on the main thread as running" in shown
+
+
+def test_the_verb_that_clears_the_cache_says_how_many_results_there_were(kernel):
+    kernel.ok("%%mcp_tool --read-only --cache 60s\ndef f() -> int:\n    'F.'\n    return 1")
+    kernel.ok("%mcp call f")
+    assert kernel.ok("%mcp clear-cache").stdout == "Removed 1 result from the cache.\n"
+    assert kernel.ok("%mcp clear-cache").stdout == "Removed 0 results from the cache.\n"
+
+
+def test_stopping_what_is_not_served_is_no_error(kernel):
+    assert kernel.ok("%mcp stop").stdout == "Nothing was being served over HTTP.\n"
