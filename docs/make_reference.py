@@ -9,7 +9,6 @@ import ast
 import inspect
 import re
 import sys
-from argparse import Action
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from itertools import pairwise
@@ -20,8 +19,7 @@ from typing import Any
 import typer
 
 from mcp_notebook import cli, meta_keys
-from mcp_notebook.kernel.notebook.magics import McpMagics
-from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.option_table import list_options
 from mcp_notebook.settings import Settings
 
 FOLDER = Path(__file__).parent / "reference"
@@ -65,80 +63,31 @@ def format_page(title: str, *parts: str) -> str:
 
 # -- the pages -------------------------------------------------------------------------------------
 
-EXAMPLES = {
-    "name": "rain",
-    "title": '"Rain in Seattle"',
-    "description": '"What it does."',
-    "icons": "sun.png",
-    "priority": "1",
-    "related": "a,b",
-    "tags": "rain",
-    "cache": "60s",
-    "run": "thread",
-    "timeout": "60s",
-    "max_concurrency": "2",
-    "max_result_chars": "100000",
-    "logs": "info",
-    "prefix": "diary_",
-}
-"""Values that an option of the magic is shown with."""
-KEYWORDS = {
-    "name": '"rain"',
-    "title": '"Rain in Seattle"',
-    "description": '"What it does."',
-    "icons": '["sun.png"]',
-    "open_world": "False",
-    "examples": '[{"year": 2015}]',
-    "priority": "1",
-    "related": '["a", "b"]',
-    "tags": '["rain"]',
-    "meta": '{"com.example/owner": "me"}',
-    "cache": '"60s"',
-    "input_schema": "{...}",
-    "output_schema": "...",
-    "validate_output": "False",
-    "run": '"thread"',
-    "executor": "pool",
-    "timeout": '"60s"',
-    "max_concurrency": "2",
-    "max_result_chars": "100_000",
-    "logs": '"info"',
-}
-"""Values that a keyword is shown with; ``True`` for the others."""
-
 
 def options_page() -> str:
     """Return the page on what an author can say about a tool."""
-    docs = read_docs(ToolOptions)
-    actions: dict[str, list[Action]] = {}
-    for action in McpMagics.mcp_tool.parser._actions:  # noqa: SLF001 - argparse has no other way
-        actions.setdefault(action.dest, []).append(action)
     rows = [
         (
-            ", ".join(f"`{option}`" for option in _on_the_line(actions.get(field.name, ()))),
-            f"`{field.name}={KEYWORDS.get(field.name, 'True')}`",
-            docs[field.name],
+            ", ".join(f"`%%mcp_tool {example}`" for example in option.line),
+            f"`{option.keyword}`",
+            option.default,
+            option.text,
         )
-        for field in fields(ToolOptions)
+        for option in list_options()
     ]
-    (prefix,) = actions["prefix"]
-    rows.append(
-        ("`%mcp_tool my_diary --prefix diary_`", '`@mcp_tools(prefix="diary_")`', str(prefix.help))
+    prefix = (
+        "`%mcp_tool my_diary --prefix diary_`",
+        '`@mcp_tools(prefix="diary_")`',
+        "none",
+        "What the names of an object's tools begin with.",
     )
     return format_page(
         "Options",
         "What you can say about a tool: on the line of `%%mcp_tool` or `%mcp_tool`, as a keyword "
         "of `@mcp_tool`, and as a keyword of `Tool`. What you can say about a parameter is in "
         "[How arguments are checked](../guides/declaring-tools.md#how-arguments-are-checked).",
-        format_table(["On the line", "As a keyword", "What it does"], rows),
+        format_table(["On the line", "As a keyword", "Default", "What it does"], [*rows, prefix]),
     )
-
-
-def _on_the_line(actions: Iterable[Action]) -> Iterable[str]:
-    for action in actions:
-        value = EXAMPLES[action.dest] if action.nargs is None else ""
-        for option in action.option_strings:
-            yield f"%%mcp_tool {option} {value}".rstrip()
 
 
 def settings_page() -> str:

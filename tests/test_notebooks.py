@@ -1,13 +1,13 @@
-"""The demo notebooks, run cell by cell in real kernels as a reader would."""
+"""The demo notebooks, run in real kernels as a reader would; what is stored is what they show."""
 
 import re
 from multiprocessing import get_all_start_methods
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import nbformat
 import pytest
-from live import live_kernel
+from live import Output, live_kernel
+from run_notebooks import differences, run_notebook
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -21,43 +21,85 @@ def _code(notebook):
     return {cell.id: cell.source for cell in notebook.cells if cell.cell_type == "code"}
 
 
-def _run(kernel, name):
-    """Run all cells; return what each showed, by its id."""
-    return {id_: kernel.ok(source) for id_, source in _code(_read(name)).items()}
+class FreshRuns:
+    """Runs each notebook once, in an empty folder, as `docs/run_notebooks.py` does."""
+
+    def __init__(self):
+        self._notebooks = {}
+
+    def notebook(self, name):
+        if name not in self._notebooks:
+            self._notebooks[name] = run_notebook(FOLDER / name)
+        return self._notebooks[name]
+
+    def shown(self, name):
+        """Return what each code cell showed, by the cell's id."""
+        cells = self.notebook(name).cells
+        return {cell.id: _read_outputs(cell) for cell in cells if cell.cell_type == "code"}
+
+
+def _read_outputs(cell):
+    output = Output()
+    for item in cell.outputs:
+        if item.output_type == "stream":
+            setattr(output, item.name, getattr(output, item.name) + item.text)
+        else:
+            output.displays.append(dict(item.data))
+    return output
 
 
 @pytest.fixture(scope="module")
-def weather(module_home):
-    """What each cell of the weather notebook showed, by the cell's id, and its kernel."""
-    with live_kernel(module_home) as kernel:
-        yield kernel, _run(kernel, "weather.ipynb")
+def fresh_runs():
+    return FreshRuns()
 
 
 @pytest.fixture(scope="module")
-def declaring():
+def weather(fresh_runs):
+    """What each cell of the weather notebook showed, by the cell's id."""
+    return fresh_runs.shown("weather.ipynb")
+
+
+@pytest.fixture(scope="module")
+def declaring(fresh_runs):
     """What each cell of the notebook on declaring tools showed, by the cell's id."""
-    with TemporaryDirectory(prefix="mcpnb-") as folder, live_kernel(Path(folder)) as kernel:
-        yield _run(kernel, "declaring_tools.ipynb")
+    return fresh_runs.shown("declaring_tools.ipynb")
 
 
 @pytest.fixture(scope="module")
-def long_running():
+def long_running(fresh_runs):
     """What each cell of the notebook of long calls showed, by the cell's id."""
-    # A folder of its own: the notebook writes a module beside itself.
-    with TemporaryDirectory(prefix="mcpnb-") as folder, live_kernel(Path(folder)) as kernel:
-        yield _run(kernel, "long_running.ipynb")
+    return fresh_runs.shown("long_running.ipynb")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_a_notebook_is_valid_and_free_of_old_outputs(path):
+def test_a_notebook_is_valid(path):
     notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
     nbformat.validate(notebook)
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
     assert notebook.metadata.kernelspec.name == "python3"
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            assert cell.outputs == []
-            assert cell.execution_count is None
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_its_stored_outputs_are_those_of_a_fresh_run(fresh_runs, path):
+    found = differences(_read(path.name), fresh_runs.notebook(path.name))
+    assert found == [], "run `python docs/run_notebooks.py`"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_it_stores_nothing_of_the_machine_that_it_ran_on(path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"(?<![\w.])/(tmp|home|root|Users|work|var)/|ipykernel_[1-9]", text)
+    assert str(Path.home()) not in text
+    for cell in _read(path.name).cells:
+        assert "execution" not in cell.metadata
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_no_cell_fails_or_warns(path):
+    for cell in _read(path.name).cells:
+        for output in cell.get("outputs", ()):
+            assert output.output_type != "error", cell.id
+            assert output.get("name") != "stderr", cell.id
 
 
 def test_the_quickstart_has_five_cells_and_its_tool_answers(home):
@@ -72,47 +114,43 @@ def test_the_quickstart_has_five_cells_and_its_tool_answers(home):
 
 
 def test_the_weather_notebook_declares_its_tools_in_order(weather):
-    _, shown = weather
     assert "4 tools: monthly_rain, plot_temperature, rainy_days, chance_of_dry_spell" in (
-        shown["status"].stdout
+        weather["status"].stdout
     )
 
 
 @pytest.mark.parametrize("cell", ["monthly-rain", "plot-temperature", "rainy-days", "dry-spell"])
 def test_each_tool_of_the_weather_notebook_has_a_card_without_warnings(weather, cell):
-    _, shown = weather
-    (card,) = shown[cell].displays
+    (card,) = weather[cell].displays
     assert "MCP tool" in card["text/html"]
     assert "Warning" not in card["text/plain"]
 
 
 def test_the_dataframe_tool_answers_with_a_table_of_twelve_months(weather):
-    _, shown = weather
-    assert "December" in shown["call"].text
-    assert "rain_mm" in shown["call"].text
+    assert "December" in weather["call"].text
+    assert "rain_mm" in weather["call"].text
 
 
 def test_an_argument_out_of_bounds_is_refused_with_what_is_allowed(weather):
-    _, shown = weather
-    assert "year" in shown["refused"].stdout
-    assert "1815" in shown["refused"].stdout
-    assert "2012" in shown["refused"].stdout
+    assert "year" in weather["refused"].stdout
+    assert "1815" in weather["refused"].stdout
+    assert "2012" in weather["refused"].stdout
 
 
 def test_the_plot_tool_answers_with_one_picture(weather):
-    _, shown = weather
-    assert [list(data) for data in shown["call-plot"].displays] == [["image/png"]]
+    assert [list(data) for data in weather["call-plot"].displays] == [["image/png"]]
 
 
 def test_the_coroutine_tool_answers(weather):
-    _, shown = weather
-    assert "14 or more dry days in a row" in shown["call-dry-spell"].stdout
+    assert "14 or more dry days in a row" in weather["call-dry-spell"].stdout
 
 
-def test_a_tool_sees_a_variable_that_the_reader_changed(weather):
-    kernel, _ = weather
-    kernel.ok("threshold_mm = 50")
-    assert '"days": 3' in kernel.ok("%mcp call rainy_days").stdout
+def test_a_tool_sees_a_variable_that_the_reader_changed(home):
+    with live_kernel(home) as kernel:
+        for source in _code(_read("weather.ipynb")).values():
+            kernel.ok(source)
+        kernel.ok("threshold_mm = 50")
+        assert '"days": 3' in kernel.ok("%mcp call rainy_days").stdout
 
 
 @pytest.mark.parametrize("cell", ["functions", "cell", "existing", "output", "model", "hand"])
