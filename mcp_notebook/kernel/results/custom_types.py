@@ -34,7 +34,7 @@ class Conversion:
         """What the author calls the type."""
         return self.kind if isinstance(self.kind, str) else self.kind.__name__
 
-    def failure(self, error: BaseException) -> str:
+    def describe_failure(self, error: BaseException) -> str:
         """Say that it failed, to the model and the author."""
         function = getattr(self.function, "__name__", type(self.function).__name__)
         return (

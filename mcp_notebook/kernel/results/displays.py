@@ -36,9 +36,10 @@ import mimetypes
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mcp_notebook.content import Audio, ResourceLink, Text
+from mcp_notebook.content import Audio, Image, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks import audio
 from mcp_notebook.kernel.results.blocks.author_blocks import (
     decode_bytes,
@@ -50,7 +51,7 @@ from mcp_notebook.kernel.results.blocks.budget import Budget, NotDrawn
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.html_media import Medium, find_media
-from mcp_notebook.kernel.results.plots import detect, svg
+from mcp_notebook.kernel.results.plots import detect, matplotlib_figures, svg
 from mcp_notebook.kernel.results.plots.spec import compact_json
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_sendable
 
@@ -92,6 +93,23 @@ def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
     if data.get("image/svg+xml"):
         return _svg_blocks(clean_text(join_lines(data["image/svg+xml"])), budget)
     return _plain_or_html_blocks(data, budget)
+
+
+def render_display(
+    data: Mapping[str, Any], metadata: Mapping[str, Any], budget: Budget
+) -> list[Piece]:
+    """Render a display: its MIME bundle, and what its metadata notes on its image.
+
+    Args:
+        data: MIME types and values.
+        metadata: What comes with them.
+        budget: What the result may take.
+    """
+    pieces = render_mime_bundle(data, budget)
+    note = metadata.get(matplotlib_figures.NOTE)
+    if note and pieces and isinstance(pieces[0].block, Image):
+        pieces[0] = replace(pieces[0], notes=(note, *pieces[0].notes))
+    return pieces
 
 
 def _plain_or_html_blocks(data: Mapping[str, Any], budget: Budget) -> list[Piece]:

@@ -202,8 +202,8 @@ def test_a_large_file_of_another_kind_is_a_link_that_holds_no_memory(folder, mad
     )
     assert (link.name, link.mime_type, link.size) == ("report.pdf", "application/pdf", 5_015)
     assert store.find_format(link.uri).content() == content
-    [kept] = store._kept.values()
-    assert kept.original.cost == 0
+    [entry] = store._entries.values()
+    assert entry.original.cost == 0
 
 
 def test_a_linked_file_that_changed_or_went_says_so(folder, made, store):

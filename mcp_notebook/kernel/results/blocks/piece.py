@@ -6,6 +6,7 @@ or an image left out, and with that whether its original must be kept.
 """
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mcp_notebook.content import ContentBlock, Text
@@ -64,4 +65,28 @@ def describe_text_original(
         title=f"The whole {what}: {len(text):,} characters",
         formats=(FileFormat(extension, mime_type, lambda: clean_text(text)),),
         cost=sys.getsizeof(text),
+    )
+
+
+def join_texts(pieces: Iterable[Piece]) -> list[Piece]:
+    """Join plain neighbouring texts, so that a list of many words is one block."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        if joined and _is_plain_text(piece) and _is_plain_text(joined[-1]):
+            last = joined[-1].text
+            gap = "\n\n" if "\n" in last else "\n"  # ends a Markdown table
+            joined[-1] = make_text_piece(last + gap + piece.text)
+        else:
+            joined.append(piece)
+    return joined
+
+
+def _is_plain_text(piece: Piece) -> bool:
+    """Tell whether a piece is nothing but its text."""
+    block = piece.block
+    return (
+        isinstance(block, Text)
+        and (block.audience, block.priority, block.last_modified, block.brief)
+        == ((), None, None, None)
+        and not (piece.is_partial or piece.is_raw or piece.repeats_data or piece.has_links)
     )

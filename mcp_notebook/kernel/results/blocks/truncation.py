@@ -35,17 +35,6 @@ _UNKNOWN = 2**20
 _BUILT_IN = frozenset({str, bytes, bytearray, int, float, list, tuple, dict, set, frozenset})
 
 
-def is_plain(piece: Piece) -> bool:
-    """Tell whether a piece is nothing but its text, so that it can be joined with another."""
-    block = piece.block
-    return (
-        isinstance(block, Text)
-        and (block.audience, block.priority, block.last_modified, block.brief)
-        == ((), None, None, None)
-        and not (piece.is_partial or piece.is_raw or piece.repeats_data or piece.has_links)
-    )
-
-
 def describe_data_original(value: Any, make: Callable[[], str]) -> Original:
     """Describe the JSON of a value: a reference to it is kept, which the tool may change later.
 

@@ -1,0 +1,77 @@
+"""Which collections hold more than data: a list with a figure in it, a dict of tables.
+
+Runs in the user's kernel, on the thread of the call. The items of such a collection are rendered
+one by one; any other collection is one JSON text or one table.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from mcp_notebook.kernel.results.files import MAX_FILES, is_path
+from mcp_notebook.kernel.results.iterators import MAX_COLLECTED
+
+_SCALARS = frozenset({bool, int, float, str, type(None)})
+_COLLECTIONS = frozenset({list, tuple, dict})
+_MAX_DEPTH = 1
+"""Collections within collections whose items are looked at one by one."""
+_MAX_LOOKED_AT = 8
+"""Items of a collection within another that tell whether it is more than data."""
+
+
+class RichItems:
+    """Tells which items of one collection are more than text and data.
+
+    Args:
+        collection: A list, a tuple or a mapping; of anything else no item is rich.
+        depth: In how many collections this one lies.
+        is_custom: Tells whether the notebook's author converts values like an item.
+        is_rich: Tells whether an item by itself is more than text and data.
+    """
+
+    def __init__(
+        self,
+        collection: Any,
+        depth: int,
+        *,
+        is_custom: Callable[[Any], bool],
+        is_rich: Callable[[Any], bool],
+    ) -> None:
+        self._collection = collection
+        self._depth = depth
+        self._is_custom = is_custom
+        self._is_rich = is_rich
+
+    def are_present(self, most: int = MAX_COLLECTED) -> bool:
+        """Tell whether one of the first items is rich."""
+        collection = self._collection
+        if isinstance(collection, Mapping):
+            return any(self.include(collection[key]) for key in islice(collection, most))
+        if isinstance(collection, (list, tuple)):
+            return any(map(self.include, collection[:most]))
+        return False
+
+    def include(self, item: Any) -> bool:
+        """Tell whether an item is rich."""
+        if self._is_custom(item):
+            return True
+        if type(item) in _SCALARS:
+            return False
+        if is_path(item):
+            return self._depth == 0 and not self._is_listing
+        if type(item) in _COLLECTIONS and self._depth < _MAX_DEPTH:
+            nested = RichItems(
+                item, self._depth + 1, is_custom=self._is_custom, is_rich=self._is_rich
+            )
+            if nested.are_present(_MAX_LOOKED_AT):
+                return True
+        return self._is_rich(item)
+
+    @cached_property
+    def _is_listing(self) -> bool:
+        # Many paths are a listing, not files to be read.
+        collection = self._collection
+        items = collection.values() if isinstance(collection, Mapping) else collection
+        paths = filter(is_path, islice(items, MAX_COLLECTED))
+        return len(list(islice(paths, MAX_FILES + 1))) > MAX_FILES

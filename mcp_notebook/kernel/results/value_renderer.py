@@ -1,0 +1,331 @@
+"""Rendering one value, and what is in it, as content by the rules of `values`.
+
+Runs in the user's kernel, on the thread that the call ran on.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Protocol
+
+from mcp_notebook.content import Audio, ContentBlock, Image, Result, Text
+from mcp_notebook.kernel.results.blocks import author_blocks, images
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
+from mcp_notebook.kernel.results.custom_types import CustomTypes
+from mcp_notebook.kernel.results.displays import render_display, render_mime_bundle, render_plot
+from mcp_notebook.kernel.results.files import Files, is_path
+from mcp_notebook.kernel.results.ipython_formatters import format_registered, has_registered_format
+from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collect_items, is_iterator
+from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
+from mcp_notebook.kernel.results.rich_items import RichItems
+from mcp_notebook.kernel.results.tables import render
+from mcp_notebook.kernel.results.value_rules import Position, Rule, match_rules
+from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.text import (
+    clean_text,
+    describe_bytes,
+    describe_slow_value,
+    is_sendable,
+    safe_repr,
+)
+from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
+
+MISSING: Any = object()
+"""Stands for no data."""
+_RICH = ("image/png", "image/jpeg", "text/markdown")
+_COLLECTIONS = frozenset({list, tuple, dict})
+_RICH_METHODS = (
+    *("_repr_mimebundle_", "_repr_png_", "_repr_jpeg_", "_repr_svg_"),
+    *("_repr_markdown_", "_repr_html_", "_repr_latex_", "_repr_json_"),
+)
+
+
+class Format(Protocol):
+    """IPython's ``shell.display_formatter.format``."""
+
+    def __call__(
+        self, obj: Any, include: Any = None, exclude: Any = None, /
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return an object's representations by MIME type, and their metadata."""
+
+
+@dataclass(frozen=True)
+class RenderContext:
+    """What the rendering of every value of a notebook needs."""
+
+    format: Format
+    files: Files
+    custom_types: CustomTypes
+    rules: Sequence["Rule[ValueRenderer]"]
+
+
+class ValueRenderer:
+    """Renders values as content; holds no state.
+
+    Args:
+        context: Of the notebook.
+        budget: What the result may take.
+        data: The returned value as a program gets it, if one does: its JSON text says the same.
+    """
+
+    def __init__(self, context: RenderContext, budget: Budget, data: Any = MISSING) -> None:
+        self._context = context
+        self._format = context.format
+        self._budget = budget
+        self._data = data
+
+    def render_returned(self, value: Any) -> list[Piece]:
+        """Render what a tool returned."""
+        if isinstance(value, str) and not is_sendable(value):
+            return [Piece(Text("Done: the tool returned an empty text."))]
+        return self.render(value, Position(value))
+
+    def render_displayed(self, value: Any) -> list[Piece] | None:
+        """Render what a call displays; None if its representations by MIME type say as much."""
+
+        def render_special() -> list[Piece] | None:
+            rules = (rule for rule in self._context.rules if rule.replaces_display)
+            is_special = next(match_rules(rules, value), None) is not None
+            return self.render(value, Position(MISSING)) if is_special else None
+
+        return run_guarded(render_special, lambda _: None)  # there is another way
+
+    def render(self, value: Any, position: Position) -> list[Piece]:
+        """Render a value, or an item of one, by the first rule that applies to it."""
+        try:
+            for rule in match_rules(self._context.rules, value):
+                pieces = rule.render(self, value, position)
+                if pieces is not None:
+                    return pieces
+        except DeadlineExceeded as error:
+            return [Piece(Text(describe_slow_value(value, error)))]
+        return []
+
+    # -- blocks, the author's types, plain values --------------------------------------------------
+
+    def render_nothing(self, _value: Any, _position: Position) -> list[Piece]:
+        """Render None."""
+        return []
+
+    def render_block(self, block: Any, position: Position) -> list[Piece]:
+        """Render a content block that the author made, or a `Result` within another value."""
+        if isinstance(block, Result):
+            parts = author_blocks.list_parts(block.content)
+            return [piece for part in parts for piece in self.render(part, position)]
+        return author_blocks.copy_annotations(self._render_content(block, position), block)
+
+    def _render_content(self, block: ContentBlock, position: Position) -> list[Piece]:
+        if isinstance(block, Text) and not isinstance(block.text, str):
+            return self.render(block.text, position)
+        if isinstance(block, (Image, Audio)) and is_path(block.data):
+            return self._context.files.render(block.data, self._budget)
+        if isinstance(block, Image) and not isinstance(block.data, (bytes, bytearray, memoryview)):
+            figures = find_figures(block.data)
+            if figures is not None:
+                return self._draw_figures(figures)
+        return author_blocks.check_block(block, self._budget)
+
+    def render_custom(self, value: Any, position: Position) -> list[Piece] | None:
+        """Render what the author's converter of a value's type returns."""
+        conversion = self._context.custom_types.find(value, position.conversions)
+        if conversion is None:
+            return None
+        # Not again in what it returns: a converter may return its value, or a value like it.
+        within = replace(position, conversions=(*position.conversions, conversion))
+
+        def convert() -> list[Piece]:
+            converted = conversion.function(value)
+            if is_iterator(converted):
+                converted = collect_items(converted, MAX_COLLECTED)
+            return self.render(converted, within)
+
+        return run_guarded(
+            convert, lambda error: [Piece(Text(f"[{conversion.describe_failure(error)}]"))]
+        )
+
+    def render_plain(self, value: Any, position: Position) -> list[Piece]:
+        """Render a str, an int, a float or a bool."""
+        if isinstance(value, str):
+            return [make_text_piece(value)]
+        return [self._make_json_piece(value, position)]
+
+    def render_path(self, value: Any, _position: Position) -> list[Piece]:
+        """Render the file that a path leads to."""
+        return self._context.files.render(value, self._budget)
+
+    # -- images, figures, tables, plots ------------------------------------------------------------
+
+    def render_pil_image(self, value: Any, _position: Position) -> list[Piece]:
+        """Render a PIL image."""
+        return author_blocks.render_image(
+            lambda: images.encode_pil_image(value, self._budget), self._budget
+        )
+
+    def render_bytes(self, value: Any, _position: Position) -> list[Piece]:
+        """Render bytes: an encoded image, or else their text."""
+        data = bytes(value)
+        if not images.is_image(data):
+            return [Piece(Text(describe_bytes(data) or "[no bytes]"))]
+        return author_blocks.render_encoded_image(data, self._budget)
+
+    def render_figures(self, value: Any, _position: Position) -> list[Piece] | None:
+        """Render the matplotlib figures that a value is, or stands for."""
+        figures = find_figures(value)
+        return None if figures is None else self._draw_figures(figures)
+
+    def _draw_figures(self, figures: Iterable[Any]) -> list[Piece]:
+        side = self._budget.picture_side
+        return [
+            piece
+            for figure in figures
+            for piece in render_display(
+                *matplotlib_figures.draw_figure(figure, self._format, side), self._budget
+            )
+        ]
+
+    def render_table(self, value: Any, position: Position) -> list[Piece]:
+        """Render a table of some library."""
+        data = format_registered(self._format, value)
+        if data is None:
+            # Not all types: the library's own HTML would be made, too.
+            data, _ = self._format(value, _RICH)
+        if data:
+            return render_mime_bundle(data, self._budget)
+        pieces = render.render_table(value, self._budget)
+        if not self._is_data(value, position):
+            return pieces
+        return [
+            replace(piece, repeats_data=True) if isinstance(piece.block, Text) else piece
+            for piece in pieces
+        ]
+
+    def render_plot(self, value: Any, _position: Position) -> list[Piece] | None:
+        """Render a plot of a library that draws in a browser."""
+        if (data := format_registered(self._format, value)) is not None:
+            return render_mime_bundle(data, self._budget)
+        plot = detect.find_plot_in_object(value)
+        if isinstance(plot, str):
+            return [Piece(Text(plot))]
+        return None if plot is None else render_plot(plot, self._budget)
+
+    # -- collections -------------------------------------------------------------------------------
+
+    def render_mixed(self, value: Any, position: Position) -> list[Piece] | None:
+        """Render a list, tuple or mapping with rich items in it, item by item."""
+        custom_types = self._context.custom_types
+        items = RichItems(
+            value,
+            position.depth,
+            is_custom=lambda item: custom_types.find(item, position.conversions) is not None,
+            is_rich=lambda item: self._is_rich(item) or has_registered_format(self._format, item),
+        )
+        built_in = type(value) in _COLLECTIONS
+        if not (
+            items.are_present() if built_in else run_bounded(lambda _: items.are_present(), value)
+        ):
+            return None
+        within = replace(position, depth=position.depth + 1)
+        is_mapping = isinstance(value, Mapping)
+        render_each = self._render_entries if is_mapping else self._render_items
+        pieces = list(render_each(value, items, within))
+        if len(value) > MAX_COLLECTED:
+            left_out = len(value) - MAX_COLLECTED
+            pieces.append(Piece(Text(f"[{left_out:,} more items are left out.]")))
+        return join_texts(pieces)
+
+    def _is_rich(self, value: Any) -> bool:
+        try:
+            rules = (rule for rule in self._context.rules if rule.is_rich)
+            return (
+                next(match_rules(rules, value), None) is not None
+                or (isinstance(value, bytes) and images.is_image(value))
+                or any(callable(getattr(type(value), name, None)) for name in _RICH_METHODS)
+            )
+        except (KeyboardInterrupt, DeadlineExceeded):
+            raise
+        except BaseException:  # noqa: BLE001 - one item that fails does not hide the others
+            return False
+
+    def _render_entries(self, value: Any, items: RichItems, within: Position) -> Iterable[Piece]:
+        for key in islice(value, MAX_COLLECTED):
+            item = value[key]
+            name = f"{clean_text(str(key))}:"
+            if items.include(item):
+                yield Piece(Text(name))
+                yield from self.render(item, within)
+            else:
+                yield Piece(Text(f"{name} {self._format_json(item)}"))
+
+    def _render_items(self, value: Any, items: RichItems, within: Position) -> Iterable[Piece]:
+        for item in value[:MAX_COLLECTED]:
+            if items.include(item):
+                if is_path(item):
+                    yield Piece(Text(f"{self._format_json(item)}:"))
+                yield from self.render(item, within)
+            elif item is not None:
+                # Not `render` for all: a list may contain itself.
+                yield Piece(Text(self._format_json(item)))
+
+    def render_built_in(self, value: Any, position: Position) -> list[Piece]:
+        """Render a list of dicts as a table if that is shorter, other collections as JSON."""
+        if not self._is_data(value, position):
+            rows = render.render_dicts(value, self._budget)
+            if rows:
+                return rows
+        return [self._make_json_piece(value, position)]
+
+    # -- anything else -----------------------------------------------------------------------------
+
+    def render_array(self, value: Any, _position: Position) -> list[Piece]:
+        """Render a numpy array."""
+        return render.render_array(value, self._budget)
+
+    def render_index(self, value: Any, _position: Position) -> list[Piece]:
+        """Render a pandas Index."""
+        data, _ = self._format(value, _RICH)
+        pieces = render_mime_bundle(data, self._budget) if data else None
+        return pieces or render.render_index(value, self._budget)
+
+    def render_jsonable(self, value: Any, position: Position) -> list[Piece]:
+        """Render what has a JSON form: by a rich representation if it has one, too."""
+        data, _ = run_bounded(lambda value: self._format(value, _RICH), value)
+        if data:
+            return render_mime_bundle(data, self._budget)
+        return [self._make_json_piece(value, position)]
+
+    def render_object(self, value: Any, _position: Position) -> list[Piece]:
+        """Render any object, as IPython represents it."""
+        data, _ = run_bounded(self._format, value)
+        if data:
+            return render_mime_bundle(data, self._budget)
+        # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
+        displays_itself = callable(getattr(type(value), "_ipython_display_", None))
+        return [] if displays_itself else [Piece(Text(safe_repr(value)))]
+
+    def _is_data(self, value: Any, position: Position) -> bool:
+        """Tell whether the structured content says the same as a value."""
+        return self._data is not MISSING and value is position.whole
+
+    def _make_json_piece(self, value: Any, position: Position) -> Piece:
+        if not self._is_data(value, position):
+            return author_blocks.make_json_piece(value, self._budget.chars)
+        if isinstance(self._data, str):
+            return replace(make_text_piece(self._data), repeats_data=True)
+        # Whole: structured content is bounded itself.
+        return author_blocks.make_json_piece(self._data, sys.maxsize, repeats_data=True)
+
+    def _format_json(self, value: Any) -> str:
+        made = to_json_value(value, self._budget.chars)
+        return made if isinstance(made, str) else format_json(made)
+
+
+def find_figures(value: Any) -> list[Any] | None:
+    """Return the matplotlib figures that a value is or stands for; None if it is more than that."""
+    if "matplotlib" not in sys.modules:
+        return None
+    if matplotlib_figures.can_draw(value):
+        return [value]
+    return matplotlib_figures.find_figures(value)

@@ -1,0 +1,85 @@
+"""A rule of how a value becomes content, and which libraries' classes a value is of.
+
+Runs in the user's kernel, on the thread of the call. A value is matched to the rules of a library
+by the modules of its classes, so that no rule looks for the classes of a library that the value
+has nothing to do with.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from mcp_notebook.kernel.results.blocks.piece import Piece
+from mcp_notebook.kernel.results.custom_types import Conversion
+
+_Renderer = TypeVar("_Renderer")
+_get_mro = type.__dict__["__mro__"].__get__
+_get_module = type.__dict__["__module__"].__get__
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a value lies within the value that a tool returned."""
+
+    whole: Any
+    """What the tool returned."""
+    depth: int = 0
+    """In how many collections the value lies."""
+    conversions: tuple[Conversion, ...] = ()
+    """The author's converters whose results the value is part of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(Generic[_Renderer]):
+    """One row of the table of values: which values, and what content they become."""
+
+    values: str
+    """Which values, in Markdown."""
+    content: str
+    """What the client gets of them, in Markdown."""
+    render: Callable[[_Renderer, Any, Position], list[Piece] | None] = field(repr=False)
+    """Makes the content; returns None if a later row applies after all."""
+    libraries: frozenset[str] = frozenset()
+    """Top-level modules, of one of which a class of the value must be; none for any value."""
+    accepts: Callable[[Any], bool] = field(default=lambda _: True, repr=False)
+    """Tells whether the row applies to a value of these libraries."""
+    is_rich: bool = False
+    """Whether a list or dict with such a value in it is rendered item by item."""
+    replaces_display: bool = False
+    """Whether such a value is rendered when it is displayed, too, not only when it is returned."""
+
+
+def match_rules(rules: Iterable[Rule[_Renderer]], value: Any) -> Iterator[Rule[_Renderer]]:
+    """Yield the rules that apply to a value, in their order."""
+    libraries: frozenset[str] | None = None
+    for rule in rules:
+        if rule.libraries:
+            if libraries is None:
+                libraries = find_libraries(value)
+            if rule.libraries.isdisjoint(libraries):
+                continue
+        if rule.accepts(value):
+            yield rule
+
+
+def find_libraries(value: Any) -> frozenset[str]:
+    """Return the top-level modules of a value's classes, without the one of `object`.
+
+    A proxy that claims to be of another class counts as of both.
+    """
+    kind = type(value)
+    claimed = value.__class__
+    libraries = _find_libraries_of(kind)
+    if claimed is not kind and isinstance(claimed, type):
+        libraries += _find_libraries_of(claimed)
+    return frozenset(libraries)
+
+
+def _find_libraries_of(kind: type) -> list[str]:
+    # By `type` itself: a metaclass may answer anything. A class may have lost its module's name.
+    modules = []
+    for parent in _get_mro(kind)[:-1]:
+        with contextlib.suppress(AttributeError):
+            modules.append(str(_get_module(parent)).partition(".")[0])
+    return modules
