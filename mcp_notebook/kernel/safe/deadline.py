@@ -1,21 +1,14 @@
-"""How long the values' own code may take while one result is made: reprs, display methods.
+"""Time limit for the code of values: reprs, display methods, serializers.
 
 Runs in the user's kernel, on the thread of the call. `deadline` is around the making of a result,
-`run_bounded` around each piece of the values' code in it; all of them together may take so long,
-and what takes longer is stopped with `DeadlineExceeded`. What the tool does itself has no bound
-here: that is its own time, which its client and its user can end. Drawing plots has a bound of its
-own, see `kernel.results.plots.renderer`; only how long it took for one result is noted here.
+`run_bounded` around each piece of the values' code in it. All pieces together may take so long;
+what takes longer is interrupted with `DeadlineExceeded`. What the tool does itself is not bounded
+here: that is its own time, which its client and its user can end. Plots are drawn under a limit of
+their own, see `results.plots.renderer`; only the time that drawing took is counted here.
 
-How code is stopped:
-
-- On the main thread by SIGURG, whose handler raises. Nothing else in a kernel uses that signal, so
-  it is never mistaken for the SIGINT of `kernel.calls.interrupts`; nobody is hurt by one that is
-  left over, since the system ignores it where it has no handler. It ends ``time.sleep``, too.
-- In other threads (on Windows in all) by an asynchronous exception, between two instructions of
-  Python.
-
-Two rules keep it away from all other code: the watch sends only while it holds the lock under which
-the piece is declared open and, at its end, closed; the handler raises only while a piece is open.
+On the main thread, code is interrupted by SIGURG. Nothing else in a kernel uses that signal, so it
+is never mistaken for the SIGINT of `calls.interrupts`, and the system ignores it where it has no
+handler. In other threads, and on Windows in all, code is interrupted by an asynchronous exception.
 Code in C that does not come back to Python is not stopped: the call goes on until it does, or is
 cancelled.
 """
@@ -25,7 +18,6 @@ import signal
 import sys
 import threading
 import time
-import types
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import date, datetime, timedelta
@@ -34,17 +26,20 @@ from decimal import Decimal
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
-from mcp_notebook.kernel.safe.threads import raise_in
+from mcp_notebook.kernel.safe.interrupter import (
+    REPEAT_AFTER,
+    AsyncInterrupter,
+    Interrupter,
+    SignalInterrupter,
+)
 
 CONVERSION_SECONDS = 5.0
 """Seconds that the values' own code may take for one result: a repr that is waited for longer asks
 a server or computes, and the next call waits behind it."""
-_AGAIN_AFTER = 0.5
-"""Seconds after which it is raised again: the values' code caught the first one. Our own code that
-the first one leaves through takes microseconds."""
-_SIGNAL_ARRIVES = 1.0
-"""Seconds to wait for a signal that was sent to be seen; it takes microseconds."""
-_LEAST_LOOK = 0.01
+_RETRY_AFTER = REPEAT_AFTER + 0.05
+"""Seconds after which it is raised again: the values' code caught the first one."""
+_SHORTEST_WAIT = 0.01
+"""Seconds between two looks of the watch while no code runs."""
 
 _PLAIN = frozenset(
     {
@@ -107,165 +102,106 @@ class deadline:  # noqa: N801 - used as the functions of contextlib are
 
     def __init__(self, seconds: float = CONVERSION_SECONDS) -> None:
         self._seconds = seconds
-        self._made: _Deadline | None = None
+        self._own: _Deadline | None = None
 
     def __enter__(self) -> Self:
         outer = _current.get()
         if outer is None or not outer.is_here():
-            self._made = _Deadline(self._seconds)
-            self._token = _current.set(self._made)
+            self._own = _Deadline(self._seconds)
+            self._token = _current.set(self._own)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._made is not None:
+        if self._own is not None:
             _current.reset(self._token)
-            self._made.end()
+            self._own.end()
 
 
 class _Deadline:
     """The time of one result.
 
-    Its thread writes all but `_seen`, and `_began` under the lock when it closes; the watch, a
-    thread that is begun with the first piece, only reads, and sends.
+    Its thread writes everything; the watch, a thread that is begun with the first piece of code,
+    only reads, and interrupts.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._used = 0.0
-        self._began: float | None = None
-        """Since when a piece has been open."""
+        self._clock: tuple[float, float | None] = (0.0, None)
+        """Seconds that code took so far, and since when a piece of code has been running."""
         self._thread = threading.get_ident()
-        self._lock = threading.Lock()
-        self._watch: threading.Thread | None = None
-        self._ended: threading.Event | None = None
-        self._is_over = False
-        self._previous: Any = None
-        self._by_signal = False
-        self._sent = False
-        self._seen = True
-        self._raised_at = 0.0
+        self._interrupter: Interrupter | None = None
+        self._ended = threading.Event()
         self.drawing_seconds = 0.0
 
     def is_here(self) -> bool:
         """Whether it is this thread's and still goes on; contexts are copied to other threads."""
-        return self._thread == threading.get_ident() and not self._is_over
+        return self._thread == threading.get_ident() and not self._ended.is_set()
 
     def run(self, function: Callable[[Any], _Result], value: Any) -> _Result:
         if not self.is_here():
             return function(value)
-        if self._left() <= 0:
+        if self._compute_time_left(self._clock) <= 0:
             raise DeadlineExceeded(
                 f"that is not shown: the objects before it took the {self._seconds:g} s that "
                 "showing a result may take"
             )
         try:
-            if self._began is not None:
+            if self._clock[1] is not None:
                 return function(value)
-            return self._run_open(function, value)
+            return self._run_timed(function, value)
         except DeadlineExceeded:
             raise DeadlineExceeded(f"whose repr took longer than {self._seconds:g} s") from None
 
-    def _run_open(self, function: Callable[[Any], _Result], value: Any) -> _Result:
+    def _run_timed(self, function: Callable[[Any], _Result], value: Any) -> _Result:
+        if self._interrupter is None:
+            self._interrupter = _make_interrupter()
+            self._start_watch(self._interrupter)
+        used, began = self._clock[0], time.monotonic()
+        self._clock = used, began
         try:
-            try:
-                self._open()
-                return function(value)
-            finally:
-                self._close()
-        except BaseException:
-            self._close()  # again: it may just have been there that something was raised
-            raise
+            return self._interrupter.run(function, value)
+        finally:
+            self._clock = used + time.monotonic() - began, None
 
     def end(self) -> None:
         """Stop nothing any more."""
-        self._is_over = True
-        self._close()
-        if self._ended is not None:
-            self._ended.set()
-        if not self._by_signal:
-            return
-        give_up = time.monotonic() + _SIGNAL_ARRIVES
-        while not self._seen and time.monotonic() < give_up:
-            time.sleep(0)  # Python runs the handler between two instructions of this loop
-        if signal.getsignal(signal.SIGURG) == self._handle:
-            signal.signal(signal.SIGURG, self._previous)
+        self._ended.set()
+        if self._interrupter is not None:
+            self._interrupter.remove()
 
-    def _left(self) -> float:
-        began = self._began
-        return self._seconds - self._used - (0.0 if began is None else time.monotonic() - began)
+    def _compute_time_left(self, clock: tuple[float, float | None]) -> float:
+        used, began = clock
+        return self._seconds - used - (0.0 if began is None else time.monotonic() - began)
 
-    def _open(self) -> None:
-        if self._watch is None:
-            self._listen()
-            self._ended = threading.Event()
-            self._watch = threading.Thread(
-                target=self._watch_over, args=(self._ended,), name="mcp-notebook-watch", daemon=True
-            )
-            # If the system gives no more threads there is no bound.
-            with contextlib.suppress(RuntimeError):
-                self._watch.start()
-        self._began = time.monotonic()
+    def _start_watch(self, interrupter: Interrupter) -> None:
+        watch = threading.Thread(
+            target=self._watch, args=(interrupter,), name="mcp-notebook-watch", daemon=True
+        )
+        # If the system gives no more threads there is no bound.
+        with contextlib.suppress(RuntimeError):
+            watch.start()
 
-    def _listen(self) -> None:
-        """Take the signal, where there is one; else what is raised comes between instructions."""
-        if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-            return
-        previous = signal.getsignal(signal.SIGURG)
-        if previous is None:
-            return  # a handler that was not set from Python could not be put back
-        self._previous = previous
-        signal.signal(signal.SIGURG, self._handle)
-        self._by_signal = True
-
-    def _close(self) -> None:
-        stopped: KeyboardInterrupt | None = None
-        while self._began is not None:
-            try:
-                with self._lock:
-                    if self._sent and not self._by_signal:
-                        raise_in(self._thread, None)
-                    if self._began is not None:
-                        self._used += time.monotonic() - self._began
-                    self._began = None
-            except DeadlineExceeded:  # it was on its way
-                continue
-            except KeyboardInterrupt as error:
-                stopped = error
-        if stopped is not None:
-            raise stopped
-
-    def _watch_over(self, ended: threading.Event) -> None:
+    def _watch(self, interrupter: Interrupter) -> None:
         wait = self._seconds
-        while not ended.wait(wait):
-            with self._lock:
-                wait = self._left()
-                if wait > 0 and not self._is_over:
-                    if self._began is None:  # it does not run: not to look all the time
-                        wait = max(wait, _LEAST_LOOK)
-                    continue
-                if self._began is None or self._is_over:
-                    return
-                self._send()
-            wait = _AGAIN_AFTER
+        while not self._ended.wait(wait):
+            clock = self._clock
+            is_running = clock[1] is not None
+            wait = self._compute_time_left(clock)
+            if wait <= 0:
+                if not is_running:
+                    return  # nothing begins any more
+                interrupter.interrupt()
+                wait = _RETRY_AFTER
+            elif not is_running:
+                wait = max(wait, _SHORTEST_WAIT)
 
-    def _send(self) -> None:
-        self._sent = True
-        if self._by_signal:
-            self._seen = False
-            signal.pthread_kill(self._thread, signal.SIGURG)
-        else:
-            raise_in(self._thread, DeadlineExceeded)
 
-    def _handle(self, signum: int, frame: types.FrameType | None) -> None:
-        self._seen = True
-        if not self._sent:
-            if callable(self._previous):
-                self._previous(signum, frame)
-            return
-        now = time.monotonic()
-        if self._began is not None and now - self._raised_at > _AGAIN_AFTER / 2:
-            self._raised_at = now
-            raise DeadlineExceeded
+def _make_interrupter() -> Interrupter:
+    if sys.platform != "win32":
+        by_signal = SignalInterrupter(DeadlineExceeded, signal.SIGURG)
+        if by_signal.install():
+            return by_signal
+    return AsyncInterrupter(DeadlineExceeded)
 
 
 _current: ContextVar[_Deadline | None] = ContextVar("mcp_notebook_deadline", default=None)

@@ -3,9 +3,9 @@
 # What the linter finds wrong with these classes is what they are for.
 # ruff: noqa: ARG002, BLE001, PLE0307, PT012, PT017
 
+import os
 import random
 import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -20,7 +20,7 @@ from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, deadline, run_bo
 from mcp_notebook.settings import Settings
 
 SECONDS = 0.05
-ROUNDS = 300
+ROUNDS = int(os.environ.get("INTERRUPT_ROUNDS", "300"))
 
 
 class Loops:
@@ -246,15 +246,6 @@ def spin(seconds):
     while time.monotonic() < end:
         pass
     return "done"
-
-
-@pytest.fixture
-def often_switched():
-    """Threads that take turns hundreds of times as often, for moments that are random indeed."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(0.00001)
-    yield
-    sys.setswitchinterval(before)
 
 
 @pytest.mark.usefixtures("often_switched")

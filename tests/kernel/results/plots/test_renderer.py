@@ -7,10 +7,10 @@ import threading
 import psutil
 import pytest
 
-from mcp_notebook.kernel.calls.interrupts import raise_in
 from mcp_notebook.kernel.results.plots import renderer as module
 from mcp_notebook.kernel.results.plots.renderer import NotDrawn, ProcessRenderer
 from mcp_notebook.kernel.safe.deadline import deadline
+from mcp_notebook.kernel.safe.interrupter import raise_in
 
 
 @pytest.fixture

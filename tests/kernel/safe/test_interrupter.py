@@ -1,0 +1,224 @@
+"""An interrupt raises in the code that it is meant for, and nowhere else."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter, SignalInterrupter, raise_in
+
+ROUNDS = int(os.environ.get("INTERRUPT_ROUNDS", "300"))
+LIMIT = 30
+
+
+class Stop(BaseException):
+    pass
+
+
+class by_signal:  # noqa: N801 - names a way
+    """An interrupter of the main thread."""
+
+    def __enter__(self):
+        self.interrupter = SignalInterrupter(Stop, signal.SIGURG)
+        assert self.interrupter.install()
+        return self.interrupter
+
+    def __exit__(self, *exc):
+        self.interrupter.remove()
+
+
+class by_exception:  # noqa: N801 - names a way
+    """An interrupter of any thread."""
+
+    def __enter__(self):
+        self.interrupter = AsyncInterrupter(Stop)
+        return self.interrupter
+
+    def __exit__(self, *exc):
+        self.interrupter.remove()
+
+
+def on_main(function):
+    return function()
+
+
+def in_thread(function):
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(function).result(10 * LIMIT)
+
+
+WAYS = pytest.mark.parametrize(
+    ("way", "where"), [(by_signal, on_main), (by_exception, on_main), (by_exception, in_thread)]
+)
+
+
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return "done"
+
+
+def interrupt_from_elsewhere(interrupter, when=lambda: None):
+    """Interrupt as soon as `when` returns; return the thread that does."""
+
+    def run():
+        when()
+        interrupter.interrupt()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+@WAYS
+def test_open_code_is_interrupted(way, where):
+    def run():
+        with way() as interrupter:
+            began = threading.Event()
+            thread = interrupt_from_elsewhere(interrupter, began.wait)
+
+            def code():
+                began.set()
+                return spin(LIMIT)
+
+            try:
+                return interrupter.run(code)
+            except Stop:
+                return "stopped"
+            finally:
+                thread.join()
+
+    assert where(run) == "stopped"
+
+
+@WAYS
+def test_code_that_is_not_open_is_not_interrupted(way, where):
+    def run():
+        with way() as interrupter:
+            sent = []
+            for prepare in (lambda: None, lambda: interrupter.run(spin, 0)):
+                prepare()
+                thread = threading.Thread(target=lambda: sent.append(interrupter.interrupt()))
+                thread.start()
+                thread.join()
+                spin(0.001)
+            return sent
+
+    assert where(run) == [False, False]
+
+
+def test_a_signal_ends_a_sleep():
+    with by_signal() as interrupter:
+        began = threading.Event()
+        thread = interrupt_from_elsewhere(interrupter, began.wait)
+
+        def code():
+            began.set()
+            time.sleep(LIMIT)
+
+        with pytest.raises(Stop):
+            interrupter.run(code)
+        thread.join()
+
+
+def test_the_handler_is_ours_only_from_install_to_remove():
+    before = signal.getsignal(signal.SIGURG)
+    with by_signal():
+        assert signal.getsignal(signal.SIGURG) is not before
+        signal.signal(signal.SIGURG, signal.SIG_IGN)  # the code's own goes with it
+    assert signal.getsignal(signal.SIGURG) is before
+
+
+def test_a_signal_of_somebody_else_goes_to_the_handler_before():
+    heard = []
+    before = signal.signal(signal.SIGURG, lambda *_: heard.append("before"))
+    try:
+        with by_signal() as interrupter:
+            interrupter.run(signal.raise_signal, signal.SIGURG)
+            assert not interrupter.was_signalled
+        assert heard == ["before"]
+    finally:
+        signal.signal(signal.SIGURG, before)
+
+
+def test_a_signal_that_is_shared_interrupts_whoever_sends_it():
+    interrupter = SignalInterrupter(Stop, signal.SIGURG, takes_foreign=True)
+    interrupter.install()
+    try:
+        signal.raise_signal(signal.SIGURG)  # not open: noted
+        assert interrupter.was_signalled
+        with pytest.raises(Stop):
+            interrupter.run(signal.raise_signal, signal.SIGURG)
+    finally:
+        interrupter.remove()
+
+
+def test_code_that_has_put_the_default_in_place_is_not_signalled():
+    with by_signal() as interrupter:
+        sent = []
+
+        def code():
+            signal.signal(signal.SIGURG, signal.SIG_DFL)
+            thread = threading.Thread(target=lambda: sent.append(interrupter.interrupt()))
+            thread.start()
+            thread.join()
+
+        interrupter.run(code)
+        assert sent == [False]
+
+
+def test_outside_of_the_main_thread_no_signal_can_be_taken():
+    assert in_thread(lambda: SignalInterrupter(Stop, signal.SIGURG).install()) is False
+
+
+def test_a_pending_exception_of_somebody_else_is_not_taken_back():
+    def run():
+        first, second = AsyncInterrupter(Stop), AsyncInterrupter(KeyError)
+        ident, ready = threading.get_ident(), threading.Event()
+        thread = threading.Thread(target=lambda: (raise_in(ident, Stop), ready.set()))
+        first.open()
+        try:
+            thread.start()
+            while not ready.is_set():
+                second.open()
+                second.close()
+            spin(LIMIT)
+        except Stop:
+            return "stopped"
+        finally:
+            first.close()
+            thread.join()
+
+    assert in_thread(run) == "stopped"
+
+
+@WAYS
+@pytest.mark.usefixtures("often_switched")
+def test_interrupts_at_random_moments_hit_nothing_else(way, where):
+    def run():
+        chance = random.Random(11)
+        ends = Counter()
+        for _ in range(ROUNDS):
+            length = chance.uniform(0, 0.0004)
+            with way() as interrupter:
+                delay = chance.uniform(0, 0.0005)
+                thread = interrupt_from_elsewhere(interrupter, lambda delay=delay: spin(delay))
+                try:
+                    ends[interrupter.run(spin, length)] += 1
+                except Stop:
+                    ends["stopped"] += 1
+                spin(chance.uniform(0, 0.0003))  # what came here would end the test
+            spin(0.0001)
+            thread.join()
+        return ends
+
+    ends = where(run)
+    assert ends["stopped"] > 0
+    assert ends["done"] > 0
+    assert sum(ends.values()) == ROUNDS
