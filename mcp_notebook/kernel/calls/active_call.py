@@ -22,9 +22,6 @@ from mcp_notebook.kernel.tools.elicitation import Elicitations
 
 logger = logging.getLogger(__name__)
 
-RESTART_FOLLOWS = 0.2
-"""Seconds that the answer of a call that the user interrupted is held back: a restart begins with
-an interrupt, and the goodbye that follows tells the client what happened."""
 INTERRUPTED = "The user interrupted the call in the notebook."
 
 
@@ -54,6 +51,8 @@ class ActiveCall(Call):
     """What it printed and displayed."""
     elicitations: Elicitations = field(kw_only=True, default_factory=Elicitations, repr=False)
     """What it asks its client's user."""
+    restart_delay: float = field(kw_only=True, default=0.0, repr=False)
+    """Seconds that the answer is held back if the user interrupted the call."""
     ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
     """Where its result is stored for equal calls; None: nowhere."""
     output_schema: OutputSchema | None = field(default=None, init=False, repr=False)
@@ -133,8 +132,8 @@ class ActiveCall(Call):
             if self.has_ended:
                 return
             self.move(state)
-        if self.is_interrupted:
-            timer = threading.Timer(RESTART_FOLLOWS, self.send, (result,))
+        if self.is_interrupted and self.restart_delay:
+            timer = threading.Timer(self.restart_delay, self.send, (result,))
             timer.daemon = True
             timer.start()
         else:

@@ -34,6 +34,9 @@ from mcp_notebook.kernel.tools.elicitation import Elicitations
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings import Settings
 
+RESTART_FOLLOWS = 0.2
+"""Seconds that a client's answer is held back when the user interrupted the call: a restart begins
+with an interrupt, and the goodbye that follows tells the client what happened."""
 _ENDED = "The question cannot be answered any more: the call that asked has ended."
 
 
@@ -134,6 +137,7 @@ class Invoker:
             self.observer.call_submitted()
             reply = partial(_reply_and_notify, reply, self.observer)
         call = self._make_call(tool, arguments, reply, client)
+        call.restart_delay = RESTART_FOLLOWS
         if self._answer_from_cache(call):
             return call
         if self._queue.add(call):

@@ -151,7 +151,7 @@ class ThreadRunner:
         async def wait() -> Any:
             loop, task = asyncio.get_running_loop(), asyncio.current_task()
             assert task is not None
-            call.set_interrupt(lambda: loop.call_soon_threadsafe(task.cancel))
+            call.set_interrupt(partial(_cancel_task, loop, task))
             if call.stop_request is not None:
                 task.cancel()
             return await coroutine
@@ -180,9 +180,11 @@ class InlineRunner:
     def _run(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
         gate = InterruptGate()
         if self._execution.begin(call, gate):
-            done(self._execution.run(call, gate, self._await))
+            done(self._execution.run(call, gate, partial(self._await, gate)))
 
-    def _await(self, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]) -> Result:
+    def _await(
+        self, gate: InterruptGate, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]
+    ) -> Result:
         from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - for %mcp call only
 
         async def wait() -> Any:
@@ -195,9 +197,17 @@ class InlineRunner:
             if call.stop_request is not None:
                 future.cancel()
             try:
+                gate.open()
                 return self._execution.converter.convert_value(call, future.result())
             except FutureCancelled:
                 raise asyncio.CancelledError from None
             except BaseException:
                 future.cancel()
                 raise
+            finally:
+                gate.close()
+
+
+def _cancel_task(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]") -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: the coroutine has ended
+        loop.call_soon_threadsafe(task.cancel)

@@ -77,7 +77,7 @@ def on_main(function):
 
 def in_thread(function):
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(function).result(30)
+        return thread.submit(function).result(max(30, ROUNDS / 50))
 
 
 @pytest.fixture(params=[on_main, in_thread])

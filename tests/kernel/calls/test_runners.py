@@ -1,4 +1,4 @@
-"""Calls beside each other: in threads, in executors, as coroutines; and how they are stopped."""
+"""Calls beside each other: in threads, in executors, as coroutines, in a cell; how they stop."""
 
 import os
 import random
@@ -240,6 +240,39 @@ def test_a_running_call_is_stopped_by_its_client_and_by_the_user(
     assert ("No longer wanted" if who == "client" else "user interrupted") in text_of(result)
     assert text_of(link.call("square", x=3)) == "9"
     assert kernel.ok("print('well')").stdout == "well\n"
+
+
+HERE = """
+@mcp_tool
+def asleep_here() -> None:
+    'Wait in the cell.'
+    print_began()
+    time.sleep(600)
+
+@mcp_tool
+async def coroutine_here() -> None:
+    'Wait in the cell.'
+    print_began()
+    await asyncio.sleep(600)
+
+def print_began():
+    os.write(cell_began, b"began")
+"""
+
+
+@pytest.mark.parametrize("tool", ["asleep_here", "coroutine_here"])
+def test_a_call_inside_a_cell_is_stopped_by_the_user(kernel, tool, tmp_path):
+    os.mkfifo(tmp_path / "began")
+    kernel.ok(f"import os\ncell_began = os.open({str(tmp_path / 'began')!r}, os.O_RDWR)")
+    kernel.ok(HERE)
+    request = kernel.start(f"%mcp call {tool}")
+    with (tmp_path / "began").open("rb", buffering=0) as began:
+        assert began.read(5) == b"began"
+    os.kill(kernel.pid, signal.SIGINT)
+    output = kernel.finish(request)
+    assert output.error is None
+    assert "The user interrupted the call in the notebook." in output.text
+    kernel.ok("os.close(cell_began)\n%mcp remove asleep_here coroutine_here")
 
 
 def test_the_users_interrupt_of_a_cell_does_not_stop_calls_beside_it(kernel, link):

@@ -1,0 +1,118 @@
+"""Functions that an executor runs, without a kernel."""
+
+import threading
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+
+import pytest
+
+from mcp_notebook.errors import Cancelled, ToolError
+from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
+from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.calls.call_queue import CallQueue
+from mcp_notebook.kernel.calls.executor_call import run_in_executor
+from mcp_notebook.kernel.calls.outcome import CallConverter
+from mcp_notebook.kernel.calls.stopping import Stopper
+from mcp_notebook.kernel.tools.declared_tool import make_tool
+
+LIMIT = 30
+UNWANTED = StopRequest(CallState.CANCELLED, Cancelled("No longer wanted."))
+
+
+def double(x: int) -> int:
+    """Double."""
+    return 2 * x
+
+
+class NeverBegins(Executor):
+    """Has no free worker, ever."""
+
+    def __init__(self):
+        self.asked = threading.Event()
+        self.future = Future()
+
+    def submit(self, *_args, **_kwargs):
+        self.asked.set()
+        return self.future
+
+
+class Broken(Executor):
+    """Its worker has ended."""
+
+    def submit(self, *_args, **_kwargs):
+        future = Future()
+        future.set_exception(BrokenExecutor("a process was killed."))
+        return future
+
+
+@pytest.fixture
+def queue():
+    return CallQueue(10)
+
+
+@pytest.fixture
+def replies():
+    return []
+
+
+@pytest.fixture
+def call(queue, replies):
+    call = ActiveCall("double", run="thread", reply=replies.append, lock=queue.lock)
+    queue.add(call)
+    call.begin(lambda: None)
+    return call
+
+
+@pytest.fixture
+def stopper(queue, converter):
+    return Stopper(queue, CallConverter(converter), lambda _: None, None)
+
+
+def run(call, executor, stopper, function=double, **arguments):
+    return run_in_executor(call, make_tool(function), executor, arguments, stopper)
+
+
+def test_the_value_of_the_worker_is_returned(call, stopper):
+    with ThreadPoolExecutor(1) as executor:
+        assert run(call, executor, stopper, x=4) == 8
+    assert call.state is CallState.RUNNING
+
+
+def test_what_the_function_raises_is_raised(call, stopper):
+    with ThreadPoolExecutor(1) as executor, pytest.raises(TypeError):
+        run(call, executor, stopper, y=4)
+
+
+def test_a_broken_executor_is_told_with_what_to_do(call, stopper):
+    with pytest.raises(ToolError, match=r"a process was killed\. .* make a new one"):
+        run(call, Broken(), stopper, x=4)
+
+
+def test_a_call_without_a_worker_waits_and_is_withdrawn_when_it_has_to_stop(call, stopper):
+    executor = NeverBegins()
+    with ThreadPoolExecutor(1) as threads:
+        ended = threads.submit(run, call, executor, stopper, x=4)
+        assert executor.asked.wait(LIMIT)
+        while call.state is not CallState.WAITING:
+            pass
+        stopper.stop(call, UNWANTED)
+        assert isinstance(ended.exception(LIMIT), KeyboardInterrupt)
+    assert executor.future.cancelled()
+
+
+def test_a_worker_that_has_begun_goes_on_and_the_call_is_answered(call, stopper, replies):
+    began, release = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        """Wait."""
+        began.set()
+        release.wait(LIMIT)
+
+    with ThreadPoolExecutor(1) as executor, ThreadPoolExecutor(1) as threads:
+        ended = threads.submit(run, call, executor, stopper, wait)
+        assert began.wait(LIMIT)
+        stopper.stop(call, UNWANTED)
+        assert len(replies) == 1
+        assert not ended.done()
+        release.set()
+        assert isinstance(ended.exception(LIMIT), KeyboardInterrupt)
+    assert len(replies) == 1

@@ -1,0 +1,170 @@
+"""Interrupts of calls: what the gates let through, and who hears the user's "Interrupt"."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from mcp_notebook.kernel.calls.interrupts import InterruptGate, InterruptWatch, ThreadGate
+
+LIMIT = 30
+
+
+@contextlib.contextmanager
+def opened(gate):
+    with gate:
+        try:
+            gate.open()
+            yield
+        finally:
+            gate.close()
+
+
+def wait_after(function):
+    function()
+    time.sleep(LIMIT)
+
+
+def interrupt_when(event, gate):
+    thread = threading.Thread(target=lambda: event.wait(LIMIT) and gate.interrupt())
+    thread.start()
+    return thread
+
+
+@pytest.fixture(autouse=True)
+def handler():
+    """Check that each test leaves SIGINT's handler as it was."""
+    before = signal.getsignal(signal.SIGINT)
+    yield before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_call_on_the_main_thread_is_interrupted_by_another_thread():
+    gate, began = InterruptGate(), threading.Event()
+    thread = interrupt_when(began, gate)
+    with pytest.raises(KeyboardInterrupt), opened(gate):
+        wait_after(began.set)
+    assert gate.interrupted
+    thread.join()
+
+
+def test_the_users_interrupt_is_the_calls_while_it_runs():
+    gate = InterruptGate()
+    with pytest.raises(KeyboardInterrupt), opened(gate):
+        wait_after(lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert gate.interrupted
+
+
+def test_an_interrupt_before_the_code_raises_when_the_gate_opens():
+    gate = InterruptGate()
+    with gate:
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            gate.open()
+
+
+def test_an_interrupt_behind_the_code_raises_nothing():
+    gate = InterruptGate()
+    with opened(gate):
+        pass
+    with gate:
+        gate.open()
+        gate.close()
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_call_that_has_ended_is_not_interrupted():
+    for gate in (InterruptGate(), ThreadGate()):
+        with opened(gate):
+            pass
+        assert gate.interrupt() is False
+
+
+def test_a_call_does_not_interrupt_itself():
+    with opened(gate := InterruptGate()):
+        assert gate.interrupt() is False
+
+
+def test_a_handler_that_the_call_leaves_goes_with_it():
+    with opened(InterruptGate()):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def test_a_gate_outside_of_the_main_thread_takes_nothing():
+    def run():
+        with opened(gate := InterruptGate()):
+            return gate.interrupt()
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(run).result(LIMIT) is False
+
+
+def test_a_call_in_a_thread_is_interrupted_between_two_instructions():
+    began, gates = threading.Event(), []
+
+    def run():
+        gates.append(gate := ThreadGate())
+        try:
+            with opened(gate):
+                began.set()
+                end = time.monotonic() + LIMIT
+                while time.monotonic() < end:
+                    time.sleep(0.001)
+        except KeyboardInterrupt:
+            return "interrupted"
+
+    with ThreadPoolExecutor(1) as threads:
+        future = threads.submit(run)
+        assert began.wait(LIMIT)
+        assert gates[0].interrupt() is True
+        assert future.result(LIMIT) == "interrupted"
+
+
+# -- the watch -------------------------------------------------------------------------------------
+
+
+def run_on_loop(main):
+    """Run a coroutine, with the handler that ipykernel has set between cells."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return asyncio.run(main())
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_the_watch_hears_an_interrupt_while_somebody_listens():
+    async def main():
+        heard = asyncio.Event()
+        watch = InterruptWatch(asyncio.get_running_loop(), heard.set)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # asyncio.run has put its own in place
+        watch.acquire()
+        watch.acquire()
+        watch.release()
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.wait_for(heard.wait(), LIMIT)
+        watch.release()
+        return signal.getsignal(signal.SIGINT)
+
+    assert run_on_loop(main) is signal.SIG_IGN
+
+
+def test_the_watch_leaves_a_cells_interrupt_to_the_cell_and_listens_when_it_has_ended():
+    async def main():
+        heard = asyncio.Event()
+        watch = InterruptWatch(asyncio.get_running_loop(), heard.set)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a cell runs
+        watch.acquire()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it has ended
+        while signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(0)
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.wait_for(heard.wait(), LIMIT)
+        watch.release()
+
+    run_on_loop(main)

@@ -1,0 +1,125 @@
+"""How a call is stopped, without a kernel: what is asked of its code, and when it is answered."""
+
+import threading
+
+import pytest
+
+from mcp_notebook.errors import Cancelled
+from mcp_notebook.kernel.calls import stopping
+from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
+from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.calls.call_queue import CallQueue
+from mcp_notebook.kernel.calls.outcome import CallConverter
+from mcp_notebook.kernel.calls.stopping import Stopper
+
+LIMIT = 30
+UNWANTED = StopRequest(CallState.CANCELLED, Cancelled("No longer wanted."))
+
+
+class Caller:
+    """Takes one result."""
+
+    def __init__(self):
+        self.results = []
+        self.replied = threading.Event()
+
+    def reply(self, result):
+        self.results.append(result)
+        self.replied.set()
+
+    @property
+    def text(self):
+        [result] = self.results
+        return "".join(block.text for block in result.content)
+
+
+@pytest.fixture
+def queue():
+    return CallQueue(10)
+
+
+@pytest.fixture
+def started():
+    """Names of the tools whose waiting calls may begin."""
+    return []
+
+
+@pytest.fixture
+def stopper(queue, converter, started):
+    return Stopper(queue, CallConverter(converter), started.append, None)
+
+
+def add(queue, run="main"):
+    caller = Caller()
+    call = ActiveCall("a", run=run, reply=caller.reply, lock=queue.lock)
+    queue.add(call)
+    return call, caller
+
+
+def test_a_call_that_waits_is_answered_at_once_and_makes_room(queue, stopper, started):
+    call, caller = add(queue)
+    stopper.stop(call, UNWANTED)
+    stopper.stop(call, UNWANTED)
+    assert "No longer wanted." in caller.text
+    assert (call.state, started) == (CallState.CANCELLED, ["a"])
+
+
+def test_the_code_of_a_call_on_the_main_thread_is_asked_once_and_has_time(queue, stopper):
+    call, caller = add(queue)
+    asked = []
+    call.begin(lambda: asked.append(True))
+    stopper.stop(call, UNWANTED)
+    stopper.stop(call, StopRequest(CallState.TIMED_OUT, Cancelled("Something else.")))
+    assert asked == [True]
+    assert caller.results == []
+    assert call.stop_request is UNWANTED
+    queue.finish(call)  # ends the timer
+
+
+def test_a_call_in_a_thread_is_answered_at_once_with_what_it_printed(queue, stopper):
+    call, caller = add(queue, run="thread")
+    call.begin(lambda: None)
+    call.capture.write("as far as this\n")
+    stopper.stop(call, UNWANTED)
+    assert caller.text.startswith("as far as this")
+    assert "No longer wanted." in caller.text
+    assert call.is_stopping
+
+
+def test_code_that_does_not_react_is_answered_and_asked_again(queue, stopper, monkeypatch):
+    monkeypatch.setattr(stopping, "STOP_LIMIT", 0.01)
+    call, caller = add(queue)
+    asked = threading.Semaphore(0)
+    call.begin(asked.release)
+    stopper.stop(call, UNWANTED)
+    assert caller.replied.wait(LIMIT)
+    assert call.is_stopping
+    assert all(asked.acquire(timeout=LIMIT) for _ in range(2))
+
+
+def test_a_call_that_is_lost_is_not_answered(queue, stopper):
+    call, caller = add(queue, run="thread")
+    asked = []
+    call.begin(lambda: asked.append(True))
+    stopper.stop(call, StopRequest(CallState.LOST, Cancelled("The kernel was restarted.")))
+    assert (asked, caller.results) == ([True], [])
+
+
+def test_a_call_that_has_ended_is_not_answered_again(queue, stopper):
+    call, caller = add(queue)
+    call.begin(lambda: None)
+    stopper.stop(call, UNWANTED)
+    call.answer(CallState.CANCELLED, "its own")
+    stopper.answer_early(call)
+    assert caller.results == ["its own"]
+    assert not call.is_stopping
+
+
+def test_a_call_is_stopped_by_the_limit_of_the_settings(queue, converter):
+    stopper = Stopper(queue, CallConverter(converter), lambda _: None, 0.01)
+    call, caller = add(queue, run="thread")
+    call.begin(lambda: None)
+    stopper.limit_time(call)
+    assert caller.replied.wait(LIMIT)
+    assert "longer than 0.01 s" in caller.text
+    assert call.state is CallState.TIMED_OUT
