@@ -1,1 +1,20 @@
-"""What this room is for: to be written."""
+"""One call from its arrival to its answer: queue, run, stop, capture.
+
+The way of a call: `invoker` takes it, `call_queue` says when it may begin, one of `runners` runs
+its code by `execution` (on the main thread, in a thread, or inside the cell of ``%mcp call``;
+`executor_call` if the tool names an executor), and `outcome` makes the result. `stopping` stops it,
+by the gates of `interrupts` and `task_guards`. Around the code stands its `environment`: prints and
+displays go to its `capture` (by `streams`), and it has pyplot's figures (`pyplot`), log messages
+(`logs`) and progress bars (`progress_bars`) to itself. `call` holds the table of a call's states,
+`active_call` a call with everything it needs.
+
+Face: `invoker.Invoker`, `call.Call`, `call.CallState`, `result_cache.ResultCache`, and
+`kernel_activity.KernelActivity`, which shows in Jupyter that a called kernel is in use.
+
+Threads: calls come on the endpoint's thread, and may be cancelled from there. Their code runs on
+the main thread, between cells, or in a thread of each call. Time limits are timers, which are
+threads. Calls share one lock, the queue's; a result is handed out on whichever thread has it.
+
+Left to others: what a value becomes (`results`), what a tool is and what it may ask (`tools`), how
+an exception is raised in a thread (`safe.interrupter`), talking to bridges (`link`).
+"""

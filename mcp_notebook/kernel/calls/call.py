@@ -1,12 +1,11 @@
-"""The states of a call, and what is said about one that runs or waits.
+"""The states of a call, and the sentence that describes a call that runs or waits.
 
-Runs in the user's kernel; pure, no I/O, no threads. `kernel.calls.invoker` moves calls, under its
-lock; the picture of the table in the contributors' guide is drawn from `MOVES` by
-``docs/make_pictures.py``.
+Runs in the user's kernel; pure, no I/O, no threads. The picture of the states in the contributors'
+guide is drawn from `MOVES` by ``docs/make_pictures.py``.
 
 A call has ended for its client once its state is one of `ENDED`. Its code may still be running
 then: C code that does not look at signals, a thread that does not come back to Python. Such a call
-is *still stopping* (`Call.is_stopping`), and `describe` says so to those who wait behind it.
+is *still stopping* (`Call.is_stopping`), and `describe` tells those who wait behind it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,12 +1,10 @@
 """What a call prints and shows goes to its client, not into the user's cells.
 
-Runs in the user's kernel, on the threads of the calls. Which call an output belongs to is told by a
-ContextVar, so calls that overlap never see each other's output, and a cell's own output passes
+Runs in the user's kernel, on the threads of the calls. A ContextVar says which call an output
+belongs to, so calls that overlap never see each other's output, and a cell's own output passes
 through untouched. stdout and stderr are routed from the first call until the extension is unloaded
 (`kernel.calls.streams`); displays, ``input`` and what would end the kernel (``exit``, the loop's
 ``stop``) for as long as any call is active (counted).
-
-Turning what was captured into content is `kernel.results.converter`' business.
 """
 
 import asyncio
@@ -38,10 +36,10 @@ from mcp_notebook.kernel.tools.context import (
 )
 
 MAX_PRINTED = 1_000_000
-"""Characters of prints kept from the start of a call; after that only the last ones are kept."""
+"""Characters that are kept from the start of what a call prints; then only the last ones are."""
 _MAX_TAIL = 100_000
 MAX_DISPLAYS = 200
-"""Displays kept from one call."""
+"""Displays that are kept of one call."""
 _MAX_LINE = 200
 """Characters of a printed line that are reported while the call runs."""
 
@@ -149,7 +147,7 @@ class Capture:
             self.write(f"{message.level}: {message.text}\n")
 
     def show(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str | None) -> None:
-        """Take a display; one with a known id replaces the earlier one."""
+        """Take a display; it replaces an earlier one with the same id."""
         self._clear_if_due()
         displayed = Displayed(data, metadata)
         if display_id is not None and display_id in self._display_ids:
@@ -190,19 +188,19 @@ class OutputRouter:
     Args:
         shell: The notebook's IPython.
         loop: The main thread's event loop.
-        displayed: Does for a call, given its capture, what ``shell.display_formatter.format`` does
-            for cells.
+        format_display: Does for a call, given its capture, what ``shell.display_formatter.format``
+            does for cells.
     """
 
     def __init__(
         self,
         shell: InteractiveShell,
         loop: asyncio.AbstractEventLoop,
-        displayed: Callable[..., tuple[dict[str, Any], dict[str, Any]]],
+        format_display: Callable[..., tuple[dict[str, Any], dict[str, Any]]],
     ) -> None:
         self._shell = shell
         self._loop = loop
-        self._displayed = displayed
+        self._format_display = format_display
         self._create_task = loop.create_task
         self._streams: list[Any] = []
         self._lock = threading.Lock()
@@ -238,7 +236,7 @@ class OutputRouter:
                     _route(self._shell, "showtraceback", _show_nothing),
                     # Not ipykernel's hooks: they are of one thread, and a tool may use another one.
                     _route(self._shell.display_pub, "publish", _publish),
-                    _route(self._shell.display_formatter, "format", self._displayed),
+                    _route(self._shell.display_formatter, "format", self._format_display),
                     _route(self._shell.display_pub, "clear_output", _clear_output),
                     _route(self._shell, "ask_exit", _refuse_exit),
                     _route(self._loop, "stop", _refuse_exit),
@@ -254,7 +252,7 @@ class OutputRouter:
                     self._restore.pop()()
 
     def close(self) -> None:
-        """Leave the streams as they were found."""
+        """Leave the streams as they were before the first call."""
         with self._lock:
             while self._streams:
                 leave_stream(self._streams.pop())

@@ -73,7 +73,7 @@ class Invoker:
         cache: ResultCache,
     ) -> None:
         self.cache = cache
-        """Results of read-only tools that are given again."""
+        """Results of read-only tools, for equal calls."""
         self.observer: CallObserver | None = None
         """Hears of the calls; to be set before the first one comes."""
         self._loop = loop

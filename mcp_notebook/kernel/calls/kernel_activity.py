@@ -11,8 +11,6 @@ idle, and no end of a cell a running call.
 Runs in the user's kernel: `KernelActivity` belongs to the endpoint's thread, apart from `install`,
 `remove` and the statuses that ipykernel publishes from its own threads. Those and ours may cross;
 each is therefore compared with what is true after it was sent.
-
-Not here: what calls do (`kernel.calls.invoker`), what clients are told (`kernel.link.endpoint`).
 """
 
 import asyncio
@@ -51,15 +49,15 @@ class KernelActivity:
         invoker.observer = self
         self._parent: dict[str, Any] = {}
         self._original: Callable[..., None] | None = None
-        self._kernel_busy = True  # the extension is being loaded by a cell
-        self._long_call = False
-        self._came = False
+        self._is_kernel_busy = True  # the extension is being loaded by a cell
+        self._has_long_call = False
+        self._has_new_call = False
         self._loop: asyncio.AbstractEventLoop | None = None
         """The endpoint's."""
         self._timer: asyncio.Handle | None = None
 
     def install(self) -> None:
-        """Follow what the kernel publishes; without that nothing could be said that is true."""
+        """Follow what the kernel publishes; nothing true could be published otherwise."""
         self._original = getattr(self._kernel, "_publish_status", None)  # in ipykernel 6 and 7
         if self._original is not None:
             self._parent = self._kernel.session.msg_header(_PARENT)
@@ -67,8 +65,8 @@ class KernelActivity:
 
     def remove(self) -> None:
         """Publish nothing more; harmless when done twice. The endpoint's thread has ended."""
-        if self._long_call:  # unloaded by a tool: nobody else would tell of the end
-            self._long_call = False
+        if self._has_long_call:  # unloaded by a tool: nobody else would tell of the end
+            self._has_long_call = False
             self._announce()
         if vars(self._kernel).get("_publish_status") == self._publish_status:
             del self._kernel._publish_status  # noqa: SLF001
@@ -79,56 +77,55 @@ class KernelActivity:
 
     def call_submitted(self) -> None:
         """Count the kernel as used; on the endpoint's thread."""
-        self._came = True
+        self._has_new_call = True
         self._loop = asyncio.get_running_loop()
-        if self._timer is None:
-            self._timer = self._loop.call_soon(
-                self._look, self._loop
-            )  # when the call is on its way
+        if self._timer is None:  # soon: when the call is on its way
+            self._timer = self._loop.call_soon(self._publish, self._loop)
 
     def call_answered(self) -> None:
         """See whether that was the last long call; on any thread."""
-        if self._long_call and self._loop is not None:
+        if self._has_long_call and self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: `remove` follows
-                self._loop.call_soon_threadsafe(self._look_for_end)
+                self._loop.call_soon_threadsafe(self._publish_end)
 
     # -- what is published -------------------------------------------------------------------------
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _publish(self, loop: asyncio.AbstractEventLoop) -> None:
         """Publish what is true now, again and again until there are no calls."""
-        was_long, self._long_call = self._long_call, self._runs_long_call()
-        came, self._came = self._came, False
+        was_long, self._has_long_call = self._has_long_call, self._runs_long_call()
+        came, self._has_new_call = self._has_new_call, False
         if came or was_long or self._invoker.calls:
             self._announce()
-            self._timer = loop.call_later(EVERY, self._look, loop)
+            self._timer = loop.call_later(EVERY, self._publish, loop)
         else:
             self._timer = None
 
-    def _look_for_end(self) -> None:
-        if self._long_call and not self._runs_long_call():
-            self._long_call = False
+    def _publish_end(self) -> None:
+        """Publish at once that the last long call has ended."""
+        if self._has_long_call and not self._runs_long_call():
+            self._has_long_call = False
             self._announce()
 
     def _runs_long_call(self) -> bool:
-        before = monotonic() - EVERY
+        threshold = monotonic() - EVERY
         return any(
-            call.arrived <= before
+            call.arrived <= threshold
             and call.state is not CallState.QUEUED
             and (call.is_stopping or not call.has_ended)
             for call in self._invoker.calls
         )
 
     @property
-    def _busy(self) -> bool:
-        return self._kernel_busy or self._long_call
+    def _is_busy(self) -> bool:
+        return self._is_kernel_busy or self._has_long_call
 
     def _announce(self) -> None:
         """Publish the truth, and once more if it has changed meanwhile: the last word is right."""
         try:
             while self._original is not None:
-                busy = self._busy
-                self._original("busy" if busy else "idle", "shell", self._parent)
-                if busy == self._busy:
+                is_busy = self._is_busy
+                self._original("busy" if is_busy else "idle", "shell", self._parent)
+                if is_busy == self._is_busy:
                     break
         except Exception:  # the kernel shuts down
             logger.exception("the kernel's status could not be published")
@@ -136,8 +133,8 @@ class KernelActivity:
     def _publish_status(self, status: str, channel: str, *args: Any, **kwargs: Any) -> None:
         """Stand in for the kernel's own method, on any of its threads."""
         if channel == "shell":
-            self._kernel_busy = status == "busy"
+            self._is_kernel_busy = status == "busy"
         assert self._original is not None
         self._original(status, channel, *args, **kwargs)
-        if status == "idle" and self._long_call:
+        if status == "idle" and self._has_long_call:
             self._announce()

@@ -69,11 +69,11 @@ class LoggingPatcher:
 
 def level_of(number: int) -> LogLevel:
     """Return MCP's level for one of Python's."""
-    found: LogLevel = "debug"
+    closest: LogLevel = "debug"
     for level, least in LEVELS.items():
         if number >= least:
-            found = level
-    return found
+            closest = level
+    return closest
 
 
 def _read_record(record: logging.LogRecord) -> LogMessage:

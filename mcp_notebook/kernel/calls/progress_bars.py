@@ -42,16 +42,16 @@ class ProgressBars:
     def __init__(self, report: Callable[[Update], None]) -> None:
         self._report = report
         self._outermost: Callable[[], object | None] = lambda: None
-        self._over = True
+        self._is_over = True
         """The outermost bar is full or closed: another may take its place."""
         self._done = 0.0
         self._before = 0.0
         """What earlier outermost bars did."""
 
-    def moved(
+    def update(
         self, bar: object, done: float, total: float | None, text: str, *, closed: bool
     ) -> None:
-        """Take a bar's movement.
+        """Report that a bar moved.
 
         Args:
             bar: The bar; it is not kept alive.
@@ -62,19 +62,19 @@ class ProgressBars:
         """
         outermost = self._outermost()
         if outermost is not bar:
-            if closed or not (self._over or outermost is None):
+            if closed or not (self._is_over or outermost is None):
                 return
             self._before += self._done
             self._outermost = weakref.ref(bar)
         self._done = done
-        self._over = closed or (total is not None and done >= total)
+        self._is_over = closed or (total is not None and done >= total)
         self._report(
             Update(self._before + done, None if total is None else self._before + total, text)
         )
 
 
 class ProgressBarPatcher:
-    """Makes the classes of the libraries tell calls about their bars.
+    """Patches the classes of the libraries, so that bars report to their calls.
 
     Args:
         current: Returns the bars of the call that the caller runs in, None outside of calls.
@@ -123,9 +123,9 @@ class ProgressBarPatcher:
             if bars is not None:
                 setattr(bar, _OWNER, bars)
                 # On the instance, so that it also covers the classes that draw in their own way.
-                bar.display = lambda *_args, **_kwargs: _tqdm_moved(bar, bars)
+                bar.display = lambda *_args, **_kwargs: _report_tqdm(bar, bars)
                 if kwargs.get("file") in (None, sys.stdout, sys.stderr):
-                    kwargs["file"] = _Nowhere()
+                    kwargs["file"] = _NullStream()
             original(bar, *args, **kwargs)
 
         undos.append(_replace(module.tqdm, "__init__", __init__))
@@ -177,13 +177,13 @@ class ProgressBarPatcher:
             if getattr(progress, _OWNER, None) is None:
                 stop(progress)
             else:
-                _rich_moved(progress, at_least_every=0)
+                _report_rich(progress, interval=0)
                 delattr(progress, _OWNER)
 
         undos.append(_replace(owner, "start", start_quietly))
         undos.append(_replace(owner, "stop", stop_quietly))
-        undos.append(_replace(owner, "update", _and_tell(owner.update)))
-        undos.append(_replace(owner, "advance", _and_tell(owner.advance)))
+        undos.append(_replace(owner, "update", _with_report(owner.update)))
+        undos.append(_replace(owner, "advance", _with_report(owner.advance)))
 
 
 class _Finder(MetaPathFinder):
@@ -191,12 +191,12 @@ class _Finder(MetaPathFinder):
 
     Args:
         names: Modules that matter.
-        then: Called when one of them has been imported.
+        on_import: Called when one of them has been imported.
     """
 
-    def __init__(self, names: frozenset[str], then: Callable[[], None]) -> None:
+    def __init__(self, names: frozenset[str], on_import: Callable[[], None]) -> None:
         self._names = names
-        self._then = then
+        self._on_import = on_import
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -211,11 +211,11 @@ class _Finder(MetaPathFinder):
             return spec
         execute = spec.loader.exec_module
 
-        def execute_and_tell(module: ModuleType) -> None:
+        def execute_and_notify(module: ModuleType) -> None:
             execute(module)
-            self._then()
+            self._on_import()
 
-        spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]
+        spec.loader.exec_module = execute_and_notify  # type: ignore[method-assign]
         return spec
 
 
@@ -235,39 +235,39 @@ def _replace(owner: Any, name: str, function: Any) -> Callable[[], None]:
     return undo
 
 
-def _tqdm_moved(bar: Any, bars: ProgressBars) -> bool:
+def _report_tqdm(bar: Any, bars: ProgressBars) -> bool:
     how = {"bar_format": _SHORT} if bar.total else {}
     text = bar.format_meter(**{**bar.format_dict, **how}).strip()
-    bars.moved(bar, bar.n, bar.total, text, closed=bar.disable)
+    bars.update(bar, bar.n, bar.total, text, closed=bar.disable)
     return True
 
 
-def _and_tell(method: Callable[..., None]) -> Callable[..., None]:
-    """Return a method of rich's ``Progress`` that also tells the call."""
+def _with_report(method: Callable[..., None]) -> Callable[..., None]:
+    """Return a method of rich's ``Progress`` that also reports to the call."""
 
     @wraps(method)
-    def told(progress: Any, *args: Any, **kwargs: Any) -> None:
+    def method_with_report(progress: Any, *args: Any, **kwargs: Any) -> None:
         method(progress, *args, **kwargs)
         if getattr(progress, _OWNER, None) is not None:
-            _rich_moved(progress, at_least_every=_INTERVAL)
+            _report_rich(progress, interval=_INTERVAL)
 
-    return told
+    return method_with_report
 
 
-def _rich_moved(progress: Any, *, at_least_every: float) -> None:
+def _report_rich(progress: Any, *, interval: float) -> None:
     now = time.monotonic()
-    if now - getattr(progress, "_mcp_notebook_told", 0.0) < at_least_every:
+    if now - getattr(progress, "_mcp_notebook_reported", 0.0) < interval:
         return
-    progress._mcp_notebook_told = now  # noqa: SLF001 - an attribute of ours
+    progress._mcp_notebook_reported = now  # noqa: SLF001 - an attribute of ours
     for task in progress.tasks:
         text = f"{task.description} {task.completed:g}"
         if task.total is not None:
             text += f"/{task.total:g}"
         bars = getattr(progress, _OWNER)
-        bars.moved(task, task.completed, task.total, text, closed=task.finished)
+        bars.update(task, task.completed, task.total, text, closed=task.finished)
 
 
-class _Nowhere:
+class _NullStream:
     """A stream for the few characters that a bar writes besides itself."""
 
     encoding = "utf-8"

@@ -1,10 +1,9 @@
-"""Each call has pyplot's figures to itself, and shows those that it left open.
+"""Each call has pyplot's figures to itself, and displays those that it left open.
 
 Runs in the user's kernel, on the thread of the call. pyplot keeps its open figures in one place for
 the whole process, so that ``plt.plot`` knows where to draw. While the extension is loaded that
-place depends on the context: a call begins with no figure, and neither the user's cells nor other
-calls that overlap with it see what it opens. matplotlib is never imported here; drawing is
-`kernel.results.converter`' business.
+place depends on the context: a call begins without figures, and neither the user's cells nor other
+calls that overlap with it see what it opens. matplotlib is never imported here.
 """
 
 import sys

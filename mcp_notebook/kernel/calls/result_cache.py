@@ -1,10 +1,10 @@
-"""Results of read-only tools, kept to be given again for the same arguments.
+"""Results of read-only tools, stored for equal calls.
 
-Runs in the user's kernel; pure, for any thread. A result is found by its tool, as it is declared
-now, and by the arguments as the client sent them: no code of the tool's author has to run to find
-one, so that it is given at once, also while a cell runs. A default that one call names and another
-leaves out makes two entries. Two equal calls at the same time both run. When to look, and what to
-keep, is decided in `kernel.calls.invoker`: what succeeded, was not stopped and has asked nobody.
+Runs in the user's kernel; pure, for any thread. A result is looked up by its tool, as it is
+declared now, and by the arguments as the client sent them: no code of the tool's author has to run
+for that, so it is returned at once, also while a cell runs. A default that one call names and
+another leaves out makes two entries. Two equal calls at the same time both run. `invoker` decides
+what is stored: results that are no errors, of calls that were not stopped and asked nobody.
 """
 
 import hashlib
@@ -71,7 +71,7 @@ class ResultCache:
     def ticket(
         self, tool: object, options: ToolOptions, arguments: Mapping[str, Any]
     ) -> Ticket | None:
-        """Return where the result of a call would be; None if it is not to be kept.
+        """Return where the result of a call is stored; None if it is not to be stored.
 
         Args:
             tool: Whatever stands for the tool as it is declared now; a new one has no results.
@@ -104,7 +104,7 @@ class ResultCache:
         return replace(entry.result, meta={**entry.result.meta, CACHED: mark})
 
     def store(self, ticket: Ticket, result: Result) -> None:
-        """Keep a result, if it is not too large and the cache was not cleared since its call began.
+        """Store a result, unless it is too large or the cache was cleared since its call began.
 
         Args:
             ticket: From before the call ran.
@@ -126,9 +126,9 @@ class ResultCache:
 
     def keep(self, tools: Collection[object]) -> None:
         """Forget the results of all tools but these."""
-        known = {id(tool) for tool in tools}
+        ids = {id(tool) for tool in tools}
         with self._lock:
-            for place in [place for place in self._entries if place[0] not in known]:
+            for place in [place for place in self._entries if place[0] not in ids]:
                 self._drop(place)
 
     def clear(self) -> int:

@@ -1,28 +1,27 @@
-"""stdout and stderr, sending elsewhere what certain code prints.
+"""Sends what certain code prints to stdout and stderr elsewhere.
 
-Runs in the user's kernel. IPython sets ``sys.stdout.write`` at the start of each cell, and at its
-end sets again what it found; whatever comes or goes in between by the same way is lost. So a stream
-gets a class of its own instead, whose ``write`` is a data descriptor: it cannot be pushed aside.
-What is set on the stream is where everything goes that nobody takes. Who takes what is
-`kernel.calls.capture`'s business.
+Runs in the user's kernel, on the thread that prints. IPython sets ``sys.stdout.write`` at the start
+of each cell and puts back the old one at its end; a patch made the same way in between is lost. So
+a stream gets a class of its own, whose ``write`` is a data descriptor that cannot be pushed aside.
+A ``write`` that is set on the stream gets everything that nobody takes.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-_SET = "_mcp_notebook_write"
+_OWN_WRITE = "_mcp_notebook_write"
 """Attribute of a routed stream: the ``write`` that somebody set on it."""
 
 
 def route_stream(stream: Any, taker: Callable[[], Callable[[str], object] | None]) -> bool:
-    """Let a stream ask who takes a text before it writes it.
+    """Have a stream ask who takes a text before it writes it.
 
     Args:
         stream: Any stream that is written in Python; others stay as they are.
-        taker: Returns who takes what the caller prints, None if nobody does.
+        taker: Returns what takes the prints of the caller; None: nothing does.
 
     Returns:
-        Whether it is routed since now.
+        Whether that was done: not if it is routed already.
     """
     if stream is None or _is_routed(stream):
         return False
@@ -40,10 +39,10 @@ def route_stream(stream: Any, taker: Callable[[], Callable[[str], object] | None
 def leave_stream(stream: Any) -> None:
     """Leave a stream as it would be had it never been routed."""
     if _is_routed(stream):
-        was_set = vars(stream).pop(_SET, None)
+        own_write = vars(stream).pop(_OWN_WRITE, None)
         stream.__class__ = type(stream).__mro__[1]
-        if was_set is not None:
-            stream.write = was_set
+        if own_write is not None:
+            stream.write = own_write
 
 
 def _is_routed(stream: Any) -> bool:
@@ -61,27 +60,27 @@ class _Write:
         if stream is None:
             return self
         method = self._original.write.__get__(stream)  # type: ignore[attr-defined]
-        return _BoundWrite(vars(stream).get(_SET), method, self._taker)
+        return _BoundWrite(vars(stream).get(_OWN_WRITE), method, self._taker)
 
     def __set__(self, stream: Any, value: Any) -> None:
-        # What was found at the start of a cell and comes back at its end stands for what was set
-        # when it was found.
-        vars(stream)[_SET] = value.was_set if isinstance(value, _BoundWrite) else value
+        # IPython reads `write` at the start of a cell and sets that again at its end: it stands for
+        # what was set on the stream when it was read.
+        vars(stream)[_OWN_WRITE] = value.own_write if isinstance(value, _BoundWrite) else value
 
     def __delete__(self, stream: Any) -> None:
-        vars(stream).pop(_SET, None)
+        vars(stream).pop(_OWN_WRITE, None)
 
 
 class _BoundWrite:
-    """What ``stream.write`` was when somebody asked for it."""
+    """The value of ``stream.write`` when it is read."""
 
-    __slots__ = ("_taker", "_write", "was_set")
+    __slots__ = ("_taker", "_write", "own_write")
 
     def __init__(
-        self, was_set: Any, method: Any, taker: Callable[[], Callable[[str], object] | None]
+        self, own_write: Any, method: Any, taker: Callable[[], Callable[[str], object] | None]
     ) -> None:
-        self.was_set = was_set
-        self._write = method if was_set is None else was_set
+        self.own_write = own_write
+        self._write = method if own_write is None else own_write
         self._taker = taker
 
     def __getattr__(self, name: str) -> Any:

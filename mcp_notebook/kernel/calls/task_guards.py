@@ -1,9 +1,9 @@
-"""Tasks that a tool starts on the kernel's loop, kept from ending it, and from holding it.
+"""Guards around the tasks that a tool starts on the kernel's loop.
 
 Runs in the user's kernel, on its main loop. asyncio lets a SystemExit or KeyboardInterrupt that
-leaves a task end the loop, and with it the kernel. And a task that does not give way holds the
-kernel as a sync tool does: each of its steps can be interrupted like one. Which tasks are a call's
-is known to `kernel.calls.capture`.
+leaves a task end the loop, and with it the kernel: a guarded task raises something else. And a task
+that does not give way holds the kernel as a sync tool does: each of its steps can be interrupted.
+`capture` puts the guards around the tasks of calls.
 """
 
 import asyncio

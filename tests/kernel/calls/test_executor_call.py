@@ -35,6 +35,24 @@ class NeverBegins(Executor):
         return self.future
 
 
+class Begun(Executor):
+    """Has a worker that works until the test gives it a result."""
+
+    def __init__(self):
+        self.asked, self.refused = threading.Event(), threading.Event()
+        self.future = Future()
+        self.future.set_running_or_notify_cancel()
+        self.future.cancel = self.refuse
+
+    def refuse(self):
+        self.refused.set()
+        return False
+
+    def submit(self, *_args, **_kwargs):
+        self.asked.set()
+        return self.future
+
+
 class Broken(Executor):
     """Its worker has ended."""
 
@@ -100,19 +118,14 @@ def test_a_call_without_a_worker_waits_and_is_withdrawn_when_it_has_to_stop(call
 
 
 def test_a_worker_that_has_begun_goes_on_and_the_call_is_answered(call, stopper, replies):
-    began, release = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        """Wait."""
-        began.set()
-        release.wait(LIMIT)
-
-    with ThreadPoolExecutor(1) as executor, ThreadPoolExecutor(1) as threads:
-        ended = threads.submit(run, call, executor, stopper, wait)
-        assert began.wait(LIMIT)
+    executor = Begun()
+    with ThreadPoolExecutor(1) as threads:
+        ended = threads.submit(run, call, executor, stopper, x=4)
+        assert executor.asked.wait(LIMIT)
         stopper.stop(call, UNWANTED)
+        assert executor.refused.wait(LIMIT)
         assert len(replies) == 1
         assert not ended.done()
-        release.set()
+        executor.future.set_result(8)
         assert isinstance(ended.exception(LIMIT), KeyboardInterrupt)
     assert len(replies) == 1

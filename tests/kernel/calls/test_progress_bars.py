@@ -197,7 +197,7 @@ def test_whatever_bars_do_one_at_a_time_counts(moved):
     updates = []
     bars, open_bars = ProgressBars(updates.append), [Bar() for _ in range(3)]
     for which, done, closed in moved:
-        bars.moved(open_bars[which], done, 10, f"{which}", closed=closed)
+        bars.update(open_bars[which], done, 10, f"{which}", closed=closed)
     counted = {update.message for update in updates}
     assert all(0 <= update.done <= update.total for update in updates)
     if not any(closed or done == 10 for _, done, closed in moved):
@@ -207,7 +207,7 @@ def test_whatever_bars_do_one_at_a_time_counts(moved):
 def test_a_bar_that_is_forgotten_gives_way():
     updates = []
     bars = ProgressBars(updates.append)
-    bars.moved(Bar(), 1, 10, "forgotten", closed=False)
+    bars.update(Bar(), 1, 10, "forgotten", closed=False)
     kept = Bar()
-    bars.moved(kept, 2, 10, "kept", closed=False)
+    bars.update(kept, 2, 10, "kept", closed=False)
     assert (updates[-1].done, updates[-1].message) == (3, "kept")
