@@ -8,7 +8,8 @@ from typing import Any
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import InvalidResult
-from mcp_notebook.kernel.schemas.output_schema import OutputSchema, check_size, convert_plain_data
+from mcp_notebook.kernel.schemas.output_schema import OutputSchema
+from mcp_notebook.kernel.schemas.structured_data import check_size, convert_plain_data
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.meta_keys import key_problem
 

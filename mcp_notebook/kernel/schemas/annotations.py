@@ -1,20 +1,25 @@
-"""Type hints as pydantic takes them: strings evaluated, ``typing.TypedDict`` translated.
+"""Type hints as pydantic takes them: strings evaluated, attrs classes and TypedDict translated.
 
-Runs in the user's kernel. Pure, but for the names that a string is evaluated with; what pydantic
-makes of the hints is `kernel.schemas.parameters`' business.
+Runs in the user's kernel, at definition, on any thread; instances of attrs classes are made
+wherever a call runs. attrs is never imported: a class tells its fields itself.
 """
 
+import inspect
 import sys
 import types
 import typing
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import typing_extensions
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from mcp_notebook.kernel.schemas.attrs_classes import AttrsSchema, attrs_hints, is_attrs_class
+from mcp_notebook.kernel.safe.text import describe_error
 
 
-def resolved(annotation: Any, namespace: dict[str, Any]) -> Any:
+def resolve_hint(annotation: Any, namespace: dict[str, Any]) -> Any:
     """Return the annotation with every string in it evaluated.
 
     Args:
@@ -30,10 +35,10 @@ def resolved(annotation: Any, namespace: dict[str, Any]) -> Any:
 
     carrier.__annotations__ = {"hint": annotation}
     hint = get_type_hints(carrier, globalns=namespace, include_extras=True)["hint"]
-    return portable(hint)
+    return translate_hint(hint)
 
 
-def portable(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
+def translate_hint(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
     """Return the annotation with what pydantic does not know in a form that it does.
 
     These are attrs classes, and before Python 3.12 ``typing.TypedDict``: authors should not have to
@@ -42,33 +47,36 @@ def portable(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
     Raises:
         TypeError: For one that contains itself, which cannot be translated.
     """
-    if is_attrs_class(annotation):
-        return _portable_attrs(annotation, within)
+    if _is_attrs_class(annotation):
+        return _translate_attrs(annotation, within)
     if sys.version_info < (3, 12) and typing.is_typeddict(annotation):
-        return _portable_typed_dict(annotation, within)
+        return _translate_typed_dict(annotation, within)
     arguments = get_args(annotation)
     origin = get_origin(annotation)
     if not arguments or origin is typing.Literal:
         return annotation
     if origin is Annotated:
         base, *extras = arguments
-        return Annotated[(portable(base, within), *extras)]
-    changed = tuple(portable(argument, within) for argument in arguments)
+        return Annotated[(translate_hint(base, within), *extras)]
+    changed = tuple(translate_hint(argument, within) for argument in arguments)
     if changed == arguments:
         return annotation
     # Not `|` for a union: that is a method of classes, and not of all that may stand in one.
     return Union[changed] if origin in (Union, types.UnionType) else origin[changed]  # noqa: UP007
 
 
-def _portable_attrs(annotation: Any, within: tuple[Any, ...]) -> Any:
+def _translate_attrs(annotation: Any, within: tuple[Any, ...]) -> Any:
     if annotation in within:
         raise TypeError(f"{annotation.__name__}, an attrs class, contains itself")
     inner = (*within, annotation)
-    hints = [(name, portable(hint, inner)) for name, hint in attrs_hints(annotation).items()]
-    return Annotated[annotation, AttrsSchema(annotation, tuple(hints))]
+    hints = [
+        (name, translate_hint(hint, inner))
+        for name, hint in get_type_hints(annotation, include_extras=True).items()
+    ]
+    return Annotated[annotation, _AttrsSchema(annotation, tuple(hints))]
 
 
-def _portable_typed_dict(annotation: Any, within: tuple[Any, ...]) -> Any:
+def _translate_typed_dict(annotation: Any, within: tuple[Any, ...]) -> Any:
     if type(annotation).__module__ == "typing_extensions":
         return annotation
     if annotation in within:
@@ -79,11 +87,77 @@ def _portable_typed_dict(annotation: Any, within: tuple[Any, ...]) -> Any:
     inner = (*within, annotation)
     hints = get_type_hints(annotation, include_extras=True)
     fields = {
-        name: portable(hint, inner)
+        name: translate_hint(hint, inner)
         if name in annotation.__required_keys__
-        else typing_extensions.NotRequired[portable(hint, inner)]
+        else typing_extensions.NotRequired[translate_hint(hint, inner)]
         for name, hint in hints.items()
     }
     made = cast("Any", typing_extensions.TypedDict)(annotation.__name__, fields)
     made.__doc__ = annotation.__doc__
     return made
+
+
+# -- attrs classes --------------------------------------------------------------------------------
+
+
+def _is_attrs_class(annotation: Any) -> bool:
+    """Tell whether a type hint is a class that attrs made, or inherits from one."""
+    fields = getattr(annotation, "__attrs_attrs__", None)
+    return inspect.isclass(annotation) and isinstance(fields, tuple)
+
+
+@dataclass(frozen=True)
+class _AttrsSchema:
+    """Tells pydantic, from within ``Annotated``, what an attrs class takes.
+
+    Args:
+        kind: The class.
+        hints: The resolved type hints of its fields.
+    """
+
+    kind: type
+    hints: tuple[tuple[str, Any], ...]
+
+    def __get_pydantic_core_schema__(
+        self,
+        source: Any,
+        handler: GetCoreSchemaHandler,
+    ) -> CoreSchema:
+        """Return the schema of an object with the class's fields, made an instance."""
+        hints = dict(self.hints)
+        fields, names = {}, {}
+        for item in self.kind.__attrs_attrs__:  # type: ignore[attr-defined]
+            if not item.init:
+                continue
+            schema = handler.generate_schema(hints.get(item.name, Any))
+            required = type(item.default).__name__ == "_Nothing"
+            # A factory makes a value anew for each instance, and may do anything: not told.
+            if not required and not hasattr(item.default, "takes_self"):
+                schema = core_schema.with_default_schema(schema, default=item.default)
+            name = getattr(item, "alias", None) or item.name.lstrip("_")
+            fields[name] = core_schema.typed_dict_field(schema, required=required)
+            names[name] = item.name
+        inner = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+
+        def written(value: Any, write: Callable[[Any], Any]) -> Any:
+            if isinstance(value, self.kind):
+                value = {alias: getattr(value, name) for alias, name in names.items()}
+            return write(value)
+
+        return core_schema.no_info_wrap_validator_function(
+            self._made,
+            inner,
+            serialization=core_schema.wrap_serializer_function_ser_schema(written, schema=inner),
+        )
+
+    def _made(self, value: Any, fields: Callable[[Any], Any]) -> Any:
+        if isinstance(value, self.kind):  # a default
+            return value
+        given = fields(value)
+        try:
+            return self.kind(**given)
+        except Exception as error:
+            # The class's own validators raise TypeError, too, which pydantic lets through.
+            raise PydanticCustomError(
+                "value_error", "{reason}", {"reason": describe_error(error)}
+            ) from error

@@ -15,9 +15,9 @@ from itertools import islice
 from typing import Any
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.schemas import json_schema
-from mcp_notebook.kernel.schemas.markers import header_problem
-from mcp_notebook.kernel.schemas.signatures import Handler, handler_of
+from mcp_notebook.kernel.schemas import json_schema, json_validator
+from mcp_notebook.kernel.schemas.markers import find_header_problem
+from mcp_notebook.kernel.schemas.signatures import Handler, read_handler
 from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
     describe_schema,
@@ -64,14 +64,14 @@ class AuthorSchema:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
         try:
-            found = json_schema.errors(self._validator, dict(arguments))
-            lines = list(islice(_lines(found, self.input_schema), MAX_LINES + 1))
+            found = json_validator.find_errors(self._validator, dict(arguments))
+            lines = list(islice(_explain_errors(found, self.input_schema), MAX_LINES + 1))
             extra = {*self.hidden} & arguments.keys()
             if self._accepted is not None:
                 extra |= arguments.keys() - self._accepted
             if not lines:
                 # The schema is open, the function is not.
-                lines = [_no_such((name,), self.input_schema) for name in sorted(extra)]
+                lines = [_describe_unknown((name,), self.input_schema) for name in sorted(extra)]
         except RecursionError:
             lines = ["arguments: nested too deeply; send less deep ones."]
         except Exception as error:
@@ -105,10 +105,10 @@ def read_author_schema(
     Raises:
         DefinitionError: The schema cannot be used, or the function does not take what it says.
     """
-    plain = json_schema.checked(schema, tool, "input_schema")
-    if problem := header_problem(plain):
+    plain = json_schema.check_schema(schema, tool, "input_schema")
+    if problem := find_header_problem(plain):
         raise DefinitionError(f"`{tool}`: {problem}.")
-    handler = handler_of(function, tool, hidden_types=hidden_types)
+    handler = read_handler(function, tool, hidden_types=hidden_types)
     _check_fit(handler, plain, tool)
     return AuthorSchema(
         handler.description,
@@ -117,7 +117,7 @@ def read_author_schema(
         handler.hidden,
         (),
         handler.accepted,
-        json_schema.validator(plain),
+        json_validator.make_validator(plain),
     )
 
 
@@ -152,16 +152,16 @@ def _check_fit(handler: Handler, schema: Mapping[str, Any], tool: str) -> None:
 # -- what a refusal says ---------------------------------------------------------------------------
 
 
-def _lines(errors: Iterator[Any], root: Mapping[str, Any]) -> Iterator[str]:
+def _explain_errors(errors: Iterator[Any], root: Mapping[str, Any]) -> Iterator[str]:
     told = set()
     for error in errors:
-        for line in _told(error, root):
+        for line in _explain_error(error, root):
             if line not in told:
                 told.add(line)
                 yield line
 
 
-def _told(error: Any, root: Mapping[str, Any]) -> Iterator[str]:
+def _explain_error(error: Any, root: Mapping[str, Any]) -> Iterator[str]:
     path = tuple(error.absolute_path)
     keyword, value, schema = error.validator, error.instance, error.schema
     came = f"{format_path(path)}: got {format_value(value)} ({name_json_type(value)})"
@@ -169,29 +169,31 @@ def _told(error: Any, root: Mapping[str, Any]) -> Iterator[str]:
         came = f"{format_path(path)}: got a member named {format_value(value)}"
     if schema is False:
         extra = set(list(error.absolute_schema_path)[-1:]) & _EXTRA
-        yield _no_such(path, root) if extra else f"{came}; not allowed here."
+        yield _describe_unknown(path, root) if extra else f"{came}; not allowed here."
     elif keyword == "required":
-        yield from (_missing((*path, name), root) for name in schema[keyword] if name not in value)
+        yield from (
+            _describe_missing((*path, name), root) for name in schema[keyword] if name not in value
+        )
     elif keyword == "dependentRequired":
-        yield from _missing_with(path, schema[keyword], value)
+        yield from _explain_dependents(path, schema[keyword], value)
     elif keyword in ("anyOf", "oneOf"):
         yield (
-            f"{came}; {_branches(error, root)}."
+            f"{came}; {_describe_branches(error, root)}."
             if path
-            else f"arguments: {_branches(error, root)}."
+            else f"arguments: {_describe_branches(error, root)}."
         )
     elif keyword in _EXPLAINED:
-        yield f"{came}; allowed: {describe_schema(schema, root)}{_format(schema)}."
+        yield f"{came}; allowed: {describe_schema(schema, root)}{_name_format(schema)}."
     else:
-        yield f"{came}; {shorten_message(_own_words(error))}."
+        yield f"{came}; {shorten_message(_describe_keyword(error))}."
 
 
-def _missing(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
-    allowed = describe_schema(_described(path, root), root)
+def _describe_missing(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
+    allowed = describe_schema(_find_property(path, root), root)
     return f"{format_path(path)}: missing; allowed: {allowed}."
 
 
-def _missing_with(
+def _explain_dependents(
     path: tuple[int | str, ...], needs: Mapping[str, Any], value: Mapping[str, Any]
 ) -> Iterator[str]:
     for given, needed in needs.items():
@@ -200,17 +202,17 @@ def _missing_with(
                 yield f"{format_path((*path, name))}: missing; {format_value(given)} needs it."
 
 
-def _described(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:
+def _find_property(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:
     if len(path) > 1:
         return True
     return root.get("properties", {}).get(path[0], True)
 
 
-def _no_such(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
+def _describe_unknown(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
     return f"{format_path(path)}: no such parameter; {suggest_parameters(path, root)}"
 
 
-def _branches(error: Any, root: Mapping[str, Any]) -> str:
+def _describe_branches(error: Any, root: Mapping[str, Any]) -> str:
     """Say which alternatives there are, or why none of them holds."""
     options = error.schema[error.validator]
     if not error.context:
@@ -220,7 +222,7 @@ def _branches(error: Any, root: Mapping[str, Any]) -> str:
     reasons: dict[Any, str] = {}
     for inner in error.context:
         branch = inner.schema_path[0] if inner.schema_path else len(reasons)
-        line = next(_told(inner, root), "")
+        line = next(_explain_error(inner, root), "")
         reasons.setdefault(branch, line.removesuffix("."))
     said = list(dict.fromkeys(filter(None, reasons.values())))
     rest = "; or ..." if len(said) > _MAX_BRANCHES else ""
@@ -231,12 +233,12 @@ def _is_plain(schema: Mapping[str, Any]) -> bool:
     return bool({"type", "const", "enum"} & schema.keys()) and schema.get("type") != "object"
 
 
-def _format(schema: Mapping[str, Any]) -> str:
+def _name_format(schema: Mapping[str, Any]) -> str:
     told = schema.get("format")
     return f" ({told})" if told in _NAMED_FORMATS else ""
 
 
-def _own_words(error: Any) -> str:
+def _describe_keyword(error: Any) -> str:
     words = {
         "not": "that is just what is not allowed",
         "uniqueItems": "each item may be there once",

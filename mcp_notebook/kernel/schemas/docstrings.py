@@ -32,16 +32,16 @@ class FunctionDoc:
     """What is said about each parameter."""
 
 
-def function_doc(docstring: str | None) -> FunctionDoc:
+def parse_docstring(docstring: str | None) -> FunctionDoc:
     """Take a docstring apart; one that no style fits is all description."""
     text = inspect.cleandoc(docstring or "")
-    described = "\n".join(_without_sections(text.splitlines())).strip()
+    described = "\n".join(_drop_sections(text.splitlines())).strip()
     if described == text:
         return FunctionDoc(text)
-    return FunctionDoc(re.sub(r"\n{3,}", "\n\n", described), _parameters(text))
+    return FunctionDoc(re.sub(r"\n{3,}", "\n\n", described), _parse_parameters(text))
 
 
-def _parameters(text: str) -> dict[str, str]:
+def _parse_parameters(text: str) -> dict[str, str]:
     """Return what the style that finds the most parameters finds."""
     # Late: a notebook pays for the parser at its first tool, not when the extension is loaded.
     from docstring_parser import DocstringStyle, parse  # noqa: PLC0415
@@ -64,7 +64,7 @@ def _parameters(text: str) -> dict[str, str]:
     return best
 
 
-def _without_sections(lines: list[str]) -> Iterator[str]:
+def _drop_sections(lines: list[str]) -> Iterator[str]:
     """Yield the lines outside the sections; the parser would lose all text that follows one."""
     inside = ""
     for position, line in enumerate(lines):

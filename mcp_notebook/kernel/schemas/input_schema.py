@@ -19,10 +19,15 @@ from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, function_doc
-from mcp_notebook.kernel.schemas.flat import Flat, check_known, flattened, is_model
-from mcp_notebook.kernel.schemas.markers import header_problem
-from mcp_notebook.kernel.schemas.metaschema import schema_problem
+from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, parse_docstring
+from mcp_notebook.kernel.schemas.markers import find_header_problem
+from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
+from mcp_notebook.kernel.schemas.model_parameters import (
+    FlatModel,
+    flatten_model,
+    is_model,
+    refuse_unknown,
+)
 from mcp_notebook.kernel.schemas.parameters import (
     NO_DEFAULT,
     Parameter,
@@ -31,12 +36,12 @@ from mcp_notebook.kernel.schemas.parameters import (
 )
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.schemas.signatures import (
-    Hinted,
-    docstring_of,
-    fixed_parameters,
-    hinted_parameters,
-    name_of,
-    written,
+    HintedParameter,
+    find_docstring,
+    find_name,
+    format_hint,
+    list_fixed_parameters,
+    read_parameters,
 )
 from mcp_notebook.kernel.schemas.validation_messages import (
     explain_arguments,
@@ -74,7 +79,7 @@ class FunctionSchema:
         validator = self._validator()
         try:
             if self._flat is not None:
-                check_known(arguments, self.input_schema)
+                refuse_unknown(arguments, self.input_schema)
             given = validator.validate_python(arguments)
         except ValidationError as error:
             raise InvalidArguments(explain_arguments(error, arguments, self.input_schema)) from None
@@ -90,7 +95,7 @@ class FunctionSchema:
         return {**self._defaults, **given}
 
 
-def function_schema(  # noqa: PLR0913 - each says one thing
+def read_function_schema(  # noqa: PLR0913 - each says one thing
     function: Callable[..., Any],
     *,
     name: str | None = None,
@@ -113,10 +118,10 @@ def function_schema(  # noqa: PLR0913 - each says one thing
         DefinitionError: The signature cannot be offered to clients; says which parameter and what
             to do.
     """
-    name = name or name_of(function)
-    docstring = docstring_of(function)
-    hinted = hinted_parameters(function, name, hidden_types=hidden_types)
-    fixed = frozenset(fixed_parameters(function))
+    name = name or find_name(function)
+    docstring = find_docstring(function)
+    hinted = read_parameters(function, name, hidden_types=hidden_types)
+    fixed = frozenset(list_fixed_parameters(function))
     key = None
     if cache is not None and not flatten:
         key = _key(cache, (name, docstring, described, sorted(fixed)), hinted)
@@ -135,20 +140,20 @@ def function_schema(  # noqa: PLR0913 - each says one thing
     return schema
 
 
-def _names(hinted: Sequence[Hinted], seen_as: str) -> tuple[str, ...]:
+def _names(hinted: Sequence[HintedParameter], seen_as: str) -> tuple[str, ...]:
     return tuple(item.name for item in hinted if item.seen_as == seen_as)
 
 
-def _made(  # noqa: PLR0913 - as `function_schema`
+def _made(  # noqa: PLR0913 - as `read_function_schema`
     name: str,
     docstring: str | None,
-    hinted: Sequence[Hinted],
+    hinted: Sequence[HintedParameter],
     fixed: Collection[str],
     *,
     flatten: bool,
     described: bool,
 ) -> FunctionSchema:
-    doc = function_doc(docstring)
+    doc = parse_docstring(docstring)
     parameters = _parameters(hinted, doc)
     flat = _flat(parameters, doc.parameters, name) if flatten else None
     description = doc.description or (flat.description if flat is not None else "")
@@ -167,12 +172,12 @@ def _made(  # noqa: PLR0913 - as `function_schema`
         if item not in known
     ]
     schema, validator = _built(parameters, name) if flat is None else (flat.schema, flat.validator)
-    if problem := schema_problem(schema):
+    if problem := find_schema_problem(schema):
         raise DefinitionError(
             f"`{name}`: what its type hints add to the JSON Schema of its parameters is none: "
             f"{problem}. Correct the `WithJsonSchema` or `json_schema_extra` that says so."
         )
-    if problem := header_problem(schema):
+    if problem := find_header_problem(schema):
         raise DefinitionError(f"`{name}`: {problem}.")
     known_to_clients = FunctionSchema(
         description,
@@ -196,7 +201,7 @@ def _made(  # noqa: PLR0913 - as `function_schema`
     return replace(known_to_clients, _defaults=defaults)
 
 
-def _parameters(hinted: Sequence[Hinted], doc: FunctionDoc) -> list[Parameter]:
+def _parameters(hinted: Sequence[HintedParameter], doc: FunctionDoc) -> list[Parameter]:
     return [
         make_parameter(
             item.name,
@@ -216,7 +221,9 @@ def _defaults(parameters: Sequence[Parameter]) -> dict[str, Any]:
 # -- schemas of earlier starts ---------------------------------------------------------------------
 
 
-def _key(cache: SchemaCache, said: tuple[Any, ...], hinted: Sequence[Hinted]) -> str | None:
+def _key(
+    cache: SchemaCache, said: tuple[Any, ...], hinted: Sequence[HintedParameter]
+) -> str | None:
     parts = [
         (item.name, item.seen_as, *_kept(item.hint), *_kept(item.default))
         if item.seen_as == "argument"
@@ -230,7 +237,9 @@ def _kept(value: Any) -> tuple[Any, ...]:
     return ("none",) if value is NO_DEFAULT else ("given", value)
 
 
-def _restored(stored: Mapping[str, Any], name: str, hinted: Sequence[Hinted]) -> FunctionSchema:
+def _restored(
+    stored: Mapping[str, Any], name: str, hinted: Sequence[HintedParameter]
+) -> FunctionSchema:
     @once
     def validator() -> SchemaValidator:
         # Without the docstring: what is said about parameters changes nothing in what they take.
@@ -254,7 +263,7 @@ def _restored(stored: Mapping[str, Any], name: str, hinted: Sequence[Hinted]) ->
     )
 
 
-def _flat(parameters: Sequence[Parameter], documented: Mapping[str, str], name: str) -> Flat:
+def _flat(parameters: Sequence[Parameter], documented: Mapping[str, str], name: str) -> FlatModel:
     if len(parameters) != 1:
         listed = ", ".join(f"`{item.name}`" for item in parameters) or "none"
         raise DefinitionError(
@@ -265,7 +274,7 @@ def _flat(parameters: Sequence[Parameter], documented: Mapping[str, str], name: 
     if not is_model(item.annotation):
         raise DefinitionError(
             f"`{name}`: `flatten` (`--flatten`) needs a pydantic model, a dataclass or a TypedDict "
-            f"as the type hint of `{item.name}`, not {written(item.annotation)}."
+            f"as the type hint of `{item.name}`, not {format_hint(item.annotation)}."
         )
     if item.optional:
         raise DefinitionError(
@@ -273,7 +282,7 @@ def _flat(parameters: Sequence[Parameter], documented: Mapping[str, str], name: 
             "the fields of its model theirs."
         )
     try:
-        return flattened(item, documented)
+        return flatten_model(item, documented)
     except Exception as error:
         # A model's own code may take part in its schema, and raise anything.
         raise _no_schema(parameters, name, error) from error
@@ -295,7 +304,7 @@ def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> 
         try:
             build_schema([item])
         except Exception as own:  # noqa: BLE001 - as in `_built`
-            hint = written(item.annotation)
+            hint = format_hint(item.annotation)
             return DefinitionError(
                 f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be told to clients as a "
                 f"JSON Schema{_reason(own)}: use a type that JSON has (str, float, list, ...) and "

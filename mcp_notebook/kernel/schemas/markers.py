@@ -1,8 +1,7 @@
 """What authors write into ``Annotated`` for MCP's sake: `Header` and `Hidden`.
 
-Runs in the user's kernel, at definition. `Header` puts ``x-mcp-header`` into a parameter's schema;
-`header_problem` tells what MCP has against the headers of a schema, whoever wrote them. Signatures
-are `kernel.schemas.input_schema`'s business, the headers themselves the clients' and the bridge's.
+Runs in the user's kernel, at definition. Pure. `Header` puts ``x-mcp-header`` into a parameter's
+schema; `find_header_problem` checks the headers of any schema by MCP's rules.
 """
 
 import re
@@ -98,14 +97,14 @@ _LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPPING = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
 
 
-def header_problem(schema: Mapping[str, Any]) -> str | None:
+def find_header_problem(schema: Mapping[str, Any]) -> str | None:
     """Return what MCP has against the ``x-mcp-header`` keywords of a schema, None if nothing.
 
     HTTP clients drop a tool with a bad one. The bridge's library has such a function, too, but no
     kernel loads that library.
     """
     seen: dict[str, str] = {}
-    for path, position in _positions(schema):
+    for path, position in _walk_positions(schema):
         if HEADER_KEY not in position:
             continue
         header = position[HEADER_KEY]
@@ -135,7 +134,7 @@ def header_problem(schema: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _positions(
+def _walk_positions(
     root: Mapping[str, Any],
 ) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
     """Yield each schema within a schema, with its chain of properties from the root.

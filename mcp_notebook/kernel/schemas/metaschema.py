@@ -23,16 +23,16 @@ _LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("properties", "patternProperties", "$defs", "dependentSchemas")
 
 
-def schema_problem(schema: Any) -> str | None:
+def find_schema_problem(schema: Any) -> str | None:
     """Say what makes a schema none.
 
     Returns:
         The end of a sentence about the schema; None if it is one.
     """
-    return _problem(schema, schema)
+    return _find_problem(schema, schema)
 
 
-def _problem(schema: Any, root: Any) -> str | None:
+def _find_problem(schema: Any, root: Any) -> str | None:
     if isinstance(schema, bool):
         return None
     if not isinstance(schema, Mapping):
@@ -41,15 +41,15 @@ def _problem(schema: Any, root: Any) -> str | None:
         says = _RULES.get(keyword)
         if says is not None and not says(value):
             return f"`{keyword}` cannot be {format_value(value)}"
-        if keyword == "$ref" and not _leads_somewhere(value, root):
+        if keyword == "$ref" and not _is_resolvable(value, root):
             return f"`$ref` names {format_value(value)}, which is not in it"
-        for inner in _within(keyword, value):
-            if problem := _problem(inner, root):
+        for inner in _list_subschemas(keyword, value):
+            if problem := _find_problem(inner, root):
                 return problem
     return None
 
 
-def _within(keyword: str, value: Any) -> list[Any]:
+def _list_subschemas(keyword: str, value: Any) -> list[Any]:
     if keyword in _SCHEMA:
         return [value]
     if keyword in _LISTED:
@@ -57,7 +57,7 @@ def _within(keyword: str, value: Any) -> list[Any]:
     return list(value.values()) if keyword in _NAMED else []
 
 
-def _leads_somewhere(reference: str, root: Any) -> bool:
+def _is_resolvable(reference: str, root: Any) -> bool:
     if not reference.startswith("#/"):
         return reference == "#" or (reference.startswith("#") and "$anchor" in str(root))
     target = root

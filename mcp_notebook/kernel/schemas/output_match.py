@@ -1,8 +1,7 @@
 """An output schema's root, as every client takes it, and where a result does not match.
 
-Runs in the user's kernel: at definition on the main thread, comparisons wherever the call runs.
-Pure. What a schema is for (results), and pydantic's part in it, is `kernel.schemas.output_schema`'
-business; which schemas an author may write by hand `kernel.schemas.json_schema`'s.
+Runs in the user's kernel: roots at definition, comparisons wherever a call ran. Pure, but for the
+thread that loads the validator early.
 """
 
 import sys
@@ -19,7 +18,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     name_json_type,
 )
 
-_COMPARES = "mcp_notebook.kernel.schemas.json_schema"
+_VALIDATOR = "mcp_notebook.kernel.schemas.json_validator"
 WRAP = "result"
 """The property that holds what is no object."""
 _REFERENCES = ("$ref", "$dynamicRef")
@@ -32,79 +31,79 @@ _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", *_DEF
 Schema = dict[str, Any]
 
 
-def rooted(schema: Schema) -> tuple[Schema, bool]:
-    """Return the schema with a root that clients of every era take, and whether it was wrapped.
+def make_object_root(schema: Schema) -> tuple[Schema, bool]:
+    """Return a schema with a root that clients of every era take, and whether it was wrapped.
 
-    They want the root to say ``"type": "object"`` itself; what does not becomes the property
-    `WRAP` of one that does.
+    They want the root itself to say ``"type": "object"``; what does not becomes the property `WRAP`
+    of one that does.
     """
-    schema = _inlined(schema)
+    schema = _inline_reference(schema)
     if schema.get("type") == "object":
         return schema, False
-    inner = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
+    content = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
     root: Schema = {
         "type": "object",
-        "properties": {WRAP: _rerooted(inner)},
+        "properties": {WRAP: _move_references(content)},
         "required": [WRAP],
     }
     for key in _DEFINITIONS:
         if key in schema:
-            root[key] = {name: _rerooted(item) for name, item in schema[key].items()}
+            root[key] = {name: _move_references(item) for name, item in schema[key].items()}
     return root, True
 
 
-def names_itself(schema: Any) -> bool:
-    """Tell whether a schema, or one in it, has an ``$id``: what is below moves with the root."""
+def has_id(schema: Any) -> bool:
+    """Tell whether a schema, or one in it, has an ``$id``: its references would move with it."""
     if isinstance(schema, list):
-        return any(map(names_itself, schema))
+        return any(map(has_id, schema))
     if not isinstance(schema, dict):
         return False
     if "$id" in schema:
         return True
     for keyword, value in schema.items():
-        within = value.values() if keyword in _NAMED and isinstance(value, dict) else [value]
-        if keyword not in _VALUES and any(map(names_itself, within)):
+        parts = value.values() if keyword in _NAMED and isinstance(value, dict) else [value]
+        if keyword not in _VALUES and any(map(has_id, parts)):
             return True
     return False
 
 
-def comparison(schema: Schema) -> Any:
-    """Return what `mismatches` compares values by, for any number of threads.
+def load_validator_early() -> None:
+    """Load what compares in a thread: the first result need not wait for it."""
+    if _VALIDATOR not in sys.modules:
+        Thread(target=import_module, args=(_VALIDATOR,), daemon=True).start()
+
+
+def make_comparison(schema: Schema) -> Any:
+    """Return what `find_mismatches` compares values by, for any number of threads.
 
     Args:
-        schema: As clients are told it; patterns that cannot be followed here are left to who made
-            the values.
+        schema: As published. Patterns that cannot be followed here are not compared: pydantic, or
+            the author, has followed them already.
     """
-    from mcp_notebook.kernel.schemas import json_schema  # noqa: PLC0415 - slow to load
+    from mcp_notebook.kernel.schemas import json_validator  # noqa: PLC0415 - slow to load
 
-    return json_schema.validator(json_schema.without_unusable_patterns(schema))
-
-
-def load_early() -> None:
-    """Load what compares, beside whatever goes on: the first result need not wait for it."""
-    if _COMPARES not in sys.modules:
-        Thread(target=import_module, args=(_COMPARES,), daemon=True).start()
+    return json_validator.make_validator(json_validator.drop_unusable_patterns(schema))
 
 
-def mismatches(value: Any, comparison: Any, schema: Schema, wrapped: bool) -> list[str]:  # noqa: FBT001
+def find_mismatches(value: Any, comparison: Any, schema: Schema, *, is_wrapped: bool) -> list[str]:
     """Return a line for each place where a JSON value does not match; none if it does.
 
     Args:
         value: As it would be sent.
-        comparison: What is made of the schema.
-        schema: As clients are told it.
-        wrapped: Whether what the author knows is within `WRAP`.
+        comparison: What `make_comparison` made of the schema.
+        schema: As published.
+        is_wrapped: Whether the function's own value is within `WRAP`.
 
     Raises:
         Exception: The schema cannot be followed (a reference to itself, a pattern of no end).
     """
-    from mcp_notebook.kernel.schemas import json_schema  # noqa: PLC0415 - slow to load
+    from mcp_notebook.kernel.schemas import json_validator  # noqa: PLC0415 - slow to load
 
     lines: dict[str, None] = {}
-    for error in json_schema.errors(comparison, value):
-        for deepest in _deepest(error):
+    for error in json_validator.find_errors(comparison, value):
+        for deepest in _find_deepest(error):
             path = list(deepest.absolute_path)
-            lines[_line(deepest, path[1:] if wrapped else path, schema)] = None
+            lines[_describe_mismatch(deepest, path[1:] if is_wrapped else path, schema)] = None
         if len(lines) > MAX_LINES:
             break
     return list(lines)
@@ -113,7 +112,7 @@ def mismatches(value: Any, comparison: Any, schema: Schema, wrapped: bool) -> li
 # -- roots -----------------------------------------------------------------------------------------
 
 
-def _inlined(schema: Schema) -> Schema:
+def _inline_reference(schema: Schema) -> Schema:
     """Put what a root only refers to in its place: a model that contains itself."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
@@ -121,28 +120,28 @@ def _inlined(schema: Schema) -> Schema:
     target = schema.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
     if not isinstance(target, dict) or set(schema) - {"$ref", "$defs", "title", "description"}:
         return schema
-    said = {key: value for key, value in schema.items() if key != "$ref"}
-    return {**target, **said}
+    beside = {key: value for key, value in schema.items() if key != "$ref"}
+    return {**target, **beside}
 
 
-def _rerooted(schema: Any) -> Any:
+def _move_references(schema: Any) -> Any:
     """Return a schema whose references to the root, or below it, point into `WRAP`."""
     if isinstance(schema, list):
-        return [_rerooted(item) for item in schema]
+        return [_move_references(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    changed: Schema = {}
+    copy: Schema = {}
     for keyword, value in schema.items():
         if keyword in _REFERENCES and isinstance(value, str):
-            changed[keyword] = _moved(value)
+            copy[keyword] = _move_reference(value)
         elif keyword in _NAMED and isinstance(value, dict):
-            changed[keyword] = {name: _rerooted(item) for name, item in value.items()}
+            copy[keyword] = {name: _move_references(item) for name, item in value.items()}
         else:
-            changed[keyword] = value if keyword in _VALUES else _rerooted(value)
-    return changed
+            copy[keyword] = value if keyword in _VALUES else _move_references(value)
+    return copy
 
 
-def _moved(reference: str) -> str:
+def _move_reference(reference: str) -> str:
     if reference.startswith(tuple(f"#/{key}/" for key in _DEFINITIONS)):
         return reference  # these stay at the root
     if reference == "#" or reference.startswith("#/"):
@@ -153,18 +152,21 @@ def _moved(reference: str) -> str:
 # -- what does not match ---------------------------------------------------------------------------
 
 
-def _deepest(error: Any) -> Sequence[Any]:
+def _find_deepest(error: Any) -> Sequence[Any]:
     """Return the error, or those of the branch of a choice that the value comes closest to."""
     if error.validator not in ("anyOf", "oneOf") or not error.context:
         return [error]
     branches: dict[Any, list[Any]] = {}
-    for inner in error.context:
-        branches.setdefault(inner.schema_path[0], []).append(inner)
-    deep = [found for found in branches.values() if all(inner.path for inner in found)]
-    return [each for inner in deep[0] for each in _deepest(inner)] if len(deep) == 1 else [error]
+    for cause in error.context:
+        branches.setdefault(cause.schema_path[0], []).append(cause)
+    # A branch whose errors all lie below the value has the value's own type.
+    deep = [causes for causes in branches.values() if all(cause.path for cause in causes)]
+    if len(deep) != 1:
+        return [error]
+    return [deepest for cause in deep[0] for deepest in _find_deepest(cause)]
 
 
-def _line(error: Any, path: list[str | int], root: Schema) -> str:
+def _describe_mismatch(error: Any, path: list[str | int], root: Schema) -> str:
     name = format_place(WRAP, path)
     if error.validator == "required":
         missing = [key for key in error.validator_value if key not in error.instance]

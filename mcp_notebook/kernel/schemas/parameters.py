@@ -29,7 +29,7 @@ from pydantic_core import (
     to_jsonable_python,
 )
 
-_Made = TypeVar("_Made")
+_Built = TypeVar("_Built")
 
 NO_DEFAULT: Any = object()
 """Stands for no default."""
@@ -39,7 +39,7 @@ of tools."""
 
 _NUMBERS = frozenset({"int", "float", "decimal", "timedelta"})
 _MOMENTS = frozenset({"date", "datetime", "time"})
-NO_SCHEMAS = frozenset({"metadata", "default", "serialization", "expected", "members", "cls"})
+VALUE_KEYS = frozenset({"metadata", "default", "serialization", "expected", "members", "cls"})
 """Keys of a core schema that hold values, not schemas."""
 
 
@@ -78,8 +78,8 @@ def make_parameter(
     texts = [extra for extra in extras if isinstance(extra, str)]
     description = next(iter([*reversed(said), *texts, documented]))
     kept = [extra for extra in extras if not isinstance(extra, str)]
-    full = _tellable(Annotated[(base, *kept)]) if kept else base
-    if default is None and not _takes_none(base):
+    full = _make_describable(Annotated[(base, *kept)]) if kept else base
+    if default is None and not _is_optional(base):
         full = Optional[full]  # noqa: UP045 - `|` is not for every object: a string, a TypeVar
     if description:
         full = Annotated[full, Field(description=description)]
@@ -107,7 +107,7 @@ def build_schema(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], Schem
     if schema["type"] == "definitions":  # what several parameters, or a tree, refer to
         root = schema["schema"] = dict(schema["schema"])
     root["extra_behavior"] = "forbid"
-    validator = build_alone(SchemaValidator, _strict(schema))
+    validator = build_alone(SchemaValidator, _tighten(schema))
     # Only for clients: defaults are passed by Python's rules, not by pydantic's.
     root["fields"] = dict(root["fields"])
     for item in parameters:
@@ -115,7 +115,7 @@ def build_schema(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], Schem
             field = dict(root["fields"][item.name])
             field["schema"] = core_schema.with_default_schema(field["schema"], default=item.default)
             root["fields"][item.name] = field
-    published = _published(SchemaGenerator(by_alias=True).generate(schema, mode="validation"))
+    published = _clean_schema(SchemaGenerator(by_alias=True).generate(schema, mode="validation"))
     if len(published["properties"]) < len(parameters):
         raise ValueError("an alias is used twice")
     return published, validator
@@ -132,14 +132,14 @@ def model_schema(model: Any) -> tuple[dict[str, Any], SchemaValidator]:
     reference = made.pop("$ref", None)
     if reference is not None:  # a model that contains itself
         made = {**made["$defs"][reference.rpartition("/")[2]], **made}
-    return _published(made), build_alone(SchemaValidator, _strict(core))
+    return _clean_schema(made), build_alone(SchemaValidator, _tighten(core))
 
 
-def _takes_none(base: Any) -> bool:
+def _is_optional(base: Any) -> bool:
     return base in (None, type(None), Any, object) or type(None) in get_args(base)
 
 
-def _tellable(annotation: Any) -> Any:
+def _make_describable(annotation: Any) -> Any:
     """Let a type that pydantic does not know pass as any value if its author says the schema."""
     extras = get_args(annotation)[1:]
     if not any(isinstance(extra, WithJsonSchema) for extra in extras):
@@ -154,7 +154,7 @@ def _tellable(annotation: Any) -> Any:
 # -- stricter than pydantic ------------------------------------------------------------------------
 
 
-def build_alone(make: Callable[..., _Made], schema: Any) -> _Made:
+def build_alone(make: Callable[..., _Built], schema: Any) -> _Built:
     """Return pydantic's validator or serializer for a core schema, by that schema alone.
 
     A model's own would be used in place of the part of the schema, with its rules.
@@ -178,7 +178,7 @@ def rewrite(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]], A
         return schema
     made: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in NO_SCHEMAS:
+        if key in VALUE_KEYS:
             made[key] = value
         elif _is_named(key, value):
             made[key] = {name: rewrite(item, change) for name, item in value.items()}
@@ -196,7 +196,7 @@ def walk_schemas(schema: Any) -> Iterator[Mapping[str, Any]]:
         if isinstance(schema.get("type"), str):
             yield schema
         for key, value in schema.items():
-            if key not in NO_SCHEMAS:
+            if key not in VALUE_KEYS:
                 yield from walk_schemas(list(value.values()) if _is_named(key, value) else value)
 
 
@@ -205,15 +205,15 @@ def _is_named(key: str, value: Any) -> bool:
     return key in ("fields", "choices") and isinstance(value, dict)
 
 
-def _strict(schema: Any) -> Any:
+def _tighten(schema: Any) -> Any:
     """Return a core schema with this module's exceptions to pydantic's rules, at any depth."""
-    return rewrite(schema, _stricter)
+    return rewrite(schema, _tighten_part)
 
 
-def _stricter(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+def _tighten_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
     if schema["type"] == "bool":
         return {**changed, "strict": True}
-    check = _check(schema)
+    check = _choose_check(schema)
     if check is None:
         return changed
     reference = changed.pop("ref", None)
@@ -221,27 +221,27 @@ def _stricter(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
     return core_schema.no_info_before_validator_function(check, core, ref=reference)
 
 
-def _check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
+def _choose_check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     """Return what must look at a value before the schema of this type does."""
     kind = schema["type"]
     if kind in _NUMBERS:
-        return _no_bool
+        return _refuse_bool
     if kind in _MOMENTS:
-        return _no_number
+        return _refuse_number
     if kind == "literal":
-        return None if any(isinstance(item, bool) for item in schema["expected"]) else _no_bool
+        return None if any(isinstance(item, bool) for item in schema["expected"]) else _refuse_bool
     if kind == "enum":
-        return _enum_check([(member.value, member) for member in schema["members"]])
+        return _make_enum_check([(member.value, member) for member in schema["members"]])
     return None
 
 
-def _no_bool(value: Any) -> Any:
+def _refuse_bool(value: Any) -> Any:
     if value is True or value is False:
         raise PydanticKnownError("int_type")
     return value
 
 
-def _no_number(value: Any) -> Any:
+def _refuse_number(value: Any) -> Any:
     """Refuse what pydantic would take as seconds since 1970: a year, mostly."""
     if isinstance(value, (int, float)) or (isinstance(value, str) and _is_number(value)):
         raise PydanticKnownError("datetime_type")
@@ -256,12 +256,12 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _enum_check(members: list[tuple[Any, Any]]) -> Callable[[Any], Any] | None:
+def _make_enum_check(members: list[tuple[Any, Any]]) -> Callable[[Any], Any] | None:
     """Return a check for an enumeration whose values JSON has no type for (tuples, dates)."""
     if any(isinstance(value, bool) for value, _ in members):
         return None
     if all(isinstance(value, (str, int, float, type(None))) for value, _ in members):
-        return _no_bool
+        return _refuse_bool
     by_json = {json.dumps(to_jsonable_python(value)): member for value, member in members}
 
     def check(value: Any) -> Any:
@@ -297,7 +297,7 @@ class SchemaGenerator(GenerateJsonSchema):
         raise PydanticSerializationError("no JSON, or too long")
 
 
-def _published(schema: dict[str, Any]) -> dict[str, Any]:
+def _clean_schema(schema: dict[str, Any]) -> dict[str, Any]:
     for noise in ("title", "description"):
         schema.pop(noise, None)
     # Through JSON and back: an author's `json_schema_extra` may hold anything.

@@ -45,12 +45,12 @@ _SCALARS = frozenset(
 )
 _MOMENTS = frozenset({"date", "datetime", "time", "timedelta"})
 _LISTS = frozenset({"list", "tuple", "set", "frozenset", "generator"})
-_TOLD = ("pydantic_js_annotation_functions", "pydantic_js_extra", "pydantic_js_updates")
+_CUSTOM_SCHEMA = ("pydantic_js_annotation_functions", "pydantic_js_extra", "pydantic_js_updates")
 _INSTANCES = frozenset({"model", "dataclass"})
 """pydantic would take an instance of these as it is, whatever its fields hold by now."""
-_NOT_AGAIN = ("validation_alias", "serialization_exclude", "init_only")
+_NOT_REBUILT = ("validation_alias", "serialization_exclude", "init_only")
 """Fields that an instance has by another name, or with any value, or no more."""
-_DEFAULT_TOLD: Any = BaseModel.__get_pydantic_json_schema__
+_DEFAULT_SCHEMA: Any = BaseModel.__get_pydantic_json_schema__
 
 
 @dataclass(frozen=True)
@@ -59,33 +59,33 @@ class ReturnType:
 
     schema: dict[str, Any]
     """JSON Schema 2020-12, as clients are told it; the root may be of any kind."""
-    proven: bool
-    """What `converted` returns matches `schema`: nothing is taken on trust."""
+    is_proven: bool
+    """What `convert` returns matches `schema`: nothing is taken on trust."""
     _validator: SchemaValidator = field(repr=False, compare=False)
     _serializer: SchemaSerializer = field(repr=False, compare=False)
 
-    def converted(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         """Return the JSON value.
 
         Raises:
             ValidationError: The value is of another type.
             Exception: Whatever a validator or serializer of the author's raises.
         """
-        return self.dumped(_validated(self._validator, value))
+        return self.dump(_validate(self._validator, value))
 
-    def dumped(self, value: Any) -> Any:
+    def dump(self, value: Any) -> Any:
         """Return the JSON value of what has the right type, or about it.
 
         Raises:
             Exception: Whatever a serializer of the author's raises; it contains itself.
         """
         made = self._serializer.to_python(
-            value, mode="json", by_alias=True, warnings=False, fallback=_structured
+            value, mode="json", by_alias=True, warnings=False, fallback=_to_structured
         )
-        return _plain_json(made)
+        return _make_plain(made)
 
 
-def return_type(annotation: Any) -> ReturnType:
+def read_return_type(annotation: Any) -> ReturnType:
     """Read a resolved return annotation.
 
     Raises:
@@ -94,8 +94,8 @@ def return_type(annotation: Any) -> ReturnType:
     core: Any = TypeAdapter(annotation).core_schema
     schema = _ReturnSchema(by_alias=True).generate(core, mode="serialization")
     schema.pop("title", None)
-    proven = not any(map(_is_own, walk_schemas(core)))
-    looser = _revalidating(_looser(core)) if proven else _looser(core)
+    proven = not any(map(_is_custom, walk_schemas(core)))
+    looser = _revalidate_instances(_loosen(core)) if proven else _loosen(core)
     validator = build_alone(SchemaValidator, looser)
     serializer = build_alone(SchemaSerializer, looser)
     # Through JSON and back: an author's `json_schema_extra` may hold anything.
@@ -111,7 +111,7 @@ class _ReturnSchema(SchemaGenerator):
         )
 
 
-def _validated(validator: SchemaValidator, value: Any) -> Any:
+def _validate(validator: SchemaValidator, value: Any) -> Any:
     try:
         return validator.validate_python(value, by_alias=True, by_name=True)
     except TypeError as error:
@@ -123,28 +123,28 @@ def _validated(validator: SchemaValidator, value: Any) -> Any:
 # -- what is taken besides pydantic's own ----------------------------------------------------------
 
 
-def _looser(schema: Any) -> Any:
+def _loosen(schema: Any) -> Any:
     """Return a core schema that takes what this module promises, at any depth."""
-    return rewrite(schema, _loosened)
+    return rewrite(schema, _loosen_part)
 
 
-def _loosened(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+def _loosen_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
     kind = schema["type"]
-    own = _own_serializer(kind, schema)
+    own = _choose_serializer(kind, schema)
     if own is not None:
         changed.setdefault("serialization", own)
     if kind == "dict" and not _is_bare(schema):
         if schema.get("keys_schema", {}).get("type") in ("str", "any"):
-            changed["keys_schema"] = _before(_key, changed["keys_schema"])
+            changed["keys_schema"] = _run_before(_convert_key, changed["keys_schema"])
         reference = changed.pop("ref", None)
         return core_schema.no_info_wrap_validator_function(
-            _whole_mapping, cast("core_schema.CoreSchema", changed), ref=reference
+            _convert_whole_mapping, cast("core_schema.CoreSchema", changed), ref=reference
         )
-    check = _check(kind)
-    return changed if check is None else _before(check, changed)
+    check = _choose_check(kind)
+    return changed if check is None else _run_before(check, changed)
 
 
-def _revalidating(schema: Any) -> Any:
+def _revalidate_instances(schema: Any) -> Any:
     """Return a core schema that looks at what instances hold: they may have been changed."""
 
     def change(original: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
@@ -155,20 +155,20 @@ def _revalidating(schema: Any) -> Any:
     return rewrite(schema, change)
 
 
-def _before(function: Callable[[Any], Any], schema: dict[str, Any]) -> Any:
+def _run_before(function: Callable[[Any], Any], schema: dict[str, Any]) -> Any:
     schema = dict(schema)
     reference = schema.pop("ref", None)
     core = cast("core_schema.CoreSchema", schema)
     return core_schema.no_info_before_validator_function(function, core, ref=reference)
 
 
-def _own_serializer(kind: str, schema: Mapping[str, Any]) -> Any:
+def _choose_serializer(kind: str, schema: Mapping[str, Any]) -> Any:
     if kind == "any" or (kind == "dict" and _is_bare(schema)):
-        return core_schema.plain_serializer_function_ser_schema(_structured)
+        return core_schema.plain_serializer_function_ser_schema(_to_structured)
     if kind == "bytes":
-        return core_schema.plain_serializer_function_ser_schema(_bytes)
+        return core_schema.plain_serializer_function_ser_schema(_write_bytes)
     if kind in _MOMENTS:
-        return core_schema.wrap_serializer_function_ser_schema(_moment)
+        return core_schema.wrap_serializer_function_ser_schema(_write_moment)
     return None
 
 
@@ -177,32 +177,39 @@ def _is_bare(schema: Mapping[str, Any]) -> bool:
     return all(part.get("type", "any") == "any" for part in parts)
 
 
-def _check(kind: str) -> Callable[[Any], Any] | None:
+def _choose_check(kind: str) -> Callable[[Any], Any] | None:
     """Return what must look at a value before the schema of this type does."""
     if kind in _SCALARS:
-        return _scalar
+        return _convert_scalar
     if kind in _LISTS:
-        return _list
+        return _convert_list
     # The keys of a bare dict are made text when it is written: none may be lost.
-    known = {"nullable": _nullable, "float": _float, "str": _text, "dict": _mapping}
+    known = {
+        "nullable": _convert_missing,
+        "float": _convert_float,
+        "str": _convert_text,
+        "dict": _convert_mapping,
+    }
     return known.get(kind)
 
 
-def _structured(value: Any) -> Any:
+def _to_structured(value: Any) -> Any:
     return to_structured(value, MAX_ITEMS)
 
 
-def _bytes(value: Any) -> Any:
+def _write_bytes(value: Any) -> Any:
     return (
-        encode_bytes(bytes(value)) if isinstance(value, (bytes, bytearray)) else _structured(value)
+        encode_bytes(bytes(value))
+        if isinstance(value, (bytes, bytearray))
+        else _to_structured(value)
     )
 
 
-def _moment(value: Any, write: Callable[[Any], Any]) -> Any:
+def _write_moment(value: Any, write: Callable[[Any], Any]) -> Any:
     return None if is_missing(value) else write(value)
 
 
-def _scalar(value: Any) -> Any:
+def _convert_scalar(value: Any) -> Any:
     if is_missing(value):
         return None
     if not is_instance(value, "numpy.generic"):
@@ -212,26 +219,26 @@ def _scalar(value: Any) -> Any:
     return value.item()
 
 
-def _nullable(value: Any) -> Any:
+def _convert_missing(value: Any) -> Any:
     return None if is_missing(value) else value
 
 
-def _float(value: Any) -> Any:
-    return math.nan if is_missing(value) else _scalar(value)
+def _convert_float(value: Any) -> Any:
+    return math.nan if is_missing(value) else _convert_scalar(value)
 
 
-def _text(value: Any) -> Any:
+def _convert_text(value: Any) -> Any:
     return str(value) if isinstance(value, (PurePath, UUID)) else value
 
 
-def _key(key: Any) -> Any:
+def _convert_key(key: Any) -> Any:
     if isinstance(key, str):
         return str.__str__(key)
-    [name] = _structured({key: None})
+    [name] = _to_structured({key: None})
     return name
 
 
-def _list(value: Any) -> Any:
+def _convert_list(value: Any) -> Any:
     if is_instance(value, "pandas.DataFrame") or is_plain_table(value):
         return list_records(value)
     if is_instance(value, "numpy.ndarray") or is_plain_series(value):
@@ -240,15 +247,15 @@ def _list(value: Any) -> Any:
     return value.tolist() if is_pandas else value
 
 
-def _mapping(value: Any) -> Any:
+def _convert_mapping(value: Any) -> Any:
     return value.to_dict() if is_instance(value, "pandas.Series") else value
 
 
-def _whole_mapping(value: Any, validated: Callable[[Any], Any]) -> Any:
+def _convert_whole_mapping(value: Any, validated: Callable[[Any], Any]) -> Any:
     """Refuse keys that are one key in JSON, as 1 and "1" are: neither may be lost."""
-    value = _mapping(value)
+    value = _convert_mapping(value)
     made = validated(value)
-    names = made if len(set(map(type, made))) < 2 else set(map(_key, made))  # noqa: PLR2004
+    names = made if len(set(map(type, made))) < 2 else set(map(_convert_key, made))  # noqa: PLR2004
     lost = len(value) - len(names)
     if lost > 0:
         raise PydanticCustomError(
@@ -260,7 +267,7 @@ def _whole_mapping(value: Any, validated: Callable[[Any], Any]) -> Any:
 # -- proofs and JSON -------------------------------------------------------------------------------
 
 
-def _is_own(schema: Mapping[str, Any]) -> bool:
+def _is_custom(schema: Mapping[str, Any]) -> bool:
     """Tell whether pydantic would write this part unseen, or in a way of its author's."""
     kind = schema["type"]
     # What a function makes of a value, pydantic writes as it comes.
@@ -270,22 +277,22 @@ def _is_own(schema: Mapping[str, Any]) -> bool:
         return True
     if schema.get("init") is False:  # a dataclass makes it itself
         return True
-    if kind in _INSTANCES and not _may_be_made_again(schema):
+    if kind in _INSTANCES and not _can_be_rebuilt(schema):
         return True
     # How a pydantic type is written, or what is said of it, may be code of its author's.
-    if "serialization" in schema or any(schema.get(key) for key in _NOT_AGAIN):
+    if "serialization" in schema or any(schema.get(key) for key in _NOT_REBUILT):
         return True
     metadata = schema.get("metadata") or {}
-    return isinstance(metadata, dict) and any(metadata.get(key) for key in _TOLD)
+    return isinstance(metadata, dict) and any(metadata.get(key) for key in _CUSTOM_SCHEMA)
 
 
-def _may_be_made_again(schema: Mapping[str, Any]) -> bool:
+def _can_be_rebuilt(schema: Mapping[str, Any]) -> bool:
     """Tell whether an instance made of another's fields is the same, and told as it is."""
     kind = schema["cls"]
     told = getattr(kind, "__get_pydantic_json_schema__", None)
     config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
     return (
-        getattr(told, "__func__", None) is getattr(_DEFAULT_TOLD, "__func__", None)
+        getattr(told, "__func__", None) is getattr(_DEFAULT_SCHEMA, "__func__", None)
         if issubclass(kind, BaseModel)
         else told is None
     ) and not (
@@ -297,14 +304,14 @@ def _may_be_made_again(schema: Mapping[str, Any]) -> bool:
     )
 
 
-def _plain_json(value: Any) -> Any:
+def _make_plain(value: Any) -> Any:
     """Return what pydantic wrote without what JSON has no word for."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict):
-        return {replace_surrogates(key): _plain_json(item) for key, item in value.items()}
+        return {replace_surrogates(key): _make_plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain_json(item) for item in value]
+        return [_make_plain(item) for item in value]
     return value

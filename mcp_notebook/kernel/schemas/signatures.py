@@ -15,14 +15,14 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.schemas.annotations import resolved
-from mcp_notebook.kernel.schemas.docstrings import function_doc
+from mcp_notebook.kernel.schemas.annotations import resolve_hint
+from mcp_notebook.kernel.schemas.docstrings import parse_docstring
 from mcp_notebook.kernel.schemas.markers import is_hidden
 from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT
 
 
 @dataclass(frozen=True)
-class Hinted:
+class HintedParameter:
     """A parameter as it stands in the signature."""
 
     name: str
@@ -34,9 +34,9 @@ class Hinted:
     """Whether clients see it, or why not."""
 
 
-def hinted_parameters(
+def read_parameters(
     function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
-) -> list[Hinted]:
+) -> list[HintedParameter]:
     """Return all parameters of a callable, but for those that a partial has given values.
 
     Args:
@@ -47,44 +47,47 @@ def hinted_parameters(
     Raises:
         DefinitionError: One of them cannot be given by name, or its type hint cannot be read.
     """
-    plain = _plain(function)
-    return [_hinted(item, plain, name, hidden_types) for item in _parameters_of(function, name)]
+    plain = _unwrap(function)
+    return [
+        _read_parameter(item, plain, name, hidden_types)
+        for item in _list_parameters(function, name)
+    ]
 
 
-def _hinted(
+def _read_parameter(
     item: inspect.Parameter, plain: Callable[..., Any], name: str, hidden_types: tuple[type, ...]
-) -> Hinted:
-    hint = NO_DEFAULT if item.annotation is item.empty else _resolved(item, plain, name)
+) -> HintedParameter:
+    hint = NO_DEFAULT if item.annotation is item.empty else _read_hint(item, plain, name)
     default = NO_DEFAULT if item.default is item.empty else item.default
     if _is_injected(hint, hidden_types):
-        return Hinted(item.name, hint, default, "injected")
+        return HintedParameter(item.name, hint, default, "injected")
     if not is_hidden(hint):
-        return Hinted(item.name, hint, default, "argument")
+        return HintedParameter(item.name, hint, default, "argument")
     if default is NO_DEFAULT:
         raise DefinitionError(
             f"`{name}`: the parameter `{item.name}` is `Hidden`, so no client can give it a value: "
             f"give it a default, `{item.name}: Annotated[..., Hidden] = ...`."
         )
-    return Hinted(item.name, hint, default, "hidden")
+    return HintedParameter(item.name, hint, default, "hidden")
 
 
 NO_ANNOTATION: Any = inspect.Signature.empty
 """Stands for no return annotation."""
 
 
-def return_annotation(function: Callable[..., Any]) -> Any:
+def read_return_annotation(function: Callable[..., Any]) -> Any:
     """Return what a function's signature says that it returns, or `NO_ANNOTATION`.
 
     Raises:
         Exception: Whatever the author's expression raises; ``NameError`` for an unknown name.
     """
-    plain = _plain(function)
+    plain = _unwrap(function)
     if inspect.isclass(plain):
         return NO_ANNOTATION
     annotation = inspect.signature(function).return_annotation
     if annotation is NO_ANNOTATION:
         return annotation
-    return resolved(annotation, getattr(plain, "__globals__", {}))
+    return resolve_hint(annotation, getattr(plain, "__globals__", {}))
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Handler:
     """All names that it can be given; None: any."""
 
 
-def handler_of(
+def read_handler(
     function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
 ) -> Handler:
     """Read what a function takes by name; one that does not tell is taken to take anything.
@@ -116,10 +119,10 @@ def handler_of(
     Raises:
         DefinitionError: A parameter cannot be given by name.
     """
-    plain = _plain(function)
-    description = function_doc(docstring_of(function)).description
+    plain = _unwrap(function)
+    description = parse_docstring(find_docstring(function)).description
     try:
-        found = _python_parameters(function)
+        found = _inspect_parameters(function)
     except (TypeError, ValueError):
         return Handler(description, (), (), (), None)
     named: list[inspect.Parameter] = []
@@ -132,7 +135,7 @@ def handler_of(
             if item.default is item.empty:
                 _check_kind(item, name)
             continue  # it keeps its default
-        hint = Any if item.annotation is item.empty else _hint_or_any(item, plain, name)
+        hint = Any if item.annotation is item.empty else _read_hint_or_any(item, plain, name)
         if _is_injected(hint, hidden_types):
             injected.append(item)
         else:
@@ -147,14 +150,14 @@ def handler_of(
     )
 
 
-def _hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
+def _read_hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
     try:
-        return _resolved(item, plain, name)
+        return _read_hint(item, plain, name)
     except DefinitionError:
         return Any  # clients are told the author's schema, whatever the hint means
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+def _unwrap(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function or class behind partials, methods, wrappers and callable objects."""
     while True:
         if isinstance(function, functools.partial):
@@ -171,15 +174,15 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
             function = type(function).__call__
 
 
-def name_of(function: Callable[..., Any]) -> str:
+def find_name(function: Callable[..., Any]) -> str:
     """Return what a callable is called where it was written."""
-    name = getattr(_plain(function), "__name__", None)
+    name = getattr(_unwrap(function), "__name__", None)
     return name if isinstance(name, str) and name else type(function).__name__
 
 
-def docstring_of(function: Callable[..., Any]) -> str | None:
+def find_docstring(function: Callable[..., Any]) -> str | None:
     """Return what is said about a callable: by itself, what it calls, or its class."""
-    plain = _plain(function)
+    plain = _unwrap(function)
     own = vars(function).get("__doc__") if isinstance(function, functools.partial) else None
     doc = own or getattr(plain, "__doc__", None)
     if not doc and getattr(plain, "__name__", None) == "__call__":
@@ -187,10 +190,10 @@ def docstring_of(function: Callable[..., Any]) -> str | None:
     return doc if isinstance(doc, str) else None
 
 
-def _parameters_of(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+def _list_parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
     fixed = function.keywords if isinstance(function, functools.partial) else {}
     try:
-        parameters = _python_parameters(function)
+        parameters = _inspect_parameters(function)
     except (TypeError, ValueError):
         raise DefinitionError(
             f"`{name}` does not tell its parameters (it is not written in Python): wrap it in a "
@@ -202,14 +205,14 @@ def _parameters_of(function: Callable[..., Any], name: str) -> list[inspect.Para
     return found
 
 
-def _python_parameters(function: Callable[..., Any]) -> Sequence[inspect.Parameter]:
+def _inspect_parameters(function: Callable[..., Any]) -> Sequence[inspect.Parameter]:
     if isinstance(function, functools.partial):
         # A copy: `update_wrapper` makes `inspect` look through the partial, at what it has fixed.
         function = functools.partial(function.func, *function.args, **function.keywords)
     return list(inspect.signature(function).parameters.values())
 
 
-def fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
+def list_fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
     """Return the parameters that a partial has given values."""
     if not isinstance(function, functools.partial):
         return ()
@@ -232,11 +235,11 @@ def _check_kind(item: inspect.Parameter, name: str) -> None:
         )
 
 
-def _resolved(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
+def _read_hint(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
     # A class's parameters stand in its constructor; the builtin ones have no globals.
     origin = plain.__init__ if inspect.isclass(plain) else plain
     try:
-        return resolved(item.annotation, getattr(origin, "__globals__", {}))
+        return resolve_hint(item.annotation, getattr(origin, "__globals__", {}))
     except NameError as error:
         raise DefinitionError(
             f"`{name}`: the type hint of `{item.name}` uses `{error.name}`, which is not defined "
@@ -245,8 +248,8 @@ def _resolved(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> 
     except Exception as error:
         # A hint that is a string is code of the author's.
         raise DefinitionError(
-            f"`{name}`: the type hint of `{item.name}`, {written(item.annotation)}, cannot be read "
-            f"({describe_error(error)}): correct it."
+            f"`{name}`: the type hint of `{item.name}`, {format_hint(item.annotation)}, cannot be "
+            f"read ({describe_error(error)}): correct it."
         ) from error
 
 
@@ -260,7 +263,7 @@ def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:
     return inspect.isclass(hint) and issubclass(hint, hidden_types)
 
 
-def written(annotation: Any) -> str:
+def format_hint(annotation: Any) -> str:
     """Return a type hint as its author wrote it, about."""
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]

@@ -49,7 +49,7 @@ def explain_arguments(error: ValidationError, arguments: Mapping[str, Any], sche
     """
     lines: dict[str, None] = {}  # the branches of a union say the same thing once
     for problem in error.errors(include_url=False):
-        lines[_line(problem, arguments, schema)] = None
+        lines[_explain_problem(problem, arguments, schema)] = None
     shown = list(lines)[:MAX_LINES]
     if len(lines) > MAX_LINES:
         shown.append(f"... and {len(lines) - MAX_LINES} more problems.")
@@ -67,13 +67,13 @@ def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str
     """
     lines: dict[str, None] = {}
     for problem in error.errors(include_url=False, include_context=False):
-        path = tuple(_path(problem["loc"], value, absent=problem["type"] in _ABSENT))
-        part = _part(path, schema)
+        path = tuple(_follow_path(problem["loc"], value, absent=problem["type"] in _ABSENT))
+        part = _find_part(path, schema)
         allowed = describe_schema(part, schema) if part else ""
         if problem["type"] in _ABSENT:
             said = "missing" if problem["type"] == "missing" else "not allowed"
         else:
-            came = f"got {format_value(problem['input'])} ({_type(problem['input'])})"
+            came = f"got {format_value(problem['input'])} ({_name_type(problem['input'])})"
             known = allowed and problem["type"] in _KNOWN and "[key]" not in problem["loc"]
             said = f"{came}; {f'allowed: {allowed}' if known else shorten_message(problem['msg'])}"
         lines[f"{format_place(name, path)}: {said}"] = None
@@ -83,7 +83,7 @@ def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str
 def format_place(name: str, path: Sequence[int | str]) -> str:
     """Return where in a value something is: ``result.items[3].price``."""
     return name + "".join(
-        f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in path
+        f"[{part}]" if isinstance(part, int) else f".{_format_key(part)}" for part in path
     )
 
 
@@ -112,32 +112,32 @@ def describe_schema(schema: _Part, root: _Schema) -> str:
         schema: The schema, or a part of one.
         root: The whole schema, for its ``$defs``.
     """
-    target = _target(schema, root)
+    target = _resolve(schema, root)
     if "const" in target:
         return repr(target["const"])
     if "enum" in target:
-        return _listed([repr(value) for value in target["enum"]], " | ", MAX_VALUES)
+        return _join_items([repr(value) for value in target["enum"]], " | ", MAX_VALUES)
     options = target.get("anyOf") or target.get("oneOf")
     if options:
         # "$ref" in an option is named, not followed: a tree contains itself.
-        return " | ".join(dict.fromkeys(_option(option, root) for option in options))
+        return " | ".join(dict.fromkeys(_describe_option(option, root) for option in options))
     if target.get("type") == "array":
-        return _array(target, root)
+        return _describe_array(target, root)
     if target.get("type") == "object":
-        return _object(target, root)
+        return _describe_object(target, root)
     kind = target.get("type", "any value")
     words = kind if isinstance(kind, str) else " | ".join(map(str, kind))
-    return _FORMATS.get(target.get("format", ""), words) + _bounds(target)
+    return _FORMATS.get(target.get("format", ""), words) + _describe_bounds(target)
 
 
 # -- lines -----------------------------------------------------------------------------------------
 
 
-def _line(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) -> str:
+def _explain_problem(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) -> str:
     kind = problem["type"]
-    path = tuple(_path(problem["loc"], arguments, absent=kind in _ABSENT))
+    path = tuple(_follow_path(problem["loc"], arguments, absent=kind in _ABSENT))
     name = format_path(path)
-    part = _part(path, root)
+    part = _find_part(path, root)
     if kind in _ABSENT and kind != "missing":
         return f"{name}: no such parameter; {suggest_parameters(path, root)}"
     allowed = describe_schema(part, root) if part else ""
@@ -151,14 +151,16 @@ def _line(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) ->
     return f"{name}: {came}; {shorten_message(message)}."
 
 
-def _path(location: Sequence[int | str], arguments: Any, *, absent: bool) -> Iterator[int | str]:
+def _follow_path(
+    location: Sequence[int | str], arguments: Any, *, absent: bool
+) -> Iterator[int | str]:
     """Yield the parts of pydantic's location that the arguments have.
 
     The others name branches of a union or steps of a validator.
     """
     value: Any = arguments
     for position, part in enumerate(location):
-        here = value if isinstance(value, Mapping) else _members(value)
+        here = value if isinstance(value, Mapping) else _list_members(value)
         if part in here:
             value = here[part]
         elif not (absent and position == len(location) - 1):
@@ -168,16 +170,16 @@ def _path(location: Sequence[int | str], arguments: Any, *, absent: bool) -> Ite
 
 def format_path(path: Sequence[int | str]) -> str:
     """Return the name of what is at a path of the arguments."""
-    return ".".join(map(_key, path)) or "arguments"
+    return ".".join(map(_format_key, path)) or "arguments"
 
 
-def _key(part: int | str) -> str:
+def _format_key(part: int | str) -> str:
     """Return a part of a path as a message names it: short and on one line, whatever was sent."""
     text = str(part)
     return text if text.isprintable() and len(text) <= MAX_SHOWN else format_value(text)
 
 
-def _members(value: Any) -> Mapping[Any, Any]:
+def _list_members(value: Any) -> Mapping[Any, Any]:
     if isinstance(value, BaseModel):
         return getattr(value, "__dict__", {})
     if is_dataclass(value):
@@ -187,14 +189,16 @@ def _members(value: Any) -> Mapping[Any, Any]:
 
 def suggest_parameters(path: tuple[int | str, ...], root: _Schema) -> str:
     """Say which parameters there are where one that there is not was given."""
-    parent = _part(path[:-1], root)
-    names = [name for option in _options(parent, root) for name in option.get("properties", {})]
+    parent = _find_part(path[:-1], root)
+    names = [
+        name for option in _list_options(parent, root) for name in option.get("properties", {})
+    ]
     close = difflib.get_close_matches(str(path[-1]), names, 1)
     if close:
         return f"did you mean {close[0]!r}?"
     if not names:
         return "there are none."
-    return f"there are: {_listed(names, ', ', MAX_VALUES)}."
+    return f"there are: {_join_items(names, ', ', MAX_VALUES)}."
 
 
 def name_json_type(value: Any) -> str:
@@ -203,7 +207,7 @@ def name_json_type(value: Any) -> str:
     return "null" if value is None else names.get(type(value), "object")
 
 
-def _type(value: Any) -> str:
+def _name_type(value: Any) -> str:
     """Return JSON's word for the type of a value, Python's for what JSON has none for."""
     plain = value is None or type(value) in (bool, int, float, str, list, dict)
     return name_json_type(value) if plain else type(value).__name__
@@ -212,7 +216,7 @@ def _type(value: Any) -> str:
 # -- parts of a schema -----------------------------------------------------------------------------
 
 
-def _target(schema: _Part, root: _Schema) -> _Schema:
+def _resolve(schema: _Part, root: _Schema) -> _Schema:
     """Follow a reference."""
     if isinstance(schema, bool):
         return {}
@@ -223,25 +227,27 @@ def _target(schema: _Part, root: _Schema) -> _Schema:
     return found if isinstance(found, dict) else {}
 
 
-def _options(schema: _Part, root: _Schema) -> list[_Schema]:
+def _list_options(schema: _Part, root: _Schema) -> list[_Schema]:
     """Return the schema, and those that it offers a choice of."""
-    target = _target(schema, root)
+    target = _resolve(schema, root)
     choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf") or ()
-    return [target, *(option for choice in choices for option in _options(choice, root))]
+    return [target, *(option for choice in choices for option in _list_options(choice, root))]
 
 
-def _part(path: Sequence[int | str], root: _Schema) -> _Schema:
+def _find_part(path: Sequence[int | str], root: _Schema) -> _Schema:
     """Return the schema of what is at a path; {} if nothing is said of it."""
     schema = root
     for part in path:
-        found = [inner for option in _options(schema, root) if (inner := _child(option, part))]
+        found = [
+            inner for option in _list_options(schema, root) if (inner := _find_child(option, part))
+        ]
         if not found:
             return {}
         schema = found[0] if len(found) == 1 else {"anyOf": found}
     return schema
 
 
-def _child(schema: _Schema, part: int | str) -> _Schema:
+def _find_child(schema: _Schema, part: int | str) -> _Schema:
     child: Any = None
     if isinstance(part, int):
         fixed = schema.get("prefixItems", [])
@@ -254,34 +260,40 @@ def _child(schema: _Schema, part: int | str) -> _Schema:
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _option(schema: _Part, root: _Schema) -> str:
-    target = _target(schema, root)
+def _describe_option(schema: _Part, root: _Schema) -> str:
+    target = _resolve(schema, root)
     if isinstance(schema, Mapping) and "$ref" in schema and "enum" not in target:
         return str(target.get("title") or schema["$ref"].rpartition("/")[2])
     return describe_schema(target, root)
 
 
-def _array(schema: _Schema, root: _Schema) -> str:
+def _describe_array(schema: _Schema, root: _Schema) -> str:
     if "prefixItems" in schema:
-        return f"array [{', '.join(_option(item, root) for item in schema['prefixItems'])}]"
+        return (
+            f"array [{', '.join(_describe_option(item, root) for item in schema['prefixItems'])}]"
+        )
     items = schema.get("items")
-    of = f" of {_option(items, root)}" if isinstance(items, dict) and items else ""
-    return f"array{of}{_bounds(schema)}"
+    of = f" of {_describe_option(items, root)}" if isinstance(items, dict) and items else ""
+    return f"array{of}{_describe_bounds(schema)}"
 
 
-def _object(schema: _Schema, root: _Schema) -> str:
+def _describe_object(schema: _Schema, root: _Schema) -> str:
     if schema.get("properties"):
-        return f"object with {_listed(list(schema['properties']), ', ', MAX_VALUES)}"
+        return f"object with {_join_items(list(schema['properties']), ', ', MAX_VALUES)}"
     values = schema.get("additionalProperties")
-    return f"object of {_option(values, root)}" if isinstance(values, dict) and values else "object"
+    return (
+        f"object of {_describe_option(values, root)}"
+        if isinstance(values, dict) and values
+        else "object"
+    )
 
 
-def _bounds(schema: _Schema) -> str:
+def _describe_bounds(schema: _Schema) -> str:
     """Return the bounds as words that follow the type's: `` from 1 to 10``."""
     said = [
-        _range(schema, "minimum", "maximum", "from {} to {}"),
-        _range(schema, "minLength", "maxLength", "of {} to {} characters"),
-        _range(schema, "minItems", "maxItems", "with {} to {} items"),
+        _describe_range(schema, "minimum", "maximum", "from {} to {}"),
+        _describe_range(schema, "minLength", "maxLength", "of {} to {} characters"),
+        _describe_range(schema, "minItems", "maxItems", "with {} to {} items"),
         *(
             words.format(schema[key])
             for key, words in (
@@ -297,7 +309,7 @@ def _bounds(schema: _Schema) -> str:
     return f" {words}" if words else ""
 
 
-def _range(schema: _Schema, low: str, high: str, both: str) -> str:
+def _describe_range(schema: _Schema, low: str, high: str, both: str) -> str:
     """Fill in the words for both bounds, or say the one that there is."""
     before, _, unit = both.partition("{} to {}")
     if low in schema and high in schema:
@@ -308,6 +320,6 @@ def _range(schema: _Schema, low: str, high: str, both: str) -> str:
     return f"{start}at most {schema[high]}{unit}" if high in schema else ""
 
 
-def _listed(items: Sequence[str], separator: str, limit: int) -> str:
+def _join_items(items: Sequence[str], separator: str, limit: int) -> str:
     rest = f"{separator}... ({len(items)} in all)" if len(items) > limit else ""
     return separator.join(items[:limit]) + rest

@@ -61,7 +61,7 @@ class Origin:
 
     def is_current(self, namespace: Mapping[str, Any]) -> bool:
         """Tell whether the variable holds what it held; its attributes are not looked at."""
-        return not self.is_variable or namespace.get(_variable(self.word), _GONE) is self.value
+        return not self.is_variable or namespace.get(_get_variable(self.word), _GONE) is self.value
 
     def with_options(self, options: ToolOptions) -> "Origin":
         """Return the same place, with other options; methods of an object say theirs themselves."""
@@ -73,11 +73,11 @@ class Origin:
         Raises:
             DefinitionError: It holds something that cannot have them.
         """
-        if _variable(self.word) not in namespace:
+        if _get_variable(self.word) not in namespace:
             return []
         if self.is_object:
-            value = _named(self.word, namespace)
-            if _owner(value, self.word)[0] is None:
+            value = _look_up(self.word, namespace)
+            if _find_owner(value, self.word)[0] is None:
                 raise DefinitionError(
                     f"`{self.word}` is of type {type(value).__name__} now, which has no methods "
                     "marked `@mcp_tool`."
@@ -111,11 +111,11 @@ def make_tools_by_name(
     Raises:
         DefinitionError: There is no such thing, or it cannot be a tool.
     """
-    variable, value = _variable(word), _named(word, namespace)
+    variable, value = _get_variable(word), _look_up(word, namespace)
     origin = Origin(
         word=word, value=namespace[variable], options=options, prefix=prefix, schemas=schemas
     )
-    owner, own_prefix = _owner(value, word)
+    owner, own_prefix = _find_owner(value, word)
     if owner is not None:
         if options is not None:
             raise DefinitionError(
@@ -251,7 +251,7 @@ def _check_no_arguments(owner: type) -> None:
         ) from None
 
 
-def _owner(value: Any, word: str) -> tuple[Any, str]:
+def _find_owner(value: Any, word: str) -> tuple[Any, str]:
     """Return the object whose methods are the tools, and its prefix; None if there is none."""
     mark = read_class_mark(value)
     if mark is not None:
@@ -266,11 +266,11 @@ def _owner(value: Any, word: str) -> tuple[Any, str]:
     return (value, "") if find_marked_methods(type(value)) else (None, "")
 
 
-def _variable(word: str) -> str:
+def _get_variable(word: str) -> str:
     return word.partition(".")[0]
 
 
-def _named(word: str, namespace: Mapping[str, Any]) -> Any:
+def _look_up(word: str, namespace: Mapping[str, Any]) -> Any:
     variable, *path = word.split(".")
     if variable not in namespace:
         close = difflib.get_close_matches(variable, namespace, 1)

@@ -251,13 +251,13 @@ class Context:
                 "elicit: it would hold up everything else in the event loop: in a coroutine, write "
                 "`await ctx.elicit_async(...)`"
             )
-        form = _form(kind, default)
+        form = _make_form(kind, default)
         self.raise_if_cancelled()
         number, reply = self._elicitations.ask(message, form.schema, key)
         try:
             while not wait((reply,), timeout=_LOOK).done:
                 self.raise_if_cancelled()
-            return _answer(form, reply.result())
+            return _read_answer(form, reply.result())
         finally:
             self._elicitations.withdraw(number)
 
@@ -285,11 +285,11 @@ class Context:
     ) -> Answer[Any]:
         """Ask the client's user, as `elicit` does, in a coroutine; other calls and cells run on."""
         self._elicitations.check_possible(message)
-        form = _form(kind, default)
+        form = _make_form(kind, default)
         self.raise_if_cancelled()
         number, reply = self._elicitations.ask(message, form.schema, key)
         try:
-            return _answer(form, await asyncio.wrap_future(reply))
+            return _read_answer(form, await asyncio.wrap_future(reply))
         finally:
             self._elicitations.withdraw(number)
 
@@ -301,14 +301,14 @@ def _in_coroutine() -> bool:
         return False
 
 
-def _form(kind: object, default: Any) -> "ElicitationForm":
+def _make_form(kind: object, default: Any) -> "ElicitationForm":
     # Late: it loads pydantic, which most tools' contexts do without.
     from mcp_notebook.kernel.tools.elicitation_forms import make_form  # noqa: PLC0415
 
     return make_form(kind) if default is _NO_DEFAULT else make_form(kind, default)
 
 
-def _answer(form: "ElicitationForm", reply: Reply) -> Answer[Any]:
+def _read_answer(form: "ElicitationForm", reply: Reply) -> Answer[Any]:
     if reply.action == "accept":
         return Accepted(form.read(reply.content))
     return NotAccepted(reply.action)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.input_schema import FunctionSchema, function_schema
+from mcp_notebook.kernel.schemas.input_schema import FunctionSchema, read_function_schema
 from mcp_notebook.kernel.schemas.output_schema import OutputSchema, make_output_schema
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.context import Context
-from mcp_notebook.kernel.tools.icons import icon_again
+from mcp_notebook.kernel.tools.icons import restore_icon
 from mcp_notebook.kernel.tools.metadata import add_result_size, make_metadata
 from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options
 from mcp_notebook.wire import messages
@@ -109,7 +109,9 @@ def make_tool(
     check_name(name)
     schema = _read_schema(function, name, options, schemas)
     check_options(options, name, takes_context=bool(schema.injected))
-    output, notes = make_output_schema(function, options, name)
+    output, notes = make_output_schema(
+        function, name, schema=options.output_schema, validates=options.validate_output
+    )
     metadata = make_metadata(options, name, schema)
     info = messages.ToolInfo(
         name=name,
@@ -124,7 +126,7 @@ def make_tool(
     options = replace(
         options,
         # A tool that follows its name is made again: from the pictures as they were, not the files.
-        icons=tuple(map(icon_again, metadata.icons or ())),
+        icons=tuple(map(restore_icon, metadata.icons or ())),
         # The author's own dict may change; what was checked does not.
         input_schema=None if options.input_schema is None else deepcopy(schema.input_schema),
     )
@@ -155,7 +157,7 @@ def _read_schema(
             "leave one of them out."
         )
     if options.input_schema is None:
-        return function_schema(
+        return read_function_schema(
             function,
             name=name,
             hidden_types=(Context,),

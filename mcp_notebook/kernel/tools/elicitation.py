@@ -22,7 +22,7 @@ MAX_OPEN = 50
 """Questions of one call that may be open at a time; a client shows a dialog for each."""
 
 
-class _Undecided:
+class _NoTruthValue:
     """What is no condition by itself: `if answer:` would also take a "no" for a yes."""
 
     def __bool__(self) -> NoReturn:
@@ -33,7 +33,7 @@ class _Undecided:
 
 
 @dataclass(frozen=True)
-class Accepted(_Undecided, Generic[_T]):
+class Accepted(_NoTruthValue, Generic[_T]):
     """The user has answered."""
 
     data: _T
@@ -45,7 +45,7 @@ class Accepted(_Undecided, Generic[_T]):
 
 
 @dataclass(frozen=True)
-class NotAccepted(_Undecided):
+class NotAccepted(_NoTruthValue):
     """The user has not answered."""
 
     action: Literal["decline", "cancel"]
@@ -105,7 +105,7 @@ class Elicitations:
         self, ask: Ask | None = None, refusal: Callable[[str], CallError] | None = None
     ) -> None:
         self._ask = ask
-        self._refusal = refusal or _no_client
+        self._refusal = refusal or _refuse_without_client
         self._waits: Callable[[bool], None] = lambda _: None
         self._lock = threading.Lock()
         self._count = 0
@@ -227,7 +227,7 @@ def refuse_undeclared(tool: str) -> Callable[[str], CallError]:
     return refusal
 
 
-def _no_client(message: str) -> CallError:
+def _refuse_without_client(message: str) -> CallError:
     return CannotElicit(
         f"The tool's question {message!r} cannot be asked: the call was made in the notebook, and "
         "only an MCP client has a user to ask. Call it from one, or give the tool a parameter for "

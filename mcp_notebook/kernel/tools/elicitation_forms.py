@@ -27,7 +27,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerati
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import InvalidAnswer
-from mcp_notebook.kernel.schemas.annotations import portable
+from mcp_notebook.kernel.schemas.annotations import translate_hint
 from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT, build_schema, make_parameter
 from mcp_notebook.kernel.schemas.validation_messages import (
     explain_arguments,
@@ -103,11 +103,13 @@ def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
     """
     if kind is None:
         return ElicitationForm({"type": "object", "properties": {}}, None, False, NO_DEFAULT)
-    annotation = _choices(kind) if isinstance(kind, (list, tuple, Mapping)) else kind
+    annotation = _make_choice_type(kind) if isinstance(kind, (list, tuple, Mapping)) else kind
     try:
         if inspect.isroutine(kind):  # pydantic would take it for what it returns
             raise TypeError("it is a function")  # noqa: TRY301
-        published, validator = build_schema([make_parameter(VALUE, portable(annotation), default)])
+        published, validator = build_schema(
+            [make_parameter(VALUE, translate_hint(annotation), default)]
+        )
     except Exception as error:
         # pydantic's advice for a type that it does not know is for authors of models.
         unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
@@ -116,12 +118,14 @@ def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
             f"elicit: {format_value(kind)} cannot be asked for{reason}: {_POSSIBLE}"
         ) from error
     definitions = published.get("$defs", {})
-    schema = _resolved(published["properties"][VALUE], definitions)
+    schema = _resolve(published["properties"][VALUE], definitions)
     whole = schema.get("type") == "object" and "properties" in schema
     if whole and default is not NO_DEFAULT:
         raise ValueError("elicit: a form's defaults are those of its fields: leave `default` out")
     fields = schema["properties"] if whole else {VALUE: schema}
-    properties = {name: _property(name, item, definitions) for name, item in fields.items()}
+    properties = {
+        name: _restrict_property(name, item, definitions) for name, item in fields.items()
+    }
     required = schema.get("required", ()) if whole else published.get("required", ())
     if default is not NO_DEFAULT:
         _check_default(default, validator)
@@ -131,7 +135,7 @@ def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
     return ElicitationForm(told, validator, whole, default)
 
 
-def _choices(kind: Sequence[Any] | Mapping[Any, Any]) -> Any:
+def _make_choice_type(kind: Sequence[Any] | Mapping[Any, Any]) -> Any:
     """Return choices that were given as they are, as a type."""
     texts = [*kind, *kind.values()] if isinstance(kind, Mapping) else [*kind]
     if not texts or not all(isinstance(text, str) for text in texts):
@@ -155,31 +159,31 @@ def _check_default(default: Any, validator: SchemaValidator) -> None:
 # -- MCP's restricted schemas ----------------------------------------------------------------------
 
 
-def _property(name: str, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
+def _restrict_property(name: str, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
     """Return a property in MCP's restricted form.
 
     Raises:
         TypeError: There is none.
     """
-    schema = _resolved(schema, definitions)
+    schema = _resolve(schema, definitions)
     kind = str(schema.get("type"))
-    choices = _options(schema, "oneOf", definitions)
+    choices = _read_choices(schema, "oneOf", definitions)
     told: dict[str, Any]
     if choices is not None:
         told = {"type": "string", **choices}
     elif kind == "array":
-        items = _options(_resolved(schema.get("items", {}), definitions), "anyOf", definitions)
+        items = _read_choices(_resolve(schema.get("items", {}), definitions), "anyOf", definitions)
         if items is None:
-            raise _impossible(name, "a list of anything but choices")
+            raise _make_refusal(name, "a list of anything but choices")
         items = items if "anyOf" in items else {"type": "string", **items}
         told = {"type": "array", "items": items}
     elif kind in _KEPT and "enum" not in schema and "const" not in schema:
         told = {"type": kind}
     else:
-        raise _impossible(name, _OTHERWISE.get(kind, "of a kind that forms do not have"))
+        raise _make_refusal(name, _OTHERWISE.get(kind, "of a kind that forms do not have"))
     told |= {key: schema[key] for key in (*_TEXTS, *_KEPT[told["type"]]) if key in schema}
     if told["type"] == "integer":
-        told |= _bounds(schema)
+        told |= _read_bounds(schema)
     if schema.get("format") in _FORMATS and told["type"] == "string":
         told["format"] = schema["format"]
     if schema.get("default") is not None:
@@ -187,12 +191,12 @@ def _property(name: str, schema: Mapping[str, Any], definitions: Mapping[str, An
     return told
 
 
-def _impossible(name: str, what: str) -> TypeError:
+def _make_refusal(name: str, what: str) -> TypeError:
     which = "what is asked for" if name == VALUE else f"the field {name!r}"
     return TypeError(f"elicit: {which} is {what}, but {_POSSIBLE}: ask in several questions")
 
 
-def _resolved(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema without references, wrappers of one, and null, which no form has."""
     found: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
     for _ in range(len(definitions) + 10):  # a type may refer to itself
@@ -210,7 +214,7 @@ def _resolved(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _options(
+def _read_choices(
     schema: Mapping[str, Any], titled: str, definitions: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return the choices among texts that a schema is, None if it is something else.
@@ -228,18 +232,18 @@ def _options(
             return None
         names = {key: schema[key] for key in ("enumNames",) if key in schema}
         return {"enum": texts, **names}
-    parts = [_resolved(part, definitions) for part in schema.get("oneOf", schema.get("anyOf", ()))]
+    parts = [_resolve(part, definitions) for part in schema.get("oneOf", schema.get("anyOf", ()))]
     parts = [part for part in parts if part.get("type") != "null"]
     if not parts or not all(isinstance(part.get("const"), str) for part in parts):
         return None
-    return {titled: [{"const": part["const"], "title": _title(part)} for part in parts]}
+    return {titled: [{"const": part["const"], "title": _get_title(part)} for part in parts]}
 
 
-def _title(part: Mapping[str, Any]) -> str:
+def _get_title(part: Mapping[str, Any]) -> str:
     return str(part.get("title", part["const"]))
 
 
-def _bounds(schema: Mapping[str, Any]) -> dict[str, int]:
+def _read_bounds(schema: Mapping[str, Any]) -> dict[str, int]:
     """Return an integer's exclusive bounds as those that MCP knows; the kernel checks all."""
     bounds = {}
     if isinstance(above := schema.get("exclusiveMinimum"), int | float):

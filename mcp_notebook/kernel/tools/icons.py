@@ -54,7 +54,7 @@ class Icon:
     theme: IconTheme | None = None
 
 
-def icon_infos(icons: Any, tool: str) -> list[dict[str, Any]]:
+def read_icons(icons: Any, tool: str) -> list[dict[str, Any]]:
     """Return icons under MCP's names, their pictures within.
 
     Args:
@@ -78,8 +78,8 @@ def icon_infos(icons: Any, tool: str) -> list[dict[str, Any]]:
     ]
 
 
-def icon_again(info: Mapping[str, Any]) -> Icon:
-    """Return the icon that `icon_infos` told of, its picture within."""
+def restore_icon(info: Mapping[str, Any]) -> Icon:
+    """Return the icon that `read_icons` told of, its picture within."""
     return Icon(info["src"], info.get("mimeType"), info.get("sizes"), info.get("theme"))
 
 

@@ -19,7 +19,7 @@ from mcp_notebook import meta_keys
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.safe.text import clean_text, describe_error
 from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
-from mcp_notebook.kernel.tools.icons import icon_infos
+from mcp_notebook.kernel.tools.icons import read_icons
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.wire import messages
 
@@ -87,7 +87,7 @@ def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Me
         title=None if options.title is None else _text(options.title, "title", name),
         description="\n\n".join(section for section in sections if section),
         annotations=_annotations(options, name) or None,
-        icons=icon_infos(options.icons, name) or None,
+        icons=read_icons(options.icons, name) or None,
         meta=meta or None,
     )
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, function_doc
+from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, parse_docstring
 
 GOOGLE = """Sum it.
 
@@ -66,34 +66,34 @@ REST = """Sum it.
 
 
 def test_google_sections_are_taken_out_and_the_rest_stays():
-    assert function_doc(GOOGLE) == FunctionDoc(
+    assert parse_docstring(GOOGLE) == FunctionDoc(
         "Sum it.\n\nOver two\nlines.\n\nNote:\n    Stays.\n\nExamples:\n    >>> f(1)\n    2",
         {"x": "The first and more of it.", "y": "The second: with a colon."},
     )
 
 
 def test_numpy_sections_are_taken_out_and_the_rest_stays():
-    assert function_doc(NUMPY) == FunctionDoc(
+    assert parse_docstring(NUMPY) == FunctionDoc(
         "Sum it.\n\nOver two\nlines.\n\nExamples\n--------\n>>> f(1)\n2",
         {"x": "Both.", "y": "Both.", "z": "The third."},
     )
 
 
 def test_rest_fields_are_taken_out():
-    assert function_doc(REST) == FunctionDoc(
+    assert parse_docstring(REST) == FunctionDoc(
         "Sum it.\n\nOver two\nlines.",
         {"x": "The first and more of it.", "y": "The second: with a colon."},
     )
 
 
 def test_text_after_a_section_is_kept():
-    doc = function_doc("Do.\n\nArgs:\n    x: The x.\n\nMore about it.")
+    doc = parse_docstring("Do.\n\nArgs:\n    x: The x.\n\nMore about it.")
     assert doc == FunctionDoc("Do.\n\nMore about it.", {"x": "The x."})
 
 
 @pytest.mark.parametrize("docstring", [None, "", "   \n  "])
 def test_no_docstring_is_an_empty_description(docstring):
-    assert function_doc(docstring) == FunctionDoc()
+    assert parse_docstring(docstring) == FunctionDoc()
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_no_docstring_is_an_empty_description(docstring):
     ],
 )
 def test_a_docstring_without_sections_is_all_description(text):
-    assert function_doc(text) == FunctionDoc(text)
+    assert parse_docstring(text) == FunctionDoc(text)
 
 
 def test_a_section_that_cannot_be_parsed_does_not_prevent_the_tool():
-    doc = function_doc("Do.\n\nArgs:\n    no colon here")
+    doc = parse_docstring("Do.\n\nArgs:\n    no colon here")
     assert doc == FunctionDoc("Do.")
 
 
@@ -133,5 +133,5 @@ pieces = st.sampled_from(
 
 @given(st.lists(pieces | st.text(max_size=10), max_size=12).map("\n".join))
 def test_no_docstring_fails(text):
-    doc = function_doc(text)
+    doc = parse_docstring(text)
     assert doc.description == doc.description.strip()

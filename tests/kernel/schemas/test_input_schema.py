@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.schemas.input_schema import function_schema
+from mcp_notebook.kernel.schemas.input_schema import read_function_schema
 
 
 class Context:
@@ -21,7 +21,7 @@ class Context:
 
 
 def properties(function, **options):
-    schema = function_schema(function, **options).input_schema
+    schema = read_function_schema(function, **options).input_schema
     Draft202012Validator.check_schema(schema)
     json.dumps(schema, allow_nan=False)
     return schema["properties"]
@@ -29,7 +29,7 @@ def properties(function, **options):
 
 def refusal(function):
     with pytest.raises(DefinitionError) as raised:
-        function_schema(function)
+        read_function_schema(function)
     message = str(raised.value)
     assert "\n" not in message
     return message
@@ -49,7 +49,7 @@ def test_a_schema_is_a_closed_object_with_the_parameters_in_order():
     def f(zebra: int, apple: str, mango: float = 1.5):
         """Do."""
 
-    assert function_schema(f).input_schema == {
+    assert read_function_schema(f).input_schema == {
         "type": "object",
         "properties": {
             "zebra": {"type": "integer"},
@@ -66,7 +66,7 @@ def test_a_function_without_parameters_takes_an_empty_object():
     def f():
         """Do."""
 
-    schema = function_schema(f)
+    schema = read_function_schema(f)
     assert schema.input_schema == {
         "type": "object",
         "properties": {},
@@ -88,7 +88,7 @@ def test_the_description_is_the_docstring_without_its_sections():
             The number.
         """
 
-    assert function_schema(f).description == "Count things.\n\nAll of them."
+    assert read_function_schema(f).description == "Count things.\n\nAll of them."
     assert properties(f)["n"] == {"type": "integer", "description": "How many."}
 
 
@@ -133,7 +133,7 @@ def test_a_parameter_of_a_hidden_type_is_injected_not_published():
     def f(ctx: Context, maybe: Context | None = None, *, mine: Special, n: int = 1):
         """Do."""
 
-    schema = function_schema(f, hidden_types=(Context,))
+    schema = read_function_schema(f, hidden_types=(Context,))
     assert schema.injected == ("ctx", "maybe", "mine")
     assert list(schema.input_schema["properties"]) == ["n"]
     assert schema.validate({}) == {"n": 1}
@@ -148,7 +148,7 @@ def test_an_author_is_told_what_clients_will_not_know():
     def f(x, ctx: Context):
         pass
 
-    assert function_schema(f, hidden_types=(Context,)).warnings == (
+    assert read_function_schema(f, hidden_types=(Context,)).warnings == (
         "`f` has no docstring: say what it is for.",
         "`x` has no type hint: any value is taken.",
     )
@@ -163,7 +163,7 @@ def test_a_documented_parameter_that_does_not_exist_is_a_warning():
             city: Name.
         """
 
-    assert function_schema(f).warnings == (
+    assert read_function_schema(f).warnings == (
         "The docstring describes `town`, which is no parameter.",
     )
 
@@ -177,7 +177,7 @@ def test_a_well_described_function_has_no_warnings():
             ctx: For progress.
         """
 
-    assert function_schema(f, hidden_types=(Context,)).warnings == ()
+    assert read_function_schema(f, hidden_types=(Context,)).warnings == ()
 
 
 # -- defaults --------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_a_default_is_passed_as_the_very_object():
     def f(a: list[int] = default, b: int = 3):
         """Do."""
 
-    schema = function_schema(f)
+    schema = read_function_schema(f)
     assert schema.validate({})["a"] is default
     assert schema.validate({"b": 4}) == {"a": default, "b": 4}
 
@@ -200,7 +200,7 @@ def test_a_default_without_a_short_json_form_is_left_out_of_the_schema_only(defa
         """Do."""
 
     assert properties(f)["a"] == {}
-    assert function_schema(f).validate({})["a"] is default
+    assert read_function_schema(f).validate({})["a"] is default
 
 
 def test_none_as_a_default_makes_a_parameter_optional():
@@ -212,7 +212,7 @@ def test_none_as_a_default_makes_a_parameter_optional():
         "default": None,
         "description": "How many.",
     }
-    schema = function_schema(f)
+    schema = read_function_schema(f)
     assert schema.validate({}) == schema.validate({"n": None}) == {"n": None}
     with pytest.raises(InvalidArguments, match="at least 1"):
         schema.validate({"n": 0})
@@ -226,7 +226,7 @@ def test_a_field_as_a_default_says_bounds_and_default():
         "n": {"type": "integer", "minimum": 1, "default": 5, "description": "How many."},
         "m": {"type": "integer", "minimum": 1},
     }
-    schema = function_schema(f)
+    schema = read_function_schema(f)
     assert schema.input_schema["required"] == ["m"]
     assert schema.validate({"m": 1}) == {"n": 5, "m": 1}
 
@@ -260,7 +260,7 @@ def test_parameters_may_have_names_that_pydantic_uses_itself():
     f = notebook(code)["f"]
     arguments = dict.fromkeys(names.split(), 1)
     assert list(properties(f)) == names.split()
-    assert function_schema(f).validate(arguments) == arguments
+    assert read_function_schema(f).validate(arguments) == arguments
 
 
 def test_a_parameter_with_an_alias_is_called_by_it_and_passed_by_its_name():
@@ -268,7 +268,7 @@ def test_a_parameter_with_an_alias_is_called_by_it_and_passed_by_its_name():
         """Do."""
 
     assert list(properties(f)) == ["from", "till"]
-    schema = function_schema(f)
+    schema = read_function_schema(f)
     assert schema.validate({"from": 1}) == {"from_": 1, "to": 9}
     with pytest.raises(InvalidArguments, match=r"from: missing; allowed: integer\."):
         schema.validate({})
@@ -295,7 +295,7 @@ def test_the_wrapped_function_says_the_parameters():
         """
         return n
 
-    schema = function_schema(f)
+    schema = read_function_schema(f)
     assert schema.description == "Do."
     assert properties(f)["n"] == {"type": "integer", "description": "How many."}
     assert f(**schema.validate({"n": 3})) == 12
@@ -310,7 +310,7 @@ def test_a_partial_hides_what_it_has_fixed():
         functools.partial(f, 1, c=3.0),
         functools.update_wrapper(functools.partial(f, 1, c=3.0), f),
     ):
-        schema = function_schema(partial)
+        schema = read_function_schema(partial)
         assert list(schema.input_schema["properties"]) == ["b"]
         assert schema.description == "Do."
         assert partial(**schema.validate({"b": "x"})) == (1, "x", 3.0)
@@ -337,7 +337,7 @@ def test_methods_and_callable_objects_do_not_show_self():
 
     model = Model()
     told = {
-        function_schema(item).description: list(properties(item))
+        read_function_schema(item).description: list(properties(item))
         for item in (model, model.fit, Model.load, model.help)
     }
     assert told == {"Predict.": ["x"], "Fit.": ["n"], "Load.": ["path"], "Help.": ["topic"]}
@@ -353,7 +353,7 @@ def test_a_class_is_called_with_what_its_constructor_takes():
             pass
 
     assert properties(Shape) == {"sides": {"type": "integer"}}
-    assert function_schema(Shape).description == "A shape."
+    assert read_function_schema(Shape).description == "A shape."
 
 
 def test_a_coroutine_function_is_a_function():
@@ -379,7 +379,7 @@ def test_annotations_are_resolved_in_the_namespace_of_the_function():
             'Do.'
         """
     )
-    schema = function_schema(names["f"])
+    schema = read_function_schema(names["f"])
     assert schema.input_schema["$defs"]["Color"]["enum"] == ["red"]
     assert schema.validate({"color": "red"})["color"] is names["Color"].RED
 
@@ -483,7 +483,7 @@ def test_the_way_out_that_is_offered_for_a_type_without_a_schema_works():
     assert shown["raw"] == rows
     assert shown["df"] == {**rows, "description": "Rows."}
     assert shown["more"]["anyOf"] == [rows, {"type": "null"}]
-    valid = function_schema(f).validate({"raw": [{"a": 1}], "df": [{"a": 1}]})
+    valid = read_function_schema(f).validate({"raw": [{"a": 1}], "df": [{"a": 1}]})
     assert valid["raw"] == [{"a": 1}]
     assert isinstance(valid["df"], pd.DataFrame)
 
@@ -502,7 +502,7 @@ def test_whatever_a_validator_raises_is_an_answer_that_names_the_argument(error)
         """Do."""
 
     with pytest.raises(InvalidArguments) as raised:
-        function_schema(f).validate({"a": "bad", "b": "bad"})
+        read_function_schema(f).validate({"a": "bad", "b": "bad"})
     told = str(raised.value)
     assert told.startswith(f"b: refused by a validator: {error.__name__}: ")
     assert "no luck" in told
@@ -513,5 +513,5 @@ def test_validation_does_not_change_the_arguments():
         """Do."""
 
     arguments = {"a": [1, 2]}
-    function_schema(f).validate(arguments)
+    read_function_schema(f).validate(arguments)
     assert arguments == {"a": [1, 2]}

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.json_schema import checked, validator
+from mcp_notebook.kernel.schemas.json_schema import check_schema
+from mcp_notebook.kernel.schemas.json_validator import make_validator
 
 
 def refusal(schema):
     with pytest.raises(DefinitionError) as raised:
-        checked(schema, "lookup", "input_schema")
+        check_schema(schema, "lookup", "input_schema")
     message = str(raised.value)
     assert message.startswith("`lookup`: `input_schema` ")
     assert "\n" not in message
@@ -25,12 +26,12 @@ def of(**properties):
 
 
 def holds(schema, value):
-    return validator(checked(schema, "lookup", "input_schema")).is_valid(value)
+    return make_validator(check_schema(schema, "lookup", "input_schema")).is_valid(value)
 
 
 def test_what_is_published_is_a_copy_that_later_changes_do_not_reach():
     schema = of(a={"enum": [1, 2]})
-    kept = checked(schema, "lookup", "input_schema")
+    kept = check_schema(schema, "lookup", "input_schema")
     assert json.dumps(kept) == json.dumps(schema)
     schema["properties"]["a"]["enum"].append(3)
     assert kept == of(a={"enum": [1, 2]})

@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 
 from mcp_notebook import Header, Hidden
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.schemas.input_schema import function_schema
-from mcp_notebook.kernel.schemas.markers import HEADER_KEY, header_problem
+from mcp_notebook.kernel.schemas.input_schema import read_function_schema
+from mcp_notebook.kernel.schemas.markers import HEADER_KEY, find_header_problem
 
 
 class Region(enum.Enum):
@@ -27,7 +27,7 @@ class Model(BaseModel):
 
 def refusal(function):
     with pytest.raises(DefinitionError) as raised:
-        function_schema(function)
+        read_function_schema(function)
     message = str(raised.value)
     assert "\n" not in message
     return message
@@ -46,7 +46,7 @@ def test_a_header_is_told_in_the_schema_of_its_parameter_and_changes_nothing_els
     ):
         """Do."""
 
-    schema = function_schema(f)
+    schema = read_function_schema(f)
     properties = schema.input_schema["properties"]
     assert {name: item[HEADER_KEY] for name, item in properties.items()} == {
         name: name.upper() for name in "abcde"
@@ -140,7 +140,7 @@ GOOD = st.dictionaries(
 
 @given(SCHEMAS | GOOD)
 def test_the_check_agrees_with_the_one_of_the_sdk(schema):
-    ours, theirs = header_problem(schema), find_invalid_x_mcp_header(schema)
+    ours, theirs = find_header_problem(schema), find_invalid_x_mcp_header(schema)
     assert (ours is None) == (theirs is None), (ours, theirs)
     assert ours is None or "\n" not in ours
 
@@ -149,7 +149,7 @@ def test_a_schema_of_any_depth_and_any_value_is_checked():
     schema = {HEADER_KEY: 10**5000, "type": "string"}
     for _ in range(10_000):
         schema = {"type": "object", "properties": {"a": schema}}
-    assert "no header's name" in header_problem(schema)
+    assert "no header's name" in find_header_problem(schema)
 
 
 # -- hidden ----------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_a_hidden_parameter_is_not_told_cannot_be_set_and_keeps_its_default():
         """
         return x, limit, source, maybe
 
-    schema = function_schema(f)
+    schema = read_function_schema(f)
     assert list(schema.input_schema["properties"]) == ["x"]
     assert schema.hidden == ("limit", "source", "maybe")
     assert schema.injected == ()

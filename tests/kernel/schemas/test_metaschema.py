@@ -10,7 +10,7 @@ from jsonschema.exceptions import SchemaError
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.metaschema import schema_problem
+from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 
 Refused = Annotated[int, WithJsonSchema({"type": "nope"})]
@@ -77,4 +77,4 @@ def test_what_the_metaschema_refuses_is_refused(schema):
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError:
-        assert schema_problem(schema) is not None, schema
+        assert find_schema_problem(schema) is not None, schema

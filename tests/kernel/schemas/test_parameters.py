@@ -20,7 +20,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict, Field, Json
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.schemas.input_schema import FunctionSchema, function_schema
+from mcp_notebook.kernel.schemas.input_schema import FunctionSchema, read_function_schema
 
 
 class Color(enum.Enum):
@@ -92,7 +92,7 @@ def schema_of(hint, default=...) -> FunctionSchema:
     def without(value: hint):
         """Do."""
 
-    schema = function_schema(without if default is ... else with_default)
+    schema = read_function_schema(without if default is ... else with_default)
     Draft202012Validator.check_schema(schema.input_schema)
     json.dumps(schema.input_schema, allow_nan=False)
     return schema
@@ -293,13 +293,13 @@ def test_shared_and_recursive_types_are_local_definitions():
     def f(a: Place, b: list[Place], tree: Tree, again: Tree | None = None):
         """Do."""
 
-    schema = function_schema(f).input_schema
+    schema = read_function_schema(f).input_schema
     Draft202012Validator.check_schema(schema)
     assert set(schema["$defs"]) == {"Place", "Tree"}
     assert '"$ref": "#/$defs/' in json.dumps(schema)
     given = {"a": {"lat": 1}, "b": [{"lat": 2}], "tree": {"value": 1, "children": []}}
     Draft202012Validator(schema).validate(given)
-    assert function_schema(f).validate(given)["b"] == [Place(lat=2)]
+    assert read_function_schema(f).validate(given)["b"] == [Place(lat=2)]
 
 
 def test_two_types_of_one_name_stay_apart():
@@ -314,9 +314,9 @@ def test_two_types_of_one_name_stay_apart():
     def f(a: Place, b: other):
         """Do."""
 
-    schema = function_schema(f).input_schema
+    schema = read_function_schema(f).input_schema
     assert len(schema["$defs"]) == 2
-    assert function_schema(f).validate({"a": {"lat": 1}, "b": {"city": "x"}})["b"].city == "x"
+    assert read_function_schema(f).validate({"a": {"lat": 1}, "b": {"city": "x"}})["b"].city == "x"
 
 
 def test_a_nested_type_keeps_its_own_rule_on_unknown_keys():
@@ -335,7 +335,7 @@ def test_one_name_for_two_parameters_is_refused():
         """Do."""
 
     with pytest.raises(DefinitionError):
-        function_schema(f)
+        read_function_schema(f)
 
 
 # -- any signature ---------------------------------------------------------------------------------
@@ -419,7 +419,7 @@ def matching_object(schema, root):
 
 @given(signatures, st.data())
 def test_whatever_the_published_schema_allows_is_taken(signature, data):
-    schema = function_schema(function_of(signature))
+    schema = read_function_schema(function_of(signature))
     Draft202012Validator.check_schema(schema.input_schema)
     arguments = data.draw(matching(schema.input_schema, schema.input_schema))
     Draft202012Validator(schema.input_schema).validate(arguments)
@@ -441,7 +441,7 @@ def has_number_as_text(value):
 @given(signatures, st.data())
 def test_what_the_published_schema_does_not_allow_is_refused(signature, data):
     """But for numbers as text, which is our choice."""
-    schema = function_schema(function_of(signature))
+    schema = read_function_schema(function_of(signature))
     arguments = {name: data.draw(values) for name in signature}
     allowed = Draft202012Validator(schema.input_schema).is_valid(arguments)
     refusal = refusal_of(schema, arguments)

@@ -20,9 +20,12 @@ from typing_extensions import TypedDict
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas import schema_cache
-from mcp_notebook.kernel.schemas.fingerprints import Unknown, fingerprint
-from mcp_notebook.kernel.schemas.input_schema import function_schema
-from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.schemas.input_schema import read_function_schema
+from mcp_notebook.kernel.schemas.schema_cache import (
+    NotCacheable,
+    SchemaCache,
+    make_fingerprint,
+)
 from mcp_notebook.kernel.tools.context import Context
 
 
@@ -105,10 +108,10 @@ KNOWN = {
 
 @pytest.mark.parametrize("hint", KNOWN.values(), ids=KNOWN)
 def test_what_comes_from_the_disk_is_what_would_be_built(cache, tmp_path, hint):
-    built = function_schema(function(hint))
-    assert function_schema(function(hint), cache=cache) == built
+    built = read_function_schema(function(hint))
+    assert read_function_schema(function(hint), cache=cache) == built
     assert len(files(tmp_path)) == 1
-    assert function_schema(function(hint), cache=SchemaCache(tmp_path / "schemas")) == built
+    assert read_function_schema(function(hint), cache=SchemaCache(tmp_path / "schemas")) == built
     assert len(files(tmp_path)) == 1
 
 
@@ -129,7 +132,7 @@ DOCS = st.sampled_from([None, "", "Do.", "Do it.", "Do.\n\nArgs:\n    a: It.\n  
 
 def outcome(made, cache):
     try:
-        return function_schema(made, hidden_types=(Context,), cache=cache)
+        return read_function_schema(made, hidden_types=(Context,), cache=cache)
     except DefinitionError as error:
         return str(error)
 
@@ -145,8 +148,8 @@ def test_no_schema_from_the_disk_ever_differs_from_the_one_that_would_be_built(
 
 def test_arguments_are_validated_as_ever(cache):
     made = function(Annotated[int, Field(ge=1)], 5)
-    function_schema(made, cache=cache)
-    schema = function_schema(made, cache=cache)
+    read_function_schema(made, cache=cache)
+    schema = read_function_schema(made, cache=cache)
     assert schema.validate({}) == {"a": 5}
     assert schema.validate({"a": "7"}) == {"a": 7}
     with pytest.raises(InvalidArguments, match="a: "):
@@ -161,8 +164,8 @@ def test_a_default_that_is_a_field_and_one_that_is_an_object_stay_what_they_are(
         (function(int, Field(3, ge=1)), {"a": 3}),
         (function(type(member), member), {"a": member}),
     ]:
-        function_schema(made, cache=cache)
-        assert function_schema(made, cache=cache).validate({}) == given_default
+        read_function_schema(made, cache=cache)
+        assert read_function_schema(made, cache=cache).validate({}) == given_default
 
 
 def test_a_parameter_of_the_notebooks_own_stays_hidden(cache, tmp_path):
@@ -176,7 +179,7 @@ def test_a_parameter_of_the_notebooks_own_stays_hidden(cache, tmp_path):
 def test_what_is_refused_is_not_kept(cache, tmp_path):
     for _ in range(2):
         with pytest.raises(DefinitionError, match="default"):
-            function_schema(function(Annotated[int, Field(ge=1)], 0), cache=cache)
+            read_function_schema(function(Annotated[int, Field(ge=1)], 0), cache=cache)
     assert files(tmp_path) == []
 
 
@@ -254,15 +257,15 @@ def test_what_cannot_be_told_exactly_has_no_key(cache, value):
 def test_values_that_python_calls_equal_are_told_apart():
     values = [1, 1.0, True, Decimal(1), "1", b"1", (1,), [1], (), [], {}, set(), None, ["1", "1"]]
     values += [["11"], [["1"], "1"], 0.0, -0.0]
-    assert len({fingerprint(value) for value in values}) == len(values)
+    assert len({make_fingerprint(value) for value in values}) == len(values)
 
 
 def test_a_value_that_contains_itself_has_no_key(cache):
     endless = []
     endless.append(endless)
     assert cache.key(endless) is None
-    with pytest.raises((Unknown, RecursionError)):
-        fingerprint(endless)
+    with pytest.raises((NotCacheable, RecursionError)):
+        make_fingerprint(endless)
 
 
 # -- the disk --------------------------------------------------------------------------------------
@@ -279,27 +282,27 @@ DAMAGED = {
 
 @pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_file_is_built_anew(cache, tmp_path, damage):
-    built = function_schema(function(), cache=cache)
+    built = read_function_schema(function(), cache=cache)
     (path,) = files(tmp_path)
     good = path.read_text("ascii")
     path.write_bytes(damage(good).encode("utf-8", "surrogateescape"))
-    assert function_schema(function(), cache=cache) == built
+    assert read_function_schema(function(), cache=cache) == built
     assert path.read_text("ascii") == good
 
 
 def test_another_schemas_file_under_this_name_is_built_anew(cache, tmp_path):
-    function_schema(function(str), cache=cache)
+    read_function_schema(function(str), cache=cache)
     (other,) = files(tmp_path)
-    built = function_schema(function(int), cache=cache)
+    built = read_function_schema(function(int), cache=cache)
     (path,) = set(files(tmp_path)) - {other}
     path.write_bytes(other.read_bytes())
-    assert function_schema(function(int), cache=cache) == built
+    assert read_function_schema(function(int), cache=cache) == built
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path):
     (tmp_path / "schemas").write_text("a file, no folder")
     cache = SchemaCache(tmp_path / "schemas")
-    assert function_schema(function(), cache=cache) == function_schema(function())
+    assert read_function_schema(function(), cache=cache) == read_function_schema(function())
 
 
 def test_another_version_of_the_package_has_other_keys(tmp_path, monkeypatch):
@@ -323,7 +326,11 @@ def test_old_files_go_and_so_do_the_oldest_of_too_many(tmp_path, monkeypatch):
 FILL = """
 import sys
 from pathlib import Path
-from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.schemas.schema_cache import (
+    NotCacheable,
+    SchemaCache,
+    make_fingerprint,
+)
 cache = SchemaCache(Path(sys.argv[1]))
 for number in range(100):
     cache.put(f"{number % 20}", {"a": "x" * 10_000})

@@ -8,7 +8,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, Field
 
 from mcp_notebook.errors import InvalidArguments
-from mcp_notebook.kernel.schemas.input_schema import function_schema
+from mcp_notebook.kernel.schemas.input_schema import read_function_schema
 from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
     MAX_SHOWN,
@@ -42,7 +42,7 @@ def rain(
 
 def told(function, **arguments):
     with pytest.raises(InvalidArguments) as raised:
-        function_schema(function).validate(arguments)
+        read_function_schema(function).validate(arguments)
     return str(raised.value)
 
 
@@ -150,7 +150,7 @@ def test_a_key_from_the_client_stays_short_and_on_its_line(key):
         pass
 
     with pytest.raises(InvalidArguments) as refused:
-        function_schema(tool).validate({"options": {key: None}})
+        read_function_schema(tool).validate({"options": {key: None}})
     assert len(str(refused.value).splitlines()) == 1
     assert len(str(refused.value)) < 200
     assert str(refused.value).startswith("options.'")
@@ -204,4 +204,4 @@ def test_any_schema_of_an_authors_own_has_words():
 def test_arguments_that_are_no_object_are_refused():
     odd: Any = [1]
     with pytest.raises(InvalidArguments, match=r"^arguments: got \[1\] \(array\)"):
-        function_schema(rain).validate(odd)
+        read_function_schema(rain).validate(odd)

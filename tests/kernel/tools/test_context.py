@@ -6,7 +6,7 @@ import pytest
 
 from mcp_notebook import Context, ToolError
 from mcp_notebook.errors import Cancelled
-from mcp_notebook.kernel.schemas.input_schema import function_schema
+from mcp_notebook.kernel.schemas.input_schema import read_function_schema
 from mcp_notebook.kernel.tools.context import LEVELS, LogMessage, Update
 
 
@@ -90,7 +90,7 @@ def test_clients_do_not_see_the_parameter():
     def train(epochs: int, ctx: Context, other: Context | None = None) -> None:
         """Train."""
 
-    schema = function_schema(train, hidden_types=(Context,))
+    schema = read_function_schema(train, hidden_types=(Context,))
     assert list(schema.input_schema["properties"]) == ["epochs"]
     assert schema.injected == ("ctx", "other")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcp_notebook import Icon
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.tools.icons import MAX_BYTES, icon_infos
+from mcp_notebook.kernel.tools.icons import MAX_BYTES, read_icons
 
 SVG = (
     b'\xef\xbb\xbf<?xml version="1.0"?>\n<!-- <a/> -->\n'
@@ -22,13 +22,13 @@ SVG = (
 
 
 def info(icon):
-    (info,) = icon_infos([icon], "f")
+    (info,) = read_icons([icon], "f")
     return info
 
 
 def refusal(icon):
     with pytest.raises(DefinitionError) as raised:
-        icon_infos([icon], "f")
+        read_icons([icon], "f")
     message = str(raised.value)
     assert "\n" not in message
     assert message.startswith("`f`: ")
@@ -194,9 +194,9 @@ def test_no_text_does_anything_but_be_an_icon_or_be_refused(text):
 @pytest.mark.parametrize("icons", ["a.png", Path("a.png"), Icon("a.png"), 5, None])
 def test_icons_are_a_list(icons):
     with pytest.raises(DefinitionError, match=r"`icons=\[...\]`"):
-        icon_infos(icons, "f")
+        read_icons(icons, "f")
 
 
 def test_a_tool_has_few_icons():
     with pytest.raises(DefinitionError, match="5 icons are too many"):
-        icon_infos(["https://example.com/a.png"] * 5, "f")
+        read_icons(["https://example.com/a.png"] * 5, "f")

@@ -24,7 +24,6 @@ from mcp_notebook.kernel.results.blocks.truncation import (
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.outputs import Displayed, Printed
 from mcp_notebook.kernel.schemas.output_schema import make_output_schema
-from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.settings import Settings
 
 
@@ -35,7 +34,7 @@ def whole(store, result):
 
 
 def of_schema(function):
-    return make_output_schema(function, ToolOptions(output_schema=True), "tool")[0]
+    return make_output_schema(function, "tool", schema=True)[0]
 
 
 def test_a_long_text_is_cut_and_followed_by_a_link_to_the_whole(converter, store):

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from mcp_notebook import Header
 from mcp_notebook.errors import DefinitionError, InvalidArguments, InvalidResult
-from mcp_notebook.kernel.schemas.input_schema import function_schema
+from mcp_notebook.kernel.schemas.input_schema import read_function_schema
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 
 
@@ -41,7 +41,7 @@ def test_the_fields_of_an_attrs_class_are_told_and_an_instance_arrives():
 
     def f(place: Place, trips: list[Trip] | None = None, home: Place = here): ...
 
-    schema = function_schema(f)
+    schema = read_function_schema(f)
     Draft202012Validator.check_schema(schema.input_schema)
     json.dumps(schema.input_schema)
     assert schema.input_schema["properties"]["place"] == {
@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_refused_also_by_the_classs_own_validators(place, s
     def f(place: Place): ...
 
     with pytest.raises(InvalidArguments) as raised:
-        function_schema(f).validate({"place": place})
+        read_function_schema(f).validate({"place": place})
     assert said in str(raised.value)
 
 
@@ -98,7 +98,7 @@ def test_a_validator_that_raises_anything_refuses_the_argument_only():
     def f(odd: Odd): ...
 
     with pytest.raises(InvalidArguments, match=r"TypeError: \{braces\}"):
-        function_schema(f).validate({"odd": {"x": 1}})
+        read_function_schema(f).validate({"odd": {"x": 1}})
 
 
 def test_old_attrs_classes_and_those_that_inherit_are_taken():
@@ -115,7 +115,9 @@ def test_old_attrs_classes_and_those_that_inherit_are_taken():
 
     def f(a: Old, b: Heir, c: dict[str, More]): ...
 
-    told = function_schema(f).validate({"a": {"x": 1}, "b": {"x": 2}, "c": {"k": {"x": 3, "z": 4}}})
+    told = read_function_schema(f).validate(
+        {"a": {"x": 1}, "b": {"x": 2}, "c": {"k": {"x": 3, "z": 4}}}
+    )
     assert told["a"] == Old(1)
     assert type(told["b"]) is Heir
     assert told["c"]["k"] == More(x=3, z=4)
@@ -128,7 +130,7 @@ def test_a_header_of_a_field_is_found_by_clients():
 
     def f(query: Query): ...
 
-    schema = function_schema(f).input_schema
+    schema = read_function_schema(f).input_schema
     assert x_mcp_header_map(schema) == {("query", "region"): "Region"}
 
 
@@ -136,7 +138,7 @@ def test_an_attrs_class_that_contains_itself_is_refused_with_its_parameter():
     def f(tree: Tree): ...
 
     with pytest.raises(DefinitionError, match=r"`tree`.*contains itself"):
-        function_schema(f)
+        read_function_schema(f)
 
 
 def test_a_returned_instance_is_an_object_of_its_fields():

@@ -1,8 +1,8 @@
 """A model whose fields are a tool's arguments (``flatten=True``).
 
-Runs in the user's kernel: at definition, and `check_known` wherever the call runs. Values are taken
-by the same rules as parameters' (`kernel.schemas.parameters`); what a field is called, says and
-allows is the model's. What cannot be flattened `kernel.schemas.input_schema` refuses.
+Runs in the user's kernel: at definition, and `refuse_unknown` wherever a call runs. Pure. Values
+are taken by the same rules as those of parameters; what a field is called, says and allows is the
+model's.
 """
 
 import inspect
@@ -20,7 +20,7 @@ from mcp_notebook.kernel.schemas.parameters import Parameter, model_schema
 
 
 @dataclass(frozen=True)
-class Flat:
+class FlatModel:
     """A function's one parameter, taken apart."""
 
     name: str
@@ -40,17 +40,17 @@ class Flat:
 
 def is_model(annotation: Any) -> bool:
     """Tell whether a type hint is a type with fields: a model, a dataclass, a TypedDict."""
-    kind = _bare(annotation)
+    kind = _unwrap(annotation)
     kind = get_origin(kind) or kind
     return (
-        (inspect.isclass(kind) and issubclass(kind, BaseModel) and not _is_root(kind))
+        (inspect.isclass(kind) and issubclass(kind, BaseModel) and not _is_root_model(kind))
         or (isinstance(kind, type) and is_dataclass(kind))
         or typing.is_typeddict(kind)
         or typing_extensions.is_typeddict(kind)
     )
 
 
-def flattened(item: Parameter, documented: Mapping[str, str]) -> Flat:
+def flatten_model(item: Parameter, documented: Mapping[str, str]) -> FlatModel:
     """Take a parameter apart whose type hint `is_model`.
 
     Args:
@@ -60,22 +60,22 @@ def flattened(item: Parameter, documented: Mapping[str, str]) -> Flat:
     Raises:
         Exception: pydantic's, or whatever code of the author's pydantic runs raises.
     """
-    model = _bare(item.annotation)
+    model = _unwrap(item.annotation)
     schema, validator = model_schema(model)
     # What a ``Field`` says is about a parameter, which clients do not see.
-    extras = [extra for extra in _extras(item.annotation) if not isinstance(extra, FieldInfo)]
+    extras = [extra for extra in _list_extras(item.annotation) if not isinstance(extra, FieldInfo)]
     if extras:
         validator = model_schema(Annotated[(model, *extras)])[1]
     for name, field in schema["properties"].items():
         if name in documented and isinstance(field, dict):
             field.setdefault("description", documented[name])
     # As for parameters: a wrong name should not be ignored, unless the author says so.
-    if _extra(model) is None:
+    if _read_extra(model) is None:
         schema.setdefault("additionalProperties", False)
-    return Flat(item.name, schema, validator, _description(model))
+    return FlatModel(item.name, schema, validator, _read_description(model))
 
 
-def check_known(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+def refuse_unknown(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Refuse arguments that are no fields, where others are not allowed.
 
     Raises:
@@ -94,30 +94,30 @@ def check_known(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None
         )
 
 
-def _bare(annotation: Any) -> Any:
+def _unwrap(annotation: Any) -> Any:
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     return annotation
 
 
-def _extras(annotation: Any) -> list[Any]:
+def _list_extras(annotation: Any) -> list[Any]:
     if get_origin(annotation) is not Annotated:
         return []
     inner, *extras = get_args(annotation)
-    return [*_extras(inner), *extras]
+    return [*_list_extras(inner), *extras]
 
 
-def _is_root(model: type[BaseModel]) -> bool:
+def _is_root_model(model: type[BaseModel]) -> bool:
     return bool(getattr(model, "__pydantic_root_model__", False))
 
 
-def _extra(model: Any) -> Any:
+def _read_extra(model: Any) -> Any:
     kind = get_origin(model) or model
     config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None)
     return config.get("extra") if isinstance(config, dict) else None
 
 
-def _description(model: Any) -> str:
+def _read_description(model: Any) -> str:
     kind = get_origin(model) or model
     text = inspect.cleandoc(vars(kind).get("__doc__") or "")
     # What `dataclass` writes where its author wrote nothing is the signature.

@@ -1,0 +1,251 @@
+"""A validator of values by a JSON Schema: jsonschema, with safe keywords in place of some.
+
+Runs in the user's kernel, wherever a call runs; a validator is never changed, so that calls on
+several threads share it. Loaded late, since jsonschema takes its time.
+
+No text that a client sends can keep a validator busy for ever: regular expressions are those of
+pydantic's engine, whose time grows with the text's length; Python's own may take years for forty
+characters, and holds all threads of the kernel meanwhile. ``format`` is checked for the names in
+`FORMATS`, whatever is installed, and says nothing else.
+"""
+
+import functools
+import ipaddress
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, time
+from typing import Any, cast
+
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+from pydantic_core import SchemaValidator, core_schema
+from referencing import Registry
+
+from mcp_notebook.kernel.schemas.validation_messages import format_value
+
+REFERENCES = ("$ref", "$dynamicRef")
+LISTS_IN_PLACE = ("allOf", "anyOf", "oneOf")
+"""Keywords that list schemas which apply to the same value."""
+
+
+def make_validator(schema: dict[str, Any]) -> Any:
+    """Return a validator of `jsonschema` for a schema that was checked."""
+    return _Validator(
+        # jsonschema would take its own validator for a schema that names its dialect.
+        {key: item for key, item in schema.items() if key != "$schema"},
+        registry=Registry(),  # the default one would fetch what it does not know
+        format_checker=_make_format_checker(),
+    )
+
+
+def drop_unusable_patterns(schema: Any) -> Any:
+    """Return a schema without the regular expressions that `compile_pattern` cannot follow."""
+    if isinstance(schema, list):
+        return [drop_unusable_patterns(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {}
+    for key, value in schema.items():
+        if key == "pattern" and isinstance(value, str) and not _is_usable(value):
+            continue
+        usable = value
+        if key == "patternProperties" and isinstance(value, dict):
+            usable = {pattern: item for pattern, item in value.items() if _is_usable(pattern)}
+        is_value = key in ("const", "enum", "default", "examples")
+        made[key] = value if is_value else drop_unusable_patterns(usable)
+    return made
+
+
+def _is_usable(pattern: str) -> bool:
+    try:
+        compile_pattern(pattern)
+    except Exception:  # noqa: BLE001 - pydantic's SchemaError, or what its engine raises
+        return False
+    return True
+
+
+def find_errors(checker: Any, value: Any) -> Iterator[ValidationError]:
+    """Yield what is wrong with a value, one error after the other."""
+    yield from checker.iter_errors(value)
+
+
+# -- keywords about regular expressions and members, in place of jsonschema's own ------------------
+
+
+@functools.lru_cache(maxsize=1000)
+def compile_pattern(pattern: str) -> SchemaValidator:
+    """Return what matches a regular expression, in a time that grows with the text's length.
+
+    Raises:
+        Exception: The engine cannot follow it; pydantic's SchemaError, or a panic.
+    """
+    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return compile_pattern(pattern).isinstance_python(text, strict=True)
+
+
+def _validate_pattern(
+    checker: Any, pattern: str, value: Any, _schema: Any
+) -> Iterator[ValidationError]:
+    if checker.is_type(value, "string") and not _matches(pattern, value):
+        yield ValidationError(f"{format_value(value)} does not match {pattern!r}")
+
+
+def _descend(checker: Any, item: Any, schema: Any, key: str) -> Iterator[ValidationError]:
+    """Yield what is wrong with a member, with its path, which jsonschema forgets at ``False``."""
+    for error in checker.descend(item, schema):
+        error.path.appendleft(key)
+        yield error
+
+
+def _validate_unique_items(
+    checker: Any, unique: Any, value: Any, _schema: Any
+) -> Iterator[ValidationError]:
+    """Compare texts: jsonschema compares each object with each other one, for minutes at worst."""
+    if unique and checker.is_type(value, "array"):
+        texts = [json.dumps(_canonicalize(item), sort_keys=True) for item in value]
+        if len(set(texts)) < len(texts):
+            yield ValidationError(f"{format_value(value)} has an item twice")
+
+
+def _canonicalize(value: Any) -> Any:
+    """Return a JSON value in the form that all values equal to it by JSON Schema have."""
+    if isinstance(value, list):
+        return [_canonicalize(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _canonicalize(item) for key, item in value.items()}
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _validate_properties(
+    checker: Any, properties: Mapping[str, Any], value: Any, _schema: Any
+) -> Iterator[ValidationError]:
+    if checker.is_type(value, "object"):
+        for key, schema in properties.items():
+            if key in value:
+                yield from _descend(checker, value[key], schema, key)
+
+
+def _validate_pattern_properties(
+    checker: Any, patterns: Mapping[str, Any], value: Any, _schema: Any
+) -> Iterator[ValidationError]:
+    if not checker.is_type(value, "object"):
+        return
+    for pattern, schema in patterns.items():
+        for key, item in value.items():
+            if _matches(pattern, key):
+                yield from _descend(checker, item, schema, key)
+
+
+def _validate_additional_properties(
+    checker: Any, allowed: Any, value: Any, schema: Any
+) -> Iterator[ValidationError]:
+    if not checker.is_type(value, "object"):
+        return
+    named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    for key, item in value.items():
+        if key not in named and not any(_matches(pattern, key) for pattern in patterns):
+            yield from _descend(checker, item, allowed, key)
+
+
+def _validate_unevaluated_properties(
+    checker: Any, allowed: Any, value: Any, schema: Any
+) -> Iterator[ValidationError]:
+    if not checker.is_type(value, "object"):
+        return
+    rest = {key: item for key, item in schema.items() if key != "unevaluatedProperties"}
+    evaluated = _find_evaluated(checker, value, rest)
+    for key, item in value.items():
+        if key not in evaluated:
+            yield from _descend(checker, item, allowed, key)
+
+
+def _find_evaluated(checker: Any, value: Mapping[str, Any], schema: Any) -> set[str]:
+    """Return the keys of an object that a schema, or one that applies in place, says more of."""
+    if isinstance(schema, bool):
+        return set()
+    if "additionalProperties" in schema or "unevaluatedProperties" in schema:
+        return set(value)
+    found = schema.get("properties", {}).keys() & value.keys()
+    patterns = schema.get("patternProperties", {})
+    found |= {key for key in value if any(_matches(pattern, key) for pattern in patterns)}
+    for reference in REFERENCES:
+        if reference in schema:
+            target = checker._resolver.lookup(schema[reference])  # noqa: SLF001 - as its own keywords
+            inner = checker.evolve(schema=target.contents, _resolver=target.resolver)
+            found |= _find_evaluated(inner, value, target.contents)
+    for inner in _list_applicable(checker, value, schema):
+        found |= _find_evaluated(checker, value, inner)
+    return set(found)
+
+
+def _list_applicable(checker: Any, value: Mapping[str, Any], schema: Any) -> Iterator[Any]:
+    """Yield the schemas in place that hold for an object."""
+
+    def holds(inner: Any) -> bool:
+        return next(checker.descend(value, inner), None) is None
+
+    for key in LISTS_IN_PLACE:
+        yield from filter(holds, schema.get(key, ()))
+    for key, inner in schema.get("dependentSchemas", {}).items():
+        if key in value:
+            yield inner
+    if "if" in schema:
+        chosen = "else"
+        if holds(schema["if"]):
+            chosen = "then"
+            yield schema["if"]
+        if chosen in schema:
+            yield schema[chosen]
+
+
+_Validator: Any = cast("Any", extend)(
+    Draft202012Validator,
+    {
+        "pattern": _validate_pattern,
+        "uniqueItems": _validate_unique_items,
+        "properties": _validate_properties,
+        "patternProperties": _validate_pattern_properties,
+        "additionalProperties": _validate_additional_properties,
+        "unevaluatedProperties": _validate_unevaluated_properties,
+    },
+)
+
+
+# -- formats ---------------------------------------------------------------------------------------
+
+
+def _parse_moment(text: str) -> object:
+    # Also without a zone, which RFC 3339 asks for: models leave it out.
+    if "T" not in text.upper():
+        raise ValueError(text)
+    return datetime.fromisoformat(text)
+
+
+FORMATS: Mapping[str, Callable[[str], object]] = {
+    "date": date.fromisoformat,
+    "date-time": _parse_moment,
+    "time": time.fromisoformat,
+    "email": lambda text: text.index("@"),
+    "ipv4": ipaddress.IPv4Address,
+    "ipv6": ipaddress.IPv6Address,
+    "uuid": uuid.UUID,
+}
+"""Formats that are checked, each with what raises ValueError for another text."""
+
+
+def _make_format_checker() -> FormatChecker:
+    checker = FormatChecker(())
+    for name, read in FORMATS.items():
+        checker.checks(name, ValueError)(functools.partial(_check_format, read))
+    return checker
+
+
+def _check_format(read: Callable[[str], object], value: object) -> bool:
+    if isinstance(value, str):
+        read(value)
+    return True
