@@ -1,7 +1,7 @@
-"""What is in a file, as content: by its first bytes, then by its name.
+"""Renders the content of an open file, by its first bytes and then by its name.
 
 Runs in the user's kernel, on the thread of the call. No more of a file is read than is shown or
-sent. Which files may be opened at all is `kernel.results.files`' business.
+sent.
 """
 
 import codecs
@@ -24,19 +24,20 @@ from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type, detect_ima
 from mcp_notebook.kernel.safe.text import clean_text, cut_text
 
 MAX_READ = 100 * 2**20
-"""Bytes of a file that a client can read by a link."""
+"""Bytes of the largest file that a client can read by a link."""
 MAX_CONVERTED = 2**20
-"""Bytes of HTML, a notebook or an SVG that are read to show what is in them."""
-MAX_PICTURE = 64 * 2**20
-"""Bytes of a picture's file that are read to show it."""
+"""Bytes of the largest HTML file, notebook or SVG that is converted."""
+MAX_IMAGE = 64 * 2**20
+"""Bytes of the largest image file that is read."""
 
-_BEGINNING = 8_192
+_SAMPLE_BYTES = 8_192
+"""Bytes at both ends of a file by which its format and encoding are recognized."""
 _DISPLAYED = {
     "text/html": "text/html",
     "application/xhtml+xml": "text/html",
     "image/svg+xml": "image/svg+xml",
 }
-_TYPES = {  # what not every system knows, or knows as something else
+_TYPES = {  # of extensions that some systems do not know, or know as something else
     ".arrow": "application/vnd.apache.arrow.file",
     ".csv": "text/csv",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -52,133 +53,148 @@ _TYPES = {  # what not every system knows, or knows as something else
     ".yml": "application/yaml",
 }
 _BYTES_PER_CHAR = 4
-"""At most, in the encodings that are recognised."""
-_MARKS = (
+"""The most in any encoding that is recognized."""
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # begins like UTF-16's
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins like that of UTF-16
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_ODD = frozenset(range(0x20)) - frozenset(b"\t\n\r\f\x1b") | {0x7F}
+_CONTROL_BYTES = frozenset(range(0x20)) - frozenset(b"\t\n\r\f\x1b") | {0x7F}
 
 
 @dataclass(frozen=True)
-class File:
+class FileInfo:
     """A file that may be shown."""
 
-    said: str
-    """As the author wrote it."""
+    name: str
+    """Its path as the author wrote it, fit to be sent."""
     path: Path
-    """Where it really is."""
+    """Its absolute path, without links."""
     size: int
+    """Bytes."""
     identity: tuple[int, ...]
-    """Changes when the file does."""
+    """Differs once the file has changed."""
 
     @property
     def mime_type(self) -> str | None:
-        """What its name says."""
-        guess, packed = mimetypes.guess_type(self.path.name, strict=False)
+        """The type that its name suggests."""
+        guess, compression = mimetypes.guess_type(self.path.name, strict=False)
         return _TYPES.get(self.path.suffix.lower()) or (
-            f"application/{packed}" if packed else guess
+            f"application/{compression}" if compression else guess
         )
 
 
-MakeOriginal: TypeAlias = Callable[[str | None], Original]
-"""Makes a file's original, given the encoding of a text."""
+DescribeOriginal: TypeAlias = Callable[[str | None], Original]
+"""Describes the whole file, as text if it is given an encoding."""
 
 
-def render_file(file: BinaryIO, found: File, budget: Budget, original: MakeOriginal) -> list[Piece]:
-    """Make blocks of a file's content.
+def render_file(
+    file: BinaryIO, info: FileInfo, budget: Budget, describe_original: DescribeOriginal
+) -> list[Piece]:
+    """Render the content of a file.
 
     Args:
-        file: Open, at its beginning.
-        found: What is known of it.
-        budget: What the result may take.
-        original: Makes what stands for the whole of it.
+        file: The open file, at its beginning.
+        info: The description of the file.
+        budget: The limits of the result.
+        describe_original: Describes the whole file, if only a part of it is shown.
     """
-    beginning = file.read(_BEGINNING)
+    beginning = file.read(_SAMPLE_BYTES)
     if not beginning:
-        return [Piece(Text(f"[The file {found.said} is empty.]"))]
-    by_name = found.mime_type or ""
-    file.seek(max(found.size - _BEGINNING, 0))
-    encoding = text_encoding(beginning, file.read(_BEGINNING))
-    is_picture = detect_image_type(beginning) or (by_name.startswith("image/") and encoding is None)
-    if is_picture and found.size <= MAX_PICTURE:
-        made = author_blocks.render_encoded_image(_all(file, found.size), budget)
-        shown = any(isinstance(piece.block, Image) for piece in made)
-        if shown or (encoding is None and detect_image_type(beginning)):
-            return made
-    sound = detect_audio_type(beginning)
-    if sound is not None and found.size <= budget.picture_bytes:
-        return audio.render_audio(Audio(_all(file, found.size), sound), budget)
+        return [Piece(Text(f"[The file {info.name} is empty.]"))]
+    by_name = info.mime_type or ""
+    file.seek(max(info.size - _SAMPLE_BYTES, 0))
+    encoding = detect_encoding(beginning, file.read(_SAMPLE_BYTES))
+    is_image = detect_image_type(beginning) or (by_name.startswith("image/") and encoding is None)
+    if is_image and info.size <= MAX_IMAGE:
+        pieces = author_blocks.render_encoded_image(_read_all(file, info.size), budget)
+        has_image = any(isinstance(piece.block, Image) for piece in pieces)
+        if has_image or (encoding is None and detect_image_type(beginning)):
+            return pieces
+    audio_type = detect_audio_type(beginning)
+    if audio_type is not None and info.size <= budget.picture_bytes:
+        return audio.render_audio(Audio(_read_all(file, info.size), audio_type), budget)
     if encoding is None or by_name == "application/pdf" or beginning.startswith(b"%PDF-"):
-        return _binary(file, found, budget, original(None))
-    return _text(file, found, encoding, budget, original)
+        return _render_binary(file, info, budget, describe_original(None))
+    return _render_text(file, info, encoding, budget, describe_original)
 
 
-def _text(
-    file: BinaryIO, found: File, encoding: str, budget: Budget, original: MakeOriginal
+def _render_text(
+    file: BinaryIO,
+    info: FileInfo,
+    encoding: str,
+    budget: Budget,
+    describe_original: DescribeOriginal,
 ) -> list[Piece]:
-    text, whole = "", False
-    if found.size > MAX_CONVERTED and found.mime_type in _DISPLAYED:
-        return _left_out(found, original(encoding), budget)  # its source says little to a model
-    made = _converted(file, found, encoding, budget)
-    if not made:
-        text, whole = read_text(file, found.size, encoding, budget.chars)
+    is_whole = False
+    if info.size > MAX_CONVERTED and info.mime_type in _DISPLAYED:
+        return _link_file(
+            info, describe_original(encoding), budget
+        )  # a model gains little from its source
+    pieces = _convert_text(file, info, encoding, budget)
+    if not pieces:
+        text, is_whole = read_text(file, info.size, encoding, budget.chars)
         text = clean_text(text)
-        if not whole:
-            text, _ = read_text(file, found.size, encoding, budget.chars - LINK)
+        if not is_whole:
+            text, _ = read_text(file, info.size, encoding, budget.chars - LINK)
             text = clean_text(text)
-        made = [Piece(Text(text), has_links=not whole)]
+        pieces = [Piece(Text(text), has_links=not is_whole)]
         if not text.strip():
-            return [Piece(Text(f"[The file {found.said} holds nothing but white space.]"))]
-    links = budget.keep(original(encoding)) if not whole and found.size <= MAX_READ else ()
-    return [*made, *map(Piece, links)]
+            return [Piece(Text(f"[The file {info.name} holds nothing but white space.]"))]
+    links = (
+        budget.keep(describe_original(encoding)) if not is_whole and info.size <= MAX_READ else ()
+    )
+    return [*pieces, *map(Piece, links)]
 
 
-def _converted(file: BinaryIO, found: File, encoding: str, budget: Budget) -> list[Piece] | None:
-    """Make blocks of a text that is more to its readers than its source."""
-    kind = _DISPLAYED.get(found.mime_type or "")
-    is_notebook = found.path.suffix == ".ipynb"
-    if found.size > MAX_CONVERTED or not (kind or is_notebook):
+def _convert_text(
+    file: BinaryIO, info: FileInfo, encoding: str, budget: Budget
+) -> list[Piece] | None:
+    """Render a text whose readers see more in it than its source; return None for others."""
+    kind = _DISPLAYED.get(info.mime_type or "")
+    is_notebook = info.path.suffix == ".ipynb"
+    if info.size > MAX_CONVERTED or not (kind or is_notebook):
         return None
-    source = _all(file, found.size).decode(encoding, "replace")
+    source = _read_all(file, info.size).decode(encoding, "replace")
     if kind is None:
         return render_notebook(source, budget)
     return render_mime_bundle({kind: source}, budget)
 
 
-def _binary(file: BinaryIO, found: File, budget: Budget, original: Original) -> list[Piece]:
+def _render_binary(
+    file: BinaryIO, info: FileInfo, budget: Budget, original: Original
+) -> list[Piece]:
     mime_type = original.formats[0].mime_type
-    if found.size <= budget.picture_bytes:
-        return [Piece(Resource(found.path.as_uri(), _all(file, found.size), mime_type))]
-    return _left_out(found, original, budget)
+    if info.size <= budget.picture_bytes:
+        return [Piece(Resource(info.path.as_uri(), _read_all(file, info.size), mime_type))]
+    return _link_file(info, original, budget)
 
 
-def _left_out(found: File, original: Original, budget: Budget) -> list[Piece]:
-    if found.size > MAX_READ:
-        most = format_size(MAX_READ)
-        return [Piece(Text(f"[{original.title} is too large to be sent, at most {most}.]"))]
+def _link_file(info: FileInfo, original: Original, budget: Budget) -> list[Piece]:
+    if info.size > MAX_READ:
+        limit = format_size(MAX_READ)
+        return [Piece(Text(f"[{original.title} is too large to be sent, at most {limit}.]"))]
     return link_original(original.title, original, budget)
 
 
-def _all(file: BinaryIO, size: int) -> bytes:
+def _read_all(file: BinaryIO, size: int) -> bytes:
     file.seek(0)
-    return file.read(size)  # not what has been added meanwhile
+    return file.read(size)  # without what was added meanwhile
 
 
-# -- text: in which encoding, and no more than is shown --------------------------------------------
+# -- text --------------------------------------------
 
 
-def text_encoding(beginning: bytes, end: bytes) -> str | None:
-    """Tell the encoding of a text by its first bytes; None if it is none.
+def detect_encoding(beginning: bytes, end: bytes) -> str | None:
+    """Return the encoding of a text file; None if it is not a text.
 
     Args:
-        beginning: The first bytes of a file.
-        end: The last: what begins with a header of text may hold numbers.
+        beginning: Its first bytes.
+        end: Its last bytes: a text header may be followed by binary numbers.
     """
-    for mark, encoding in _MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if beginning.startswith(mark):
             return encoding
     if 0 in beginning or 0 in end:
@@ -186,21 +202,21 @@ def text_encoding(beginning: bytes, end: bytes) -> str | None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(beginning, final=beginning == end)
     except UnicodeDecodeError:
-        return _old_encoding(beginning)
+        return _detect_legacy_encoding(beginning)
     return "utf-8"
 
 
 def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str, bool]:
-    """Read a text, of a long one only its beginning and end.
+    """Read a text; if it is long, only its beginning and end.
 
     Args:
-        file: An open file.
-        size: Its bytes.
-        encoding: As `text_encoding` tells.
-        most: Characters to return.
+        file: The open file.
+        size: Bytes of the file.
+        encoding: The encoding from `detect_encoding`.
+        most: Most characters to return.
 
     Returns:
-        The text, and whether it is all of it.
+        The text, and whether it is the whole one.
     """
     file.seek(0)
     if size <= most * _BYTES_PER_CHAR:
@@ -209,35 +225,35 @@ def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str,
     marker = f"\n[... the middle of {size:,} bytes is left out ...]\n"
     half = max((most - len(marker)) // 2, 0)
     length = half * _BYTES_PER_CHAR
-    # Cut anywhere, a text's ends may hold parts of characters: those are left out, too.
+    # The cuts may fall within characters: the parts of these are ignored.
     head = file.read(length).decode(encoding, "ignore")[:half]
     start = (size - length) // _BYTES_PER_CHAR * _BYTES_PER_CHAR
     file.seek(start)
-    tail = file.read(size - start).decode(_without_mark(encoding, file), "ignore")
+    tail = file.read(size - start).decode(_remove_mark(encoding, file), "ignore")
     tail = tail[len(tail) - min(half, len(tail)) :]
     if len(marker) > most:
         return head, False
-    # Whole lines read better: most such files are tables and logs.
+    # Whole lines, since most such files are tables and logs.
     head = head[: head.rfind("\n") + 1 or len(head)].removesuffix("\n")
     tail = tail[tail.find("\n") + 1 :]
     return f"{head}{marker}{tail}", False
 
 
-def _without_mark(encoding: str, file: BinaryIO) -> str:
-    """Return the encoding of a part that does not begin with the mark of the byte order."""
+def _remove_mark(encoding: str, file: BinaryIO) -> str:
+    """Return the encoding of a part of a text, which has no byte order mark."""
     if encoding not in ("utf-16", "utf-32"):
         return encoding.removesuffix("-sig")
-    here = file.tell()
+    position = file.tell()
     file.seek(0)
-    little = file.read(2) == codecs.BOM_UTF16_LE
-    file.seek(here)
-    return f"{encoding}-{'le' if little else 'be'}"
+    is_little_endian = file.read(2) == codecs.BOM_UTF16_LE
+    file.seek(position)
+    return f"{encoding}-{'le' if is_little_endian else 'be'}"
 
 
-def _old_encoding(beginning: bytes) -> str | None:
-    """Tell a text that is no Unicode, as spreadsheets write them, from binary data."""
-    odd = sum(byte in _ODD for byte in beginning)
-    letters = sum(byte < 0x80 for byte in beginning)  # noqa: PLR2004 - the end of ASCII
-    if odd or letters < len(beginning) / 2:
+def _detect_legacy_encoding(beginning: bytes) -> str | None:
+    """Tell a text that is not Unicode, as spreadsheets write it, from binary data."""
+    controls = sum(byte in _CONTROL_BYTES for byte in beginning)
+    ascii_bytes = sum(byte < 0x80 for byte in beginning)  # noqa: PLR2004 - the end of ASCII
+    if controls or ascii_bytes < len(beginning) / 2:
         return None
     return "cp1252"

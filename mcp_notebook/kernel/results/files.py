@@ -1,10 +1,9 @@
-"""Files that tools return as paths: which of them are opened.
+"""Opens the files whose paths tools return, and decides which of them may be opened.
 
-Runs in the user's kernel, on the thread of the call; a file that a result only links to is read on
-the thread of who reads it. Only regular files within the notebook's folder and the allowed roots
-are opened, whatever path leads to them, each once; nothing here waits for a file that has nothing
-to read (a pipe, a device). What is in a file is `kernel.results.file_contents`' business, what a
-path within data is, its text, `kernel.safe.to_json`'s.
+Runs in the user's kernel, on the thread of the call; a file behind a link is read on a thread of
+the resource store. Only regular files in the notebook's folder and the allowed roots are opened,
+whatever path leads to them, and each of them once. Nothing here waits for a file that has nothing
+to read, such as a pipe or a device.
 """
 
 import os
@@ -12,8 +11,9 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, NoReturn, Self
 
 from mcp_notebook.content import Text
 from mcp_notebook.errors import CallError
@@ -21,20 +21,22 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import BINARY, format_size
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.kernel.results.file_contents import File, render_file
-from mcp_notebook.kernel.safe.text import clean_text, describe_error
+from mcp_notebook.kernel.results.file_contents import FileInfo, render_file
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.text import clean_text, describe_error, get_type_name
 from mcp_notebook.settings import Settings
+from mcp_notebook.wording import count
 
 MAX_FILES = 8
-"""Paths of one list or dict whose files are shown; of more, all are shown as text."""
+"""Most paths in a list or dict for which their files are shown, rather than the paths as text."""
 MAX_ENTRIES = 10_000
-"""Entries of a folder that are counted."""
+"""Most entries of a folder that are counted."""
 
-_NO_FILES = tuple(Path(path) for path in ("/proc", "/sys"))
+_SYSTEM_VIEWS = tuple(Path(path) for path in ("/proc", "/sys"))
 _FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # what is put in a file's place meanwhile may be a pipe
+    | getattr(os, "O_NONBLOCK", 0)  # the file may be replaced by a pipe meanwhile
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_BINARY", 0)
 )
@@ -48,34 +50,34 @@ _KINDS = (
 
 
 class Unreadable(CallError):
-    """A file cannot be shown; says which and why."""
+    """A file cannot be shown; the message says which one and why."""
 
 
 def is_path(value: Any) -> bool:
-    """Tell whether a value is the path of a file: no text, and no path of another system."""
+    """Tell whether a value is a path on this system; a string is not."""
     if isinstance(value, PurePath):
         return isinstance(value, Path)
     return isinstance(value, os.PathLike)
 
 
 class Files:
-    """What of the file system results may show; never changed.
+    """The part of the file system that results may show; immutable.
 
     Args:
-        folder: The notebook's, if it has one.
-        roots: What else its author allows.
+        folder: The notebook's folder, if it has one.
+        roots: Folders that its author allows besides.
     """
 
     def __init__(self, folder: Path | None, roots: Sequence[Path] = ()) -> None:
-        own = None if folder is None else _real(folder)
-        # A kernel without a folder of its own is started in "/": that allows nothing.
-        self._folder = None if own is None or own == Path(own.anchor) else own
-        self._allowed = tuple(map(_real, roots))
+        real = None if folder is None else _resolve(folder)
+        # A kernel that has no folder is started in "/", which allows nothing.
+        self._folder = None if real is None or real == Path(real.anchor) else real
+        self._allowed = tuple(map(_resolve, roots))
         self._roots = (*((self._folder,) if self._folder else ()), *self._allowed)
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """Return what the settings allow, and the folder in which the kernel is now."""
+        """Return the files that the settings allow, with the current folder of the kernel."""
         try:
             folder = Path.cwd()
         except OSError:  # it was removed
@@ -83,129 +85,131 @@ class Files:
         return cls(folder, settings.allowed_roots)
 
     def render(self, path: Any, budget: Budget) -> list[Piece]:
-        """Make blocks of a file's content, or a sentence.
+        """Render the content of a file, or a sentence that says why it is not shown.
 
         Args:
-            path: Anything that `is_path`.
-            budget: What the result may take.
+            path: A value for which `is_path` is true.
+            budget: The limits of the result.
         """
         try:
-            said, real = self._located(path)
-            with _explained(said):
+            name, real = self._locate(path)
+            with _explain_errors(name):
                 if real.is_dir():
-                    return [Piece(Text(_folder_text(said, real)))]
-                with self._opened(said, real) as (file, found):
-                    return render_file(file, found, budget, partial(self._original, found))
+                    return [Piece(Text(_describe_folder(name, real)))]
+                with self._open(name, real) as (file, info):
+                    describe_original = partial(self._describe_original, info)
+                    return render_file(file, info, budget, describe_original)
         except Unreadable as error:
             return [Piece(Text(f"[{error}]"))]
 
-    def _located(self, path: Any) -> tuple[str, Path]:
-        """Return a path as it was written, and where it leads to.
+    def _locate(self, path: Any) -> tuple[str, Path]:
+        """Return a path as its author wrote it, and as it is without links.
 
         Raises:
-            Unreadable: It leads nowhere, or to where results show nothing from.
+            Unreadable: It is not a path, or leads to where results may not read.
         """
-        try:
-            given = os.fsdecode(os.fspath(path))
-            real = Path(os.path.realpath(given))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - a path's own code, or a path with a NUL
-            name = type(path).__name__
-            raise Unreadable(f"A {name} is no path: {describe_error(error)}.") from None
-        said = clean_text(given)
-        if not any(real.is_relative_to(root) for root in self._roots):
-            raise Unreadable(self._outside(said, clean_text(os.path.abspath(given)), real))  # noqa: PTH100 - pathlib's keeps ".."
-        if os.name == "posix" and any(real.is_relative_to(place) for place in _NO_FILES):
-            raise Unreadable(f"The file {said} is not shown: it is a view of the system's.")
-        return said, real
 
-    def _outside(self, said: str, absolute: str, real: Path) -> str:
+        def refuse(error: BaseException) -> NoReturn:
+            kind = get_type_name(path)
+            message = f"An object of type {kind} is not a path: {describe_error(error)}."
+            raise Unreadable(message) from None
+
+        # A path may run code of its own, or contain a NUL.
+        written = run_guarded(lambda: os.fsdecode(os.fspath(path)), refuse)
+        real = Path(run_guarded(lambda: os.path.realpath(written), refuse))
+        name = clean_text(written)
+        if not any(real.is_relative_to(root) for root in self._roots):
+            absolute = clean_text(os.path.abspath(written))  # noqa: PTH100 - pathlib keeps ".."
+            raise Unreadable(self._explain_outside(name, absolute, real))
+        if os.name == "posix" and any(real.is_relative_to(place) for place in _SYSTEM_VIEWS):
+            raise Unreadable(f"The file {name} is not shown: it is a view of the system's.")
+        return name, real
+
+    def _explain_outside(self, name: str, absolute: str, real: Path) -> str:
         target = clean_text(str(real))
         leads = "" if absolute == target else f" leads to {target}, which"
-        own = "the notebook's folder" + (
+        folder = "the notebook's folder" + (
             f" ({clean_text(str(self._folder))})" if self._folder else ""
         )
         roots = os.pathsep.join(clean_text(str(root)) for root in (*self._allowed, real.parent))
         return (
-            f"The file {said} is not shown: it{leads} is outside of {own} and the allowed roots. "
-            f"To allow it, run `%env MCP_NOTEBOOK_ALLOWED_ROOTS={roots}`, `%reload_ext "
+            f"The file {name} is not shown: it{leads} is outside of {folder} and the allowed "
+            f"roots. To allow it, run `%env MCP_NOTEBOOK_ALLOWED_ROOTS={roots}`, `%reload_ext "
             "mcp_notebook` and the tools' cells again in the notebook, or set that variable before "
             "Jupyter starts."
         )
 
     @contextmanager
-    def _opened(self, said: str, real: Path) -> Iterator[tuple[BinaryIO, File]]:
-        """Open a file, once, and tell what it is.
+    def _open(self, name: str, real: Path) -> Iterator[tuple[BinaryIO, FileInfo]]:
+        """Open a file and describe it.
 
         Raises:
-            Unreadable: It is no regular file, or there is none.
+            Unreadable: There is no such file, or it is not a regular one.
         """
         try:
-            _check_regular(said, os.lstat(real).st_mode)  # opening a device may do something
+            _check_regular(name, os.lstat(real).st_mode)  # opening a device may do something
             descriptor = os.open(real, _FLAGS)
         except FileNotFoundError:
-            hint = " `.expanduser()` makes a path of `~`." if said.startswith("~") else ""
+            hint = " `.expanduser()` makes a path of `~`." if name.startswith("~") else ""
             where = clean_text(str(real))
-            raise Unreadable(f"There is no file {said}; it would be {where}.{hint}") from None
+            raise Unreadable(f"There is no file {name}; it would be {where}.{hint}") from None
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
-            _check_regular(said, status.st_mode)
-            yield file, File(said, real, status.st_size, _identity(status))
+            _check_regular(name, status.st_mode)
+            yield file, FileInfo(name, real, status.st_size, _get_identity(status))
 
-    def _original(self, found: File, encoding: str | None) -> Original:
-        """Return the whole of a file, a text if it has an encoding; read when a client asks."""
+    def _describe_original(self, info: FileInfo, encoding: str | None) -> Original:
+        """Describe a whole file, which is read when a client asks; with an encoding, as text."""
 
-        def content() -> str | bytes:
-            _, real = self._located(found.path)
-            with _explained(found.said), self._opened(found.said, real) as (file, now):
-                if now.identity == found.identity:
-                    data = file.read(found.size)
+        def read() -> str | bytes:
+            _, real = self._locate(info.path)
+            with _explain_errors(info.name), self._open(info.name, real) as (file, now):
+                if now.identity == info.identity:
+                    data = file.read(info.size)
                     return data.decode(encoding, "replace") if encoding else data
             raise Unreadable(
-                f"The file {found.said} has changed since the result that links to it: call the "
+                f"The file {info.name} has changed since the result that links to it: call the "
                 "tool again."
             )
 
-        mime_type = found.mime_type or ("text/plain" if encoding else BINARY)
-        name = clean_text(found.path.stem) or "file"
-        title = f"The file {found.said} ({mime_type}, {format_size(found.size)})"
-        form = FileFormat(clean_text(found.path.suffix), mime_type, content, found.size)
-        return Original(name, title, (form,), cost=0)
+        mime_type = info.mime_type or ("text/plain" if encoding else BINARY)
+        stem = clean_text(info.path.stem) or "file"
+        title = f"The file {info.name} ({mime_type}, {format_size(info.size)})"
+        file_format = FileFormat(clean_text(info.path.suffix), mime_type, read, info.size)
+        return Original(stem, title, (file_format,), cost=0)
 
 
 @contextmanager
-def _explained(said: str) -> Iterator[None]:
+def _explain_errors(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         reason = clean_text(error.strerror or describe_error(error))
-        raise Unreadable(f"The file {said} cannot be read: {reason}.") from None
+        raise Unreadable(f"The file {name} cannot be read: {reason}.") from None
 
 
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))  # unlike `resolve`, raises nothing
+def _resolve(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # unlike `Path.resolve`, never raises
 
 
-def _check_regular(said: str, mode: int) -> None:
+def _check_regular(name: str, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        kind = next((name for test, name in _KINDS if test(mode)), "no file")
-        raise Unreadable(f"{said} is not shown: it is {kind}, and only files are.")
+        kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "not a file")
+        raise Unreadable(f"{name} is not shown: it is {kind}, and only files are.")
 
 
-def _identity(status: os.stat_result) -> tuple[int, ...]:
+def _get_identity(status: os.stat_result) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _folder_text(said: str, folder: Path) -> str:
-    count = 0
+def _describe_folder(name: str, folder: Path) -> str:
     with os.scandir(folder) as entries:
-        for _ in entries:
-            count += 1
-            if count > MAX_ENTRIES:
-                break
-    number = f"more than {MAX_ENTRIES:,}" if count > MAX_ENTRIES else f"{count:,}"
+        number = sum(1 for _ in islice(entries, MAX_ENTRIES + 1))
+    has_more = number > MAX_ENTRIES
+    number_text = (
+        f"more than {MAX_ENTRIES:,} entries" if has_more else count(number, "entry", "entries")
+    )
     return (
-        f"[{said} is a folder with {number} {'entry' if count == 1 else 'entries'}. The tool's "
+        f"[{name} is a folder with {number_text}. The tool's "
         "author can return their names, `[path.name for path in folder.iterdir()]`, or one file.]"
     )

@@ -1,7 +1,7 @@
-"""A notebook's file as content: its cells and what they showed.
+"""Renders the file of a notebook: its cells and their outputs.
 
-Runs in the user's kernel, on the thread of the call. Tolerant: a file that is no notebook is the
-reader's to show otherwise. `nbformat` is the bridge's and never loaded here.
+Runs in the user's kernel, on the thread of the call. `nbformat` is not loaded in the kernel, so
+this reads the JSON itself, and tolerates files that are not valid.
 """
 
 import json
@@ -16,34 +16,34 @@ from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.safe.text import clean_printed, clean_text
 
 MAX_PARTS = 500
-"""Sources and outputs of a notebook that are shown."""
+"""Most sources and outputs of a notebook that are shown."""
 
 
 def render_notebook(source: str, budget: Budget) -> list[Piece] | None:
-    """Make blocks of a notebook's file.
+    """Render a notebook.
 
     Args:
-        source: Its JSON.
-        budget: What the result may take.
+        source: The JSON of the file.
+        budget: The limits of the result.
 
     Returns:
-        Text and pictures in order; None if it is no notebook of the formats 4.x.
+        Texts and images in order; None if it is not a notebook of format 4.
     """
     try:
         notebook = json.loads(source)
         cells = notebook["cells"]
         language = notebook.get("metadata", {}).get("language_info", {}).get("name", "python")
-        parts = (block for cell in cells for block in _cell(cell, str(language), budget))
-        made = list(islice(parts, MAX_PARTS + 1))
+        parts = (part for cell in cells for part in _render_cell(cell, str(language), budget))
+        pieces = list(islice(parts, MAX_PARTS + 1))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    if len(made) > MAX_PARTS:
-        made[-1] = Piece(Text(f"[The rest of the notebook's {len(cells):,} cells is left out.]"))
-    return _joined(made) or [Piece(Text("[a notebook without cells]"))]
+    if len(pieces) > MAX_PARTS:
+        pieces[-1] = Piece(Text(f"[The rest of the notebook's {len(cells):,} cells is left out.]"))
+    return _join_texts(pieces) or [Piece(Text("[a notebook without cells]"))]
 
 
-def _cell(cell: Mapping[str, Any], language: str, budget: Budget) -> Iterator[Piece]:
-    source = _lines(cell["source"]).strip()
+def _render_cell(cell: Mapping[str, Any], language: str, budget: Budget) -> Iterator[Piece]:
+    source = _join_lines(cell["source"]).strip()
     if cell["cell_type"] != "code":
         yield Piece(Text(clean_text(source)))
         return
@@ -52,14 +52,14 @@ def _cell(cell: Mapping[str, Any], language: str, budget: Budget) -> Iterator[Pi
         if "data" in output:
             yield from render_mime_bundle(output["data"], budget)
         elif "text" in output:
-            yield Piece(Text(clean_printed(_lines(output["text"])).rstrip()))
+            yield Piece(Text(clean_printed(_join_lines(output["text"])).rstrip()))
         elif "ename" in output:
             yield Piece(Text(clean_text(f"{output['ename']}: {output.get('evalue', '')}")))
 
 
-def _joined(made: list[Piece]) -> list[Piece]:
+def _join_texts(pieces: list[Piece]) -> list[Piece]:
     joined: list[Piece] = []
-    for piece in made:
+    for piece in pieces:
         block = piece.block
         last = joined[-1].block if joined else None
         if isinstance(block, Text) and not block.text:
@@ -71,5 +71,5 @@ def _joined(made: list[Piece]) -> list[Piece]:
     return joined
 
 
-def _lines(source: Any) -> str:
+def _join_lines(source: Any) -> str:
     return "".join(source) if isinstance(source, list) else str(source)

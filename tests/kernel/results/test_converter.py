@@ -470,7 +470,7 @@ def test_bytes_that_are_a_picture_are_shown(converter):
 def test_an_image_whose_bytes_are_no_picture_becomes_a_sentence(converter):
     text = only_text(converter.make_result(Image(b"nope"), ()))
     assert text == (
-        "[4 bytes beginning with 6e 6f 70 65 are no picture: give PNG, JPEG, WebP or GIF.]"
+        "[4 bytes beginning with 6e 6f 70 65 are not a picture: give PNG, JPEG, WebP or GIF.]"
     )
 
 

@@ -447,8 +447,8 @@ def test_a_path_whose_own_code_fails_is_a_sentence(said):
         def __fspath__(self):
             return 5
 
-    assert said(Odd()) == "[A Odd is no path: RuntimeError: no path today.]"
-    assert "A Number is no path: TypeError" in said(Number())
+    assert said(Odd()) == "[An object of type Odd is not a path: RuntimeError: no path today.]"
+    assert "An object of type Number is not a path: TypeError" in said(Number())
 
 
 def test_a_tool_of_a_live_kernel_returns_files_of_its_notebooks_folder(shared_kernel):

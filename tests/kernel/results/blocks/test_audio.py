@@ -73,7 +73,7 @@ def test_of_a_type_that_is_not_known_the_author_is_believed():
 @pytest.mark.parametrize("data", [b"RIFF", b"", b"not a sound"])
 def test_bytes_that_are_no_sound_are_a_sentence(data):
     text = only_text(Audio(data))
-    assert "are no sound: give WAV, MP3, Ogg, FLAC or M4A" in text
+    assert "are not a sound: give WAV, MP3, Ogg, FLAC or M4A" in text
 
 
 def test_floats_are_samples_from_minus_1_to_1():
@@ -148,7 +148,7 @@ def test_samples_that_are_too_loud_are_made_quieter_and_it_is_said():
         (Audio([[1], [2, 3]], rate=8), "No sound can be made of a list"),
         (Audio(object(), rate=8), "No sound can be made of a object"),
         (Audio(None), "No sound can be made of a NoneType"),
-        (Audio("a.mp3"), "takes no name of a file: return a `Path`"),
+        (Audio("a.mp3"), "does not take the name of a file: return a `Path`"),
     ],
 )
 def test_what_is_no_sound_is_a_sentence(block, said):
