@@ -1,14 +1,12 @@
-"""A function's signature and docstring become a JSON Schema and a validator.
+"""A function's signature and docstring become a JSON Schema and a validator of arguments.
 
-Runs in the user's kernel: at definition, and validation wherever the call runs; on any thread. This
-module reads the function and refuses what clients cannot be offered. How types become schemas and
-which values they take is `kernel.schemas.parameters`' business, what a refusal of values says
-`kernel.schemas.validation_messages`'; what a tool is and who calls it is
-`kernel.tools.declared_tool`' and `kernel.calls.invoker`'s.
+Runs in the user's kernel: schemas at definition, validation wherever a call runs; on any thread.
+A schema that an earlier start stored is used in place of building it; its validator is then built
+at the first call.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache as once
 from typing import Any
 
@@ -23,9 +21,8 @@ from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, parse_docstring
 from mcp_notebook.kernel.schemas.markers import find_header_problem
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.schemas.model_parameters import (
-    FlatModel,
+    find_model_parameter,
     flatten_model,
-    is_model,
     refuse_unknown,
 )
 from mcp_notebook.kernel.schemas.parameters import (
@@ -50,7 +47,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FunctionSchema:
     """What a function takes, for clients and for the call."""
 
@@ -59,16 +56,16 @@ class FunctionSchema:
     input_schema: dict[str, Any]
     """JSON Schema 2020-12 of the arguments: an object, properties in the signature's order."""
     warnings: tuple[str, ...]
-    """What the author should know."""
+    """Hints for the author."""
     injected: tuple[str, ...]
-    """Parameters that clients do not see, and the call gives a value."""
+    """Parameters that clients do not see, and that get a value from the call."""
     hidden: tuple[str, ...]
     """Parameters that clients do not see, and that keep their defaults."""
-    _validator: Callable[[], SchemaValidator] = field(repr=False, compare=False)
-    """Builds it at the first call, if the schema came from the disk."""
+    _make_validator: Callable[[], SchemaValidator] = field(repr=False, compare=False)
+    """Builds it at the first call, if the schema was stored."""
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
     _flat: str | None = None
-    """The one parameter, if what clients pass are its fields."""
+    """The one parameter, if clients pass its fields."""
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function's arguments by name, defaults included.
@@ -76,23 +73,58 @@ class FunctionSchema:
         Raises:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
-        validator = self._validator()
+        validator = self._make_validator()
         try:
             if self._flat is not None:
                 refuse_unknown(arguments, self.input_schema)
-            given = validator.validate_python(arguments)
+            values = validator.validate_python(arguments)
         except ValidationError as error:
             raise InvalidArguments(explain_arguments(error, arguments, self.input_schema)) from None
         except Exception as error:
             # A validator of the author's may raise anything.
-            name = _culprit(validator, arguments)
+            name = _find_culprit(validator, arguments)
             raise InvalidArguments(
                 f"{name or 'arguments'}: refused by a validator: {describe_error(error)}."
             ) from error
         if self._flat is not None:
-            return {self._flat: given}
+            return {self._flat: values}
         # A default is passed as the author wrote it, the very object, as Python does.
-        return {**self._defaults, **given}
+        return {**self._defaults, **values}
+
+
+@dataclass(frozen=True)
+class _Signature:
+    """What was read from a function, before anything is built from it."""
+
+    name: str
+    """What messages call the function."""
+    docstring: str | None
+    parameters: Sequence[HintedParameter]
+    fixed: Sequence[str]
+    """Parameters that a partial has given values, in order of their names."""
+    has_description: bool
+    """Whether its author describes it elsewhere."""
+
+    def list_names(self, seen_as: str) -> tuple[str, ...]:
+        """Return the names of the parameters that clients see, or not, for this reason."""
+        return tuple(item.name for item in self.parameters if item.seen_as == seen_as)
+
+    def make_parameters(self, texts: Mapping[str, str]) -> list[Parameter]:
+        """Return the parameters that clients see.
+
+        Args:
+            texts: What the docstring says about each.
+        """
+        return [
+            make_parameter(
+                item.name,
+                Any if item.hint is NO_DEFAULT else item.hint,
+                item.default,
+                texts.get(item.name),
+            )
+            for item in self.parameters
+            if item.seen_as == "argument"
+        ]
 
 
 def read_function_schema(  # noqa: PLR0913 - each says one thing
@@ -101,7 +133,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
     name: str | None = None,
     hidden_types: tuple[type, ...] = (),
     flatten: bool = False,
-    described: bool = False,
+    has_description: bool = False,
     cache: SchemaCache | None = None,
 ) -> FunctionSchema:
     """Read a function's signature and docstring.
@@ -110,8 +142,8 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         function: Any callable with a signature.
         name: What messages call it; the function's own name if None.
         hidden_types: Parameters annotated with one of these are not for clients.
-        flatten: The fields of its one parameter, a model, are what clients pass.
-        described: Its author says elsewhere what it is for.
+        flatten: Whether the fields of its one parameter, a model, are what clients pass.
+        has_description: Whether its author describes it elsewhere.
         cache: Schemas of earlier starts; they are those that would be built.
 
     Raises:
@@ -119,196 +151,175 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
             to do.
     """
     name = name or find_name(function)
-    docstring = find_docstring(function)
-    hinted = read_parameters(function, name, hidden_types=hidden_types)
-    fixed = frozenset(list_fixed_parameters(function))
-    key = None
-    if cache is not None and not flatten:
-        key = _key(cache, (name, docstring, described, sorted(fixed)), hinted)
-        if key is not None and (stored := cache.get(key)) is not None:
-            return _restored(stored, name, hinted)
-    schema = _made(name, docstring, hinted, fixed, flatten=flatten, described=described)
-    if cache is not None and key is not None:
-        cache.put(
-            key,
-            {
-                "description": schema.description,
-                "input_schema": schema.input_schema,
-                "warnings": schema.warnings,
-            },
-        )
+    signature = _Signature(
+        name,
+        find_docstring(function),
+        read_parameters(function, name, hidden_types=hidden_types),
+        sorted(list_fixed_parameters(function)),
+        has_description,
+    )
+    if flatten:
+        return _build_flat(signature)
+    if cache is None or (key := _make_key(cache, signature)) is None:
+        return _build(signature)
+    stored = cache.get(key)
+    if stored is not None:
+        return _restore(stored, signature)
+    schema = _build(signature)
+    cache.put(
+        key,
+        {
+            "description": schema.description,
+            "input_schema": schema.input_schema,
+            "warnings": schema.warnings,
+        },
+    )
     return schema
 
 
-def _names(hinted: Sequence[HintedParameter], seen_as: str) -> tuple[str, ...]:
-    return tuple(item.name for item in hinted if item.seen_as == seen_as)
-
-
-def _made(  # noqa: PLR0913 - as `read_function_schema`
-    name: str,
-    docstring: str | None,
-    hinted: Sequence[HintedParameter],
-    fixed: Collection[str],
-    *,
-    flatten: bool,
-    described: bool,
-) -> FunctionSchema:
-    doc = parse_docstring(docstring)
-    parameters = _parameters(hinted, doc)
-    flat = _flat(parameters, doc.parameters, name) if flatten else None
-    description = doc.description or (flat.description if flat is not None else "")
-    notes = []
-    if not description and not described:
-        notes.append(f"`{name}` has no docstring: say what it is for.")
-    notes += [
-        f"`{item.name}` has no type hint: any value is taken."
-        for item in hinted
-        if item.hint is NO_DEFAULT
-    ]
-    known = {*fixed, *(item.name for item in hinted), *(flat.names if flat is not None else ())}
-    notes += [
-        f"The docstring describes `{item}`, which is no parameter."
-        for item in doc.parameters
-        if item not in known
-    ]
-    schema, validator = _built(parameters, name) if flat is None else (flat.schema, flat.validator)
-    if problem := find_schema_problem(schema):
-        raise DefinitionError(
-            f"`{name}`: what its type hints add to the JSON Schema of its parameters is none: "
-            f"{problem}. Correct the `WithJsonSchema` or `json_schema_extra` that says so."
-        )
-    if problem := find_header_problem(schema):
-        raise DefinitionError(f"`{name}`: {problem}.")
-    known_to_clients = FunctionSchema(
-        description,
-        schema,
-        tuple(notes),
-        _names(hinted, "injected"),
-        _names(hinted, "hidden"),
-        lambda: validator,
-        {},
-    )
-    if flat is not None:
-        return replace(known_to_clients, _flat=flat.name)
-    defaults = _defaults(parameters)
+def _build(signature: _Signature) -> FunctionSchema:
+    doc = parse_docstring(signature.docstring)
+    parameters = signature.make_parameters(doc.parameters)
+    schema, validator = _build_validator(parameters, signature.name)
+    _check_schema(schema, signature.name)
+    defaults = {item.name: item.default for item in parameters if item.default is not NO_DEFAULT}
     # A `Field(alias=...)` is what clients say.
-    published = zip(parameters, schema["properties"], strict=True)
-    _check_defaults(
-        {alias: defaults[item.name] for item, alias in published if item.name in defaults},
-        validator,
-        name,
+    aliases = zip(parameters, schema["properties"], strict=True)
+    published = {alias: defaults[item.name] for item, alias in aliases if item.name in defaults}
+    _check_defaults(published, validator, signature.name)
+    return FunctionSchema(
+        description=doc.description,
+        input_schema=schema,
+        warnings=_list_warnings(signature, doc, doc.description),
+        injected=signature.list_names("injected"),
+        hidden=signature.list_names("hidden"),
+        _make_validator=lambda: validator,
+        _defaults=defaults,
     )
-    return replace(known_to_clients, _defaults=defaults)
 
 
-def _parameters(hinted: Sequence[HintedParameter], doc: FunctionDoc) -> list[Parameter]:
-    return [
-        make_parameter(
-            item.name,
-            Any if item.hint is NO_DEFAULT else item.hint,
-            item.default,
-            doc.parameters.get(item.name),
-        )
-        for item in hinted
-        if item.seen_as == "argument"
-    ]
+def _build_flat(signature: _Signature) -> FunctionSchema:
+    doc = parse_docstring(signature.docstring)
+    parameters = signature.make_parameters(doc.parameters)
+    parameter = find_model_parameter(parameters, signature.name)
+    try:
+        flat = flatten_model(parameter, doc.parameters)
+    except Exception as error:
+        # A model's own code may take part in its schema, and raise anything.
+        raise _make_refusal(parameters, signature.name, error) from error
+    _check_schema(flat.schema, signature.name)
+    description = doc.description or flat.description
+    return FunctionSchema(
+        description=description,
+        input_schema=flat.schema,
+        warnings=_list_warnings(signature, doc, description, flat.names),
+        injected=signature.list_names("injected"),
+        hidden=signature.list_names("hidden"),
+        _make_validator=lambda: flat.validator,
+        _defaults={},
+        _flat=flat.name,
+    )
 
 
-def _defaults(parameters: Sequence[Parameter]) -> dict[str, Any]:
-    return {item.name: item.default for item in parameters if item.default is not NO_DEFAULT}
+def _restore(stored: Mapping[str, Any], signature: _Signature) -> FunctionSchema:
+    @once
+    def make_validator() -> SchemaValidator:
+        # Without the docstring: what is said about parameters changes nothing in what they take.
+        return _build_validator(signature.make_parameters({}), signature.name)[1]
+
+    return FunctionSchema(
+        description=stored["description"],
+        input_schema=stored["input_schema"],
+        warnings=tuple(stored["warnings"]),
+        injected=signature.list_names("injected"),
+        hidden=signature.list_names("hidden"),
+        _make_validator=make_validator,
+        _defaults={
+            item.name: item.default
+            for item in signature.parameters
+            if item.seen_as == "argument"
+            and item.default is not NO_DEFAULT
+            and not isinstance(item.default, FieldInfo)
+        },
+    )
 
 
-# -- schemas of earlier starts ---------------------------------------------------------------------
-
-
-def _key(
-    cache: SchemaCache, said: tuple[Any, ...], hinted: Sequence[HintedParameter]
-) -> str | None:
+def _make_key(cache: SchemaCache, signature: _Signature) -> str | None:
     parts = [
-        (item.name, item.seen_as, *_kept(item.hint), *_kept(item.default))
+        (item.name, item.seen_as, *_make_part(item.hint), *_make_part(item.default))
         if item.seen_as == "argument"
-        else (item.name, item.seen_as)  # nothing else of it is told to clients
-        for item in hinted
+        else (item.name, item.seen_as)  # clients see nothing else of it
+        for item in signature.parameters
     ]
-    return cache.key(said, parts)
+    about = (signature.name, signature.docstring, signature.has_description, list(signature.fixed))
+    return cache.key(about, parts)
 
 
-def _kept(value: Any) -> tuple[Any, ...]:
+def _make_part(value: Any) -> tuple[Any, ...]:
     return ("none",) if value is NO_DEFAULT else ("given", value)
 
 
-def _restored(
-    stored: Mapping[str, Any], name: str, hinted: Sequence[HintedParameter]
-) -> FunctionSchema:
-    @once
-    def validator() -> SchemaValidator:
-        # Without the docstring: what is said about parameters changes nothing in what they take.
-        return _built(_parameters(hinted, FunctionDoc()), name)[1]
+def _list_warnings(
+    signature: _Signature, doc: FunctionDoc, description: str, fields: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Return hints for the author.
 
-    defaults = {
-        item.name: item.default
-        for item in hinted
-        if item.seen_as == "argument"
-        and item.default is not NO_DEFAULT
-        and not isinstance(item.default, FieldInfo)
-    }
-    return FunctionSchema(
-        stored["description"],
-        stored["input_schema"],
-        tuple(stored["warnings"]),
-        _names(hinted, "injected"),
-        _names(hinted, "hidden"),
-        validator,
-        defaults,
-    )
-
-
-def _flat(parameters: Sequence[Parameter], documented: Mapping[str, str], name: str) -> FlatModel:
-    if len(parameters) != 1:
-        listed = ", ".join(f"`{item.name}`" for item in parameters) or "none"
-        raise DefinitionError(
-            f"`{name}`: `flatten` (`--flatten`) is for a function with one parameter for clients, "
-            f"a model; here are {len(parameters)}: {listed}."
-        )
-    [item] = parameters
-    if not is_model(item.annotation):
-        raise DefinitionError(
-            f"`{name}`: `flatten` (`--flatten`) needs a pydantic model, a dataclass or a TypedDict "
-            f"as the type hint of `{item.name}`, not {format_hint(item.annotation)}."
-        )
-    if item.optional:
-        raise DefinitionError(
-            f"`{name}`: with `flatten` (`--flatten`) `{item.name}` cannot have a default: give "
-            "the fields of its model theirs."
-        )
-    try:
-        return flatten_model(item, documented)
-    except Exception as error:
-        # A model's own code may take part in its schema, and raise anything.
-        raise _no_schema(parameters, name, error) from error
+    Args:
+        signature: The function's.
+        doc: Its docstring.
+        description: What clients read.
+        fields: What clients pass, if these are no parameters.
+    """
+    hints = []
+    if not description and not signature.has_description:
+        hints.append(f"`{signature.name}` has no docstring: say what it is for.")
+    hints += [
+        f"`{item.name}` has no type hint: any value is taken."
+        for item in signature.parameters
+        if item.hint is NO_DEFAULT
+    ]
+    names = {*signature.fixed, *(item.name for item in signature.parameters), *fields}
+    hints += [
+        f"The docstring describes `{name}`, which is not a parameter."
+        for name in doc.parameters
+        if name not in names
+    ]
+    return tuple(hints)
 
 
 # -- what cannot be offered ------------------------------------------------------------------------
 
 
-def _built(parameters: Sequence[Parameter], name: str) -> tuple[dict[str, Any], SchemaValidator]:
+def _build_validator(
+    parameters: Sequence[Parameter], name: str
+) -> tuple[dict[str, Any], SchemaValidator]:
     try:
         return build_schema(parameters)
     except Exception as error:
         # A hint's own class may take part in its schema, and raise anything.
-        raise _no_schema(parameters, name, error) from error
+        raise _make_refusal(parameters, name, error) from error
 
 
-def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> DefinitionError:
+def _check_schema(schema: dict[str, Any], name: str) -> None:
+    if problem := find_schema_problem(schema):
+        raise DefinitionError(
+            f"`{name}`: what its type hints add to the JSON Schema of its parameters is not valid: "
+            f"{problem}. Correct the `WithJsonSchema` or `json_schema_extra` that adds it."
+        )
+    if problem := find_header_problem(schema):
+        raise DefinitionError(f"`{name}`: {problem}.")
+
+
+def _make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -> DefinitionError:
     for item in parameters:
         try:
             build_schema([item])
-        except Exception as own:  # noqa: BLE001 - as in `_built`
+        except Exception as own:  # noqa: BLE001 - as in `_build_validator`
             hint = format_hint(item.annotation)
             return DefinitionError(
                 f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be told to clients as a "
-                f"JSON Schema{_reason(own)}: use a type that JSON has (str, float, list, ...) and "
-                "convert it inside, or say what clients send, `Annotated[..., "
+                f"JSON Schema{_describe_reason(own)}: use a type that JSON has (str, float, list, "
+                "...) and convert it inside, or say what clients send, `Annotated[..., "
                 "WithJsonSchema({...})]`, with a `BeforeValidator(...)` to convert it."
             )
     return DefinitionError(
@@ -317,7 +328,7 @@ def _no_schema(parameters: Sequence[Parameter], name: str, error: Exception) -> 
     )
 
 
-def _reason(error: Exception) -> str:
+def _describe_reason(error: Exception) -> str:
     # pydantic's advice for a type that it does not know is for authors of models.
     unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
     return "" if unknown else f" ({describe_error(error)})"
@@ -351,7 +362,7 @@ def _is_missing(location: tuple[int | str, ...], kind: str) -> bool:
     return kind == "missing" and len(location) == 1
 
 
-def _culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> str | None:
+def _find_culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> str | None:
     """Return the argument that makes a validator of the author's raise."""
     for name, value in arguments.items():
         try:

@@ -7,7 +7,7 @@ model's.
 
 import inspect
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Annotated, Any, get_args, get_origin
 
@@ -16,7 +16,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, SchemaValidator, ValidationError
 
+from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.parameters import Parameter, model_schema
+from mcp_notebook.kernel.schemas.signatures import format_hint
 
 
 @dataclass(frozen=True)
@@ -38,24 +40,42 @@ class FlatModel:
         return set(self.schema["properties"])
 
 
-def is_model(annotation: Any) -> bool:
-    """Tell whether a type hint is a type with fields: a model, a dataclass, a TypedDict."""
-    kind = _unwrap(annotation)
-    kind = get_origin(kind) or kind
-    return (
-        (inspect.isclass(kind) and issubclass(kind, BaseModel) and not _is_root_model(kind))
-        or (isinstance(kind, type) and is_dataclass(kind))
-        or typing.is_typeddict(kind)
-        or typing_extensions.is_typeddict(kind)
-    )
+def find_model_parameter(parameters: Sequence[Parameter], name: str) -> Parameter:
+    """Return the one parameter that clients see, whose type has fields.
+
+    Args:
+        parameters: All that clients see.
+        name: The function's, for messages.
+
+    Raises:
+        DefinitionError: There are more or fewer, or it cannot be flattened.
+    """
+    if len(parameters) != 1:
+        listed = ", ".join(f"`{item.name}`" for item in parameters) or "none"
+        raise DefinitionError(
+            f"`{name}`: `flatten` (`--flatten`) is for a function with one parameter for clients, "
+            f"a model; here are {len(parameters)}: {listed}."
+        )
+    [item] = parameters
+    if not _is_model(item.annotation):
+        raise DefinitionError(
+            f"`{name}`: `flatten` (`--flatten`) needs a pydantic model, a dataclass or a TypedDict "
+            f"as the type hint of `{item.name}`, not {format_hint(item.annotation)}."
+        )
+    if item.optional:
+        raise DefinitionError(
+            f"`{name}`: with `flatten` (`--flatten`) `{item.name}` cannot have a default: give "
+            "the fields of its model theirs."
+        )
+    return item
 
 
-def flatten_model(item: Parameter, documented: Mapping[str, str]) -> FlatModel:
-    """Take a parameter apart whose type hint `is_model`.
+def flatten_model(item: Parameter, texts: Mapping[str, str]) -> FlatModel:
+    """Take a parameter apart whose type is a model.
 
     Args:
         item: The parameter.
-        documented: What the function's docstring says about parameters, and so about fields.
+        texts: What the function's docstring says about parameters, and so about fields.
 
     Raises:
         Exception: pydantic's, or whatever code of the author's pydantic runs raises.
@@ -67,8 +87,8 @@ def flatten_model(item: Parameter, documented: Mapping[str, str]) -> FlatModel:
     if extras:
         validator = model_schema(Annotated[(model, *extras)])[1]
     for name, field in schema["properties"].items():
-        if name in documented and isinstance(field, dict):
-            field.setdefault("description", documented[name])
+        if name in texts and isinstance(field, dict):
+            field.setdefault("description", texts[name])
     # As for parameters: a wrong name should not be ignored, unless the author says so.
     if _read_extra(model) is None:
         schema.setdefault("additionalProperties", False)
@@ -92,6 +112,18 @@ def refuse_unknown(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> N
                 for name in unknown
             ],
         )
+
+
+def _is_model(annotation: Any) -> bool:
+    """Tell whether a type hint is a type with fields: a model, a dataclass, a TypedDict."""
+    kind = _unwrap(annotation)
+    kind = get_origin(kind) or kind
+    return (
+        (inspect.isclass(kind) and issubclass(kind, BaseModel) and not _is_root_model(kind))
+        or (isinstance(kind, type) and is_dataclass(kind))
+        or typing.is_typeddict(kind)
+        or typing_extensions.is_typeddict(kind)
+    )
 
 
 def _unwrap(annotation: Any) -> Any:

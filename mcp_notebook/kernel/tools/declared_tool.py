@@ -162,7 +162,7 @@ def _read_schema(
             name=name,
             hidden_types=(Context,),
             flatten=options.flatten,
-            described=bool(options.description),
+            has_description=bool(options.description),
             cache=schemas,
         )
     # Late: it loads jsonschema, which most notebooks do not need.

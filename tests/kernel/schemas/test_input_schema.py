@@ -164,7 +164,7 @@ def test_a_documented_parameter_that_does_not_exist_is_a_warning():
         """
 
     assert read_function_schema(f).warnings == (
-        "The docstring describes `town`, which is no parameter.",
+        "The docstring describes `town`, which is not a parameter.",
     )
 
 

@@ -144,7 +144,7 @@ def test_the_functions_docstring_describes_fields_that_say_nothing():
     assert properties["region"]["description"] == "Of sales."
     assert properties["count"]["description"] == "How many"
     assert made.info.description == "Search."
-    assert made.warnings == ("The docstring describes `nothing`, which is no parameter.",)
+    assert made.warnings == ("The docstring describes `nothing`, which is not a parameter.",)
 
 
 def _two(a: Query, b: int):
