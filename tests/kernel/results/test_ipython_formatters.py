@@ -1,0 +1,24 @@
+"""What the user registered with IPython's formatters comes before our own rules."""
+
+from contents import Point, only_text
+
+from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.kernel.results.outputs import Displayed
+from mcp_notebook.settings import Settings
+
+
+def test_a_formatter_of_the_users_counts_for_a_displayed_table(pandas, formatter, converter):
+    formatter.formatters["text/markdown"].for_type(pandas.DataFrame, lambda _: "**mine**")
+    shown = Displayed(*converter.format_display(pandas.DataFrame({"a": [1]})))
+    assert only_text(converter.make_result(None, [shown])) == "**mine**"
+
+
+def test_html_that_the_user_registered_for_tables_counts(pandas, formatter, converter):
+    formatter.formatters["text/html"].for_type(pandas.DataFrame, lambda _: "<b>mine</b>")
+    assert only_text(converter.make_result(pandas.DataFrame({"a": [1]}), ())) == "**mine**"
+
+
+def test_a_formatter_that_the_user_registered_counts(formatter):
+    formatter.formatters["text/markdown"].for_type(Point, lambda point, *_: f"**P{point.x}**")
+    converter = Converter(formatter.format, Settings())
+    assert only_text(converter.make_result(Point(x=4), ())) == "**P4**"
