@@ -134,10 +134,11 @@ def _check_words(line: Line) -> None:
 
 
 def _check_names(names: Sequence[str], options: ToolOptions) -> None:
-    if len(names) != 1 and (options.name or options.title or options.description):
+    unique = [option for option in ("name", "title", "description") if getattr(options, option)]
+    if unique and len(names) != 1:
         raise DefinitionError(
-            "`--name`, `--title` and `--description` describe a single tool, but there are "
-            f"{len(names)} here: {', '.join(names)}. Declare them one at a time."
+            f"`--{unique[0]}` describes a single tool, but there are {len(names)} here: "
+            f"{', '.join(names)}. Declare them one at a time."
         )
 
 

@@ -47,10 +47,12 @@ class _Either(Action):
         parser: ArgumentParser,
         namespace: Namespace,
         _values: Any,
-        option_string: str | None = None,
+        _option_string: str | None = None,
     ) -> None:
         if getattr(namespace, self.dest) not in (None, self.const):
-            parser.error(f"`{option_string}` contradicts another option: remove one of them")
+            parser.error(
+                f"`--{self.dest}` and `--non-{self.dest}` contradict each other: remove one of them"
+            )
         setattr(namespace, self.dest, self.const)
 
 

@@ -214,6 +214,5 @@ def _split(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError as error:
         raise UsageError(
-            f"{error} in {text!r}: put a value that contains a quote between quotes of the other "
-            "kind, or write all arguments as one JSON object."
+            f"{error} in {text!r}: close the quote, or put it between quotes of the other kind."
         ) from None

@@ -102,7 +102,7 @@ class NotebookTools(Mapping[str, Tool]):
             NoSuchTool: There is no tool of that name.
             DefinitionError: There is no such keyword, or the changed tool is not valid.
         """
-        check_keywords(changes, f"`{name}`: a tool", [item.name for item in fields(Tool)])
+        check_keywords(changes, "`registry.update`", [item.name for item in fields(Tool)])
         registry = _get_registry()
         old = _find_tool(registry, name)
         changes = {"name": name, **changes}

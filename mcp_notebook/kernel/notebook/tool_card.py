@@ -112,8 +112,9 @@ def _describe_parameters(tool: DeclaredTool) -> list[tuple[str, str, str]]:
         allowed = describe_schema(item, schema)
         keywords = item if isinstance(item, dict) else {}
         if name not in required:
-            default = f" = {format_value(keywords['default'])}" if "default" in keywords else ""
-            allowed = f"{allowed}{default or ', optional'}"
+            has_default = "default" in keywords
+            default = f"default {format_value(keywords['default'])}" if has_default else "optional"
+            allowed = f"{allowed}, {default}"
         rows.append((name, allowed, keywords.get("description", "")))
     return rows
 
@@ -137,7 +138,7 @@ def _describe_options(tool: DeclaredTool) -> str:
     if priority := meta.get(meta_keys.PRIORITY):
         parts.append(f"priority {priority:g}")
     if output := _describe_output(tool):
-        parts.append(f"data: {output}")
+        parts.append(f"structured result: {output}")
     return " \N{MIDDLE DOT} ".join(part for part in parts if part)
 
 

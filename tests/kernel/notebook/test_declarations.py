@@ -70,7 +70,7 @@ def test_names_may_be_separated_by_commas(shell, line):
     [
         ("", "Which functions?"),
         ("f f", "Two tools would be called `f`"),
-        ("f g --name x", "describe a single tool, but there are 2 here: f, g"),
+        ("f g --name x", "`--name` describes a single tool, but there are 2 here: f, g"),
         ("f --prefix x", "use `--name`"),
     ],
 )

@@ -61,7 +61,7 @@ def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel
         ("%mcp xyz", "It has status, list, call, remove, clear-cache, serve, stop."),
         ("%mcp call rain Seattle", "`Seattle` is not an argument: write `name=value`"),
         ("%mcp call rain {'city': 1}", "The arguments are not a valid JSON object"),
-        ('%mcp call rain city="New', "put a value that contains a quote between quotes"),
+        ('%mcp call rain city="New', "close the quote, or put it between quotes of the other kind"),
         ("%mcp call rian city=Seattle", "did you mean 'rain'?"),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 
 from mcp_notebook import Hidden
-from mcp_notebook.kernel.notebook.tool_card import build_card
+from mcp_notebook.kernel.notebook.tool_card import build_card, build_table
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 
@@ -43,6 +43,22 @@ def test_a_card_shows_what_the_author_said(kind):
     for said in ("Rain fall", "read-only, closed world", "priority 2", "Examples of arguments"):
         assert said in text
     assert ("tags: weather, &lt;b&gt;", "tags: weather, <b>")[kind] in text
+
+
+def double(n: int = 2) -> list[int]:
+    """Twice."""
+
+
+def test_a_card_shows_defaults_and_what_the_structured_result_is():
+    _, text = build_card([make_tool(double)], ()).values()
+    assert "    [structured result: array of integer]" in text
+    assert "    - n: integer, default 2" in text
+
+
+def test_a_table_has_a_line_for_each_tool():
+    html, text = build_table([make_tool(rain), make_tool(double)]).values()
+    assert text == "rain(city: str)     Rain per year.\ndouble(n: int = 2)  Twice."
+    assert html.count("<tr>") == 2
 
 
 def test_a_card_shows_icons_and_their_addresses_stay_within_their_quotes():
