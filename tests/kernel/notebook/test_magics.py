@@ -106,7 +106,7 @@ def test_options_name_one_tool(kernel):
         ("%%mcp_tool f(a) g(b)\na", "Only options can stand beside the signature of `f`"),
         ("%%mcp_tool f\n1 + 1", "`%%mcp_tool f()`"),
         ("%%mcp_tool f(*a)\na", "`*a`"),
-        ("%%mcp_tool f(a: 'Missing')\na", "names `Missing`, which is not defined"),
+        ("%%mcp_tool f(a: 'Missing')\na", "uses `Missing`, which is not defined"),
         ("%%mcp_tool f(a: int = 'x')\na", "the default of `a`"),
         ("def f(): ...\n%mcp_tool f f", "Two tools would be called `f`"),
         ("%%mcp_tool --destructive --non-destructive\ndef f(): ...", "remove one of them"),
