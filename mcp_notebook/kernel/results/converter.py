@@ -74,7 +74,7 @@ class Converter:
         seconds: float = CONVERSION_SECONDS,
     ) -> None:
         self._context = RenderContext(
-            format, Files.of(settings), custom_types or CustomTypes(), RULES
+            format, Files.from_settings(settings), custom_types or CustomTypes(), RULES
         )
         self._seconds = seconds
         self._budget = replace(Budget.from_settings(settings, keep), renderer=ProcessRenderer())

@@ -76,7 +76,7 @@ class Files:
         self._roots = (*((self._folder,) if self._folder else ()), *self._allowed)
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def from_settings(cls, settings: Settings) -> Self:
         """Return the files that the settings allow, with the current folder of the kernel."""
         try:
             folder = Path.cwd()

@@ -1,6 +1,9 @@
-"""Libraries whose values results show."""
+"""Libraries whose values results show, and the conversion of values in a notebook's folder."""
 
 import pytest
+
+from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.settings import Settings
 
 
 @pytest.fixture
@@ -15,3 +18,34 @@ def plt():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     yield pyplot
     pyplot.close("all")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The notebook's folder, which is the current one."""
+    folder = tmp_path / "notebook"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def convert(folder, formatter, store):
+    """Return a function that converts a value to blocks, with some settings."""
+
+    def to_blocks(value, **limits):
+        converter = Converter(formatter.format, Settings(**limits), keep=store.keep)
+        return list(converter.make_result(value, ()).content)
+
+    return to_blocks
+
+
+@pytest.fixture
+def to_text(convert):
+    """Return a function that converts a value to the one text that it must become."""
+
+    def convert_to_text(value, **limits):
+        [block] = convert(value, **limits)
+        return block.text
+
+    return convert_to_text

@@ -55,3 +55,11 @@ def test_base64_that_is_broken_is_an_empty_medium():
 def test_a_long_address_is_cut():
     [medium] = find_media(f"<video src='https://x.org/{'a' * 10_000}'>")
     assert len(medium.note) < MAX_ADDRESS + 50
+
+
+@pytest.mark.parametrize(
+    "html",
+    ["<video", "<source src=x>", '<video><source src="data:;base64,!!"></video>', "<iframe>", ""],
+)
+def test_broken_media_do_no_harm(html):
+    assert all(medium.data == b"" for medium in find_media(html))
