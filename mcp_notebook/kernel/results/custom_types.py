@@ -1,9 +1,7 @@
-"""Converters of an author's own: what values of a type are given back as.
+"""Converters that a notebook's author sets for types of values (`registry.convert`).
 
-Runs in the user's kernel: they are set wherever the author's code runs, and looked up on the thread
-of each call. `kernel.notebook.registry` is where authors find them; what becomes of what a
-converter returns is `kernel.results.converter`' business. Displays and structured content do not
-come through here.
+Runs in the user's kernel: converters are set wherever the author's code runs, and looked up on the
+thread of each call. They apply to returned values, not to displays or structured content.
 """
 
 import contextlib
@@ -39,11 +37,11 @@ class Conversion:
         function = getattr(self.function, "__name__", type(self.function).__name__)
         return (
             f"The converter `{function}` of {self.name} failed: {describe_error(error)}. "
-            f"`registry.convert({self.name}, None)` takes it away."
+            f"`registry.convert({self.name}, None)` removes it."
         )
 
     @property
-    def wanted(self) -> type | None:
+    def cls(self) -> type | None:
         """The class; None as long as there is none of that name."""
         if not isinstance(self.kind, str):
             return self.kind
@@ -90,9 +88,9 @@ class CustomTypes:
             return None
         by_class: dict[type, Conversion] = {}
         for conversion in conversions.values():
-            wanted = None if conversion in used else conversion.wanted
-            if wanted is not None:
-                by_class[wanted] = conversion
+            cls = None if conversion in used else conversion.cls
+            if cls is not None:
+                by_class[cls] = conversion
         kinds = type(value).__mro__
         return next((by_class[kind] for kind in kinds if kind in by_class), None)
 

@@ -29,7 +29,6 @@ types; a model gets one of them, the first of this table that says something:
 A picture comes first since a plot is made to be looked at; a formula is not, and LaTeX says more of
 it in less. A plot's own JSON comes before text: the text beside it says how to see it.
 
-Which values become a display at all is `kernel.results.converter`' business.
 """
 
 import mimetypes
@@ -87,12 +86,12 @@ def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
     plot = detect.find_plot_in_display(data)
     if plot is not None:
         return render_plot(plot, budget)
-    text = _text_of(data, budget.chars)
+    text = _find_text(data, budget.chars)
     if text is not None and text.text:
         return [text]
     if data.get("image/svg+xml"):
-        return _svg_blocks(clean_text(join_lines(data["image/svg+xml"])), budget)
-    return _plain_or_html_blocks(data, budget)
+        return _render_svg(clean_text(join_lines(data["image/svg+xml"])), budget)
+    return _render_plain_or_html(data, budget)
 
 
 def render_display(
@@ -112,18 +111,18 @@ def render_display(
     return pieces
 
 
-def _plain_or_html_blocks(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
-    plain = _plain_of(data)
+def _render_plain_or_html(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
+    plain = _find_plain_text(data)
     if plain is not None and plain.text:
         return [plain]
     html = data.get("text/html")
-    blocks = _html_blocks(join_lines(html), budget) if html else []
+    blocks = _render_html(join_lines(html), budget) if html else []
     if blocks or not data:
         return blocks
     for mime_type, value in data.items():
         if mime_type.startswith("text/") and mime_type not in _TEXTS and value:
             return [make_text_piece(join_lines(value))]
-    poor = _poor_text_of(data)
+    poor = _find_other_text(data)
     return [Piece(Text(poor or f"[a display that has no text: {', '.join(data)}]"))]
 
 
@@ -143,7 +142,7 @@ def render_plot(plot: detect.Plot, budget: Budget) -> list[Piece]:
     return [*shown, *map(Piece, budget.keep(plot.original))]
 
 
-def _text_of(data: Mapping[str, Any], max_items: int) -> Piece | None:
+def _find_text(data: Mapping[str, Any], max_items: int) -> Piece | None:
     if data.get("text/markdown"):
         return make_text_piece(join_lines(data["text/markdown"]), ".md", "text/markdown")
     if "application/json" in data:
@@ -151,20 +150,20 @@ def _text_of(data: Mapping[str, Any], max_items: int) -> Piece | None:
     latex = join_lines(data.get("text/latex") or "")
     if not latex or latex.startswith(_PYGMENTS):
         return None
-    plain = _plain_of(data)
+    plain = _find_plain_text(data)
     beside = plain is not None and 0 < len(plain.text) <= _MAX_BESIDE
     return make_text_piece(
         f"{latex}\n\n{plain.text}" if plain and beside else latex, ".tex", "application/x-latex"
     )
 
 
-def _plain_of(data: Mapping[str, Any]) -> Piece | None:
+def _find_plain_text(data: Mapping[str, Any]) -> Piece | None:
     text = join_lines(data.get("text/plain") or "")
     # Without a better one, a display's own name is what its text says.
     return None if _ONLY_A_NAME.fullmatch(text) and len(data) > 1 else make_text_piece(text)
 
 
-def _svg_blocks(source: str, budget: Budget) -> list[Piece]:
+def _render_svg(source: str, budget: Budget) -> list[Piece]:
     try:
         drawn = svg.draw_svg(source, budget.picture_side, budget.renderer)
         shown = render_encoded_image(drawn, budget)
@@ -183,7 +182,7 @@ def _svg_blocks(source: str, budget: Budget) -> list[Piece]:
     return [*shown, *map(Piece, budget.keep(original))]
 
 
-def _poor_text_of(data: Mapping[str, Any]) -> str | None:
+def _find_other_text(data: Mapping[str, Any]) -> str | None:
     for mime_type, value in data.items():
         if mime_type.endswith("+json") and not mime_type.startswith(_WIDGET):
             text = compact_json(value, MAX_SPECIFICATION)
@@ -193,13 +192,13 @@ def _poor_text_of(data: Mapping[str, Any]) -> str | None:
     return clean_text(join_lines(data.get("text/plain") or ""))
 
 
-def _html_blocks(html: str, budget: Budget) -> list[Piece]:
+def _render_html(html: str, budget: Budget) -> list[Piece]:
     from mcp_notebook.kernel.results.html import convert_html  # noqa: PLC0415 - loads BeautifulSoup
 
     made = convert_html(html, budget.chars)
     blocks: list[Piece] = []
     if is_sendable(made.text) or made.converted_chars < made.markup_chars:
-        blocks.append(_html_piece(html, made))
+        blocks.append(_make_html_piece(html, made))
     for address in made.data_uris[:MAX_MEDIA]:
         kind, _, data = address.removeprefix("data:").partition(",")
         if not kind.endswith(";base64"):
@@ -209,10 +208,13 @@ def _html_blocks(html: str, budget: Budget) -> list[Piece]:
             blocks += audio.render_audio(Audio(decode_bytes(data), mime_type), budget)
         elif mime_type in PICTURES:
             blocks += render_encoded_image(data, budget)
-    return [*blocks, *(block for medium in find_media(html) for block in _medium(medium, budget))]
+    return [
+        *blocks,
+        *(block for medium in find_media(html) for block in _render_medium(medium, budget)),
+    ]
 
 
-def _medium(medium: Medium, budget: Budget) -> list[Piece]:
+def _render_medium(medium: Medium, budget: Budget) -> list[Piece]:
     if medium.page:
         from mcp_notebook.kernel.results.html import convert_html  # noqa: PLC0415 - loads BeautifulSoup
 
@@ -229,7 +231,7 @@ def _medium(medium: Medium, budget: Budget) -> list[Piece]:
     return [Piece(Text(f"[{clean_text(medium.note)}]")), *map(Piece, links)]
 
 
-def _html_piece(html: str, made: "HtmlContent") -> Piece:
+def _make_html_piece(html: str, made: "HtmlContent") -> Piece:
     text = clean_text(made.text)
     if made.converted_chars < made.markup_chars:
         gone = made.markup_chars - made.converted_chars

@@ -1,9 +1,8 @@
 """What the user registered with IPython's display formatters for an object.
 
 Runs in the user's kernel, on the thread of the call. IPython asks an object's own
-``_ipython_display_`` before a formatter that the user registered for one MIME type; for what tools
-return, the user's word comes first. Everything else is ``shell.display_formatter.format``'s
-business.
+``_ipython_display_`` before a formatter that the user registered for one MIME type. For what tools
+return, the user's formatters come first.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,11 +24,11 @@ def format_registered(format_: Callable[..., Any], value: Any) -> Mapping[str, A
         getattr(owner, "ipython_display_formatter", None),
         getattr(owner, "mimebundle_formatter", None),
     )
-    if any(_knows(formatter, value) for formatter in whole):
+    if any(_has_formatter(formatter, value) for formatter in whole):
         data: Mapping[str, Any] = format_(value)[0]
         return data
     formatters: Mapping[str, Any] = getattr(owner, "formatters", {})
-    chosen = {kind: made for kind, made in formatters.items() if _knows(made, value)}
+    chosen = {kind: made for kind, made in formatters.items() if _has_formatter(made, value)}
     if not chosen:
         return None
     found = {kind: formatter(value) for kind, formatter in chosen.items()}
@@ -49,10 +48,12 @@ def has_registered_format(format_: Callable[..., Any], value: Any) -> bool:
         return False
     owner = getattr(format_, "__self__", None)
     formatters: Mapping[str, Any] = getattr(owner, "formatters", {})
-    return any(_knows(made, value) for kind, made in formatters.items() if kind != "text/plain")
+    return any(
+        _has_formatter(made, value) for kind, made in formatters.items() if kind != "text/plain"
+    )
 
 
-def _knows(formatter: Any, value: Any) -> bool:
+def _has_formatter(formatter: Any, value: Any) -> bool:
     if formatter is None:
         return False
     try:

@@ -1,10 +1,8 @@
-"""The items of what makes them one by one: generators, async generators, ``map``...
+"""Collecting the items of generators, async generators, ``map``...
 
-Runs in the user's kernel, where the call runs: an async generator's items are waited for on the
-loop that coroutines of that call run on. How many are taken is bounded, how long they take is not:
-that is the tool's own time, which its client and its user can end.
-
-What becomes of the items is `kernel.results.converter`' business.
+Runs in the user's kernel, where the call runs: the items of an async generator are awaited on the
+loop that the call's coroutines run on. The number of items is limited; the time that they take is
+not, as it is the tool's own time, which its client and its user can end.
 """
 
 import inspect

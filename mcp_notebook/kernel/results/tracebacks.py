@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.safe.deadline import run_bounded
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, describe_error
 
 CodeName: TypeAlias = Callable[[str], tuple[str, str] | None]
@@ -46,10 +47,10 @@ def describe_exception(error: BaseException, code_name: CodeName | None = None) 
     if isinstance(error, CallError):
         return clean_text(run_bounded(str, error)) or type(error).__name__
     report = _Report(code_name)
-    parts = [report.exception(error)]
+    parts = [report.describe(error)]
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and not isinstance(cause, CallError):
-        parts += ["It was raised while this was handled:", report.exception(cause)]
+        parts += ["It was raised while this was handled:", report.describe(cause)]
         if error.__cause__ is not None:
             parts[1] = "It was caused by:"
     return "\n\n".join(parts)
@@ -62,18 +63,18 @@ class _Line:
     filename: str
     number: int
     function: str
-    theirs: bool
+    is_user_code: bool
     """Whether it is the user's own code."""
 
-    def where(self, code_name: CodeName | None) -> str:
+    def describe_place(self, code_name: CodeName | None) -> str:
         label = code_name(self.filename) if code_name is not None else None
         name = " ".join(label) if label is not None else self.filename
-        if label is None and not self.theirs:
-            name = _short(self.filename)
+        if label is None and not self.is_user_code:
+            name = _shorten_path(self.filename)
         place = f"{name}, line {self.number}"
         return place if self.function == "<module>" else f"{place}, in {self.function}"
 
-    def source(self) -> str:
+    def read_source(self) -> str:
         return linecache.getline(self.filename, self.number).strip()
 
 
@@ -81,73 +82,69 @@ class _Report:
     def __init__(self, code_name: CodeName | None) -> None:
         self._code_name = code_name
 
-    def exception(self, error: BaseException) -> str:
-        lines = [self._message(error), *self._frames(error.__traceback__)]
+    def describe(self, error: BaseException) -> str:
+        lines = [self._describe_message(error), *self._describe_frames(error.__traceback__)]
         if isinstance(error, BaseExceptionGroup):
-            lines += self._members(error)
+            lines += self._describe_members(error)
         return "\n".join(lines)
 
-    def _members(self, group: BaseExceptionGroup[BaseException]) -> Iterable[str]:
+    def _describe_members(self, group: BaseExceptionGroup[BaseException]) -> Iterable[str]:
         for member in group.exceptions[:MAX_MEMBERS]:
-            inner = _Report(self._code_name)
             # A group within a group is named, not opened: its depth has no bound.
             nested = isinstance(member, BaseExceptionGroup)
-            text = describe_error(member) if nested else inner.exception(member)
+            text = describe_error(member) if nested else self.describe(member)
             yield "- " + text.replace("\n", "\n  ")
         left_out = len(group.exceptions) - MAX_MEMBERS
         if left_out > 0:
             yield f"- ... and {left_out} more"
 
-    def _message(self, error: BaseException) -> str:
-        try:
-            # Also what is special: SyntaxError's line and caret, notes, a __str__ that fails.
-            lines = run_bounded(_last_lines, error)
-            text = clean_text("".join(lines)).strip().removeprefix("__main__.")
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # noqa: BLE001 - the exception's own methods may raise anything
-            return describe_error(error)
+    def _describe_message(self, error: BaseException) -> str:
+        # Also what is special: SyntaxError's line and caret, notes, a __str__ that fails.
+        lines = run_guarded(
+            lambda: run_bounded(_format_last_lines, error), lambda _: [describe_error(error)]
+        )
+        text = clean_text("".join(lines)).strip().removeprefix("__main__.")
         if isinstance(error, SyntaxError) and error.filename and self._code_name is not None:
             label = self._code_name(error.filename)
             if label is not None:
                 text = text.replace(f'File "{error.filename}"', " ".join(label))
         return cut_text(text, MAX_MESSAGE)
 
-    def _frames(self, trace: TracebackType | None) -> list[str]:
-        lines = _user_lines(trace)
+    def _describe_frames(self, trace: TracebackType | None) -> list[str]:
+        lines = _list_user_lines(trace)
         if not lines:
             return []
         shown = []
-        for line, times in _shortened(lines):
+        for line, times in _shorten(lines):
             if line is None:
                 shown.append(f"{_INDENT}...")
                 continue
-            shown.append(f"  {line.where(self._code_name)}")
-            if line.theirs and (source := line.source()):
+            shown.append(f"  {line.describe_place(self._code_name)}")
+            if line.is_user_code and (source := line.read_source()):
                 shown.append(f"{_INDENT}{cut_text(clean_text(source), 500)}")
             if times > 1:
                 shown.append(f"{_INDENT}[repeated {times - 1:,} more times]")
         return ["Traceback (most recent call last):", *shown]
 
 
-def _user_lines(trace: TracebackType | None) -> list[_Line]:
-    theirs: dict[str, bool] = {}  # an endless recursion has thousands of frames of few files
+def _list_user_lines(trace: TracebackType | None) -> list[_Line]:
+    is_user_code: dict[str, bool] = {}  # an endless recursion has thousands of frames of few files
     lines = []
     for frame, number in traceback.walk_tb(trace):
-        if not _is_ours(frame):
+        if not _is_own_frame(frame):
             name = frame.f_code.co_filename
-            if name not in theirs:
-                theirs[name] = _is_theirs(name)
-            lines.append(_Line(name, number, frame.f_code.co_qualname, theirs[name]))
-    first = next((index for index, line in enumerate(lines) if line.theirs), len(lines))
+            if name not in is_user_code:
+                is_user_code[name] = _is_user_code(name)
+            lines.append(_Line(name, number, frame.f_code.co_qualname, is_user_code[name]))
+    first = next((index for index, line in enumerate(lines) if line.is_user_code), len(lines))
     return lines[first:]
 
 
-def _shortened(lines: Sequence[_Line]) -> list[tuple[_Line | None, int]]:
+def _shorten(lines: Sequence[_Line]) -> list[tuple[_Line | None, int]]:
     """Join repeated lines, hide libraries' inner frames and the middle of what is too long."""
     shown: list[tuple[_Line | None, int]] = []
     for index, line in enumerate(lines):
-        if not line.theirs and index < len(lines) - 1:
+        if not line.is_user_code and index < len(lines) - 1:
             if shown[-1][0] is not None:
                 shown.append((None, 1))
         elif shown and shown[-1][0] == line:
@@ -160,17 +157,17 @@ def _shortened(lines: Sequence[_Line]) -> list[tuple[_Line | None, int]]:
     return shown
 
 
-def _last_lines(error: BaseException) -> list[str]:
+def _format_last_lines(error: BaseException) -> list[str]:
     report = traceback.TracebackException(type(error), error, None, max_group_depth=1, compact=True)
     return list(report.format_exception_only())
 
 
-def _is_ours(frame: FrameType) -> bool:
+def _is_own_frame(frame: FrameType) -> bool:
     name = frame.f_globals.get("__name__")
     return isinstance(name, str) and name.partition(".")[0] == _OURS
 
 
-def _is_theirs(filename: str) -> bool:
+def _is_user_code(filename: str) -> bool:
     if filename.startswith("<frozen "):
         return False
     if {"site-packages", "dist-packages"} & set(Path(filename).parts):
@@ -178,7 +175,7 @@ def _is_theirs(filename: str) -> bool:
     return not any(Path(filename).is_relative_to(folder) for folder in _LIBRARIES)
 
 
-def _short(filename: str) -> str:
+def _shorten_path(filename: str) -> str:
     parts = Path(filename).parts
     for folder in ("site-packages", "dist-packages"):
         if folder in parts:

@@ -120,7 +120,7 @@ def test_one_that_fails_is_a_sentence(custom_types, made, said):
     custom_types.set(Shape, summary)
     assert said(Square()) == (
         "[The converter `summary` of Shape failed: AttributeError: 'Square' object has no "
-        "attribute 'area'. `registry.convert(Shape, None)` takes it away.]"
+        "attribute 'area'. `registry.convert(Shape, None)` removes it.]"
     )
     assert made(["first", Shape()])[0].text.startswith("first\n[The converter")
     custom_types.set(Shape, lambda _: sys.exit(3))

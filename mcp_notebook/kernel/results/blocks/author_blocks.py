@@ -1,8 +1,6 @@
-"""Content blocks made fit to be sent: pictures, an author's own, JSON.
+"""Content blocks that can be sent: of encoded images, of JSON, and of an author's own blocks.
 
-Runs in the user's kernel, on the thread of the call. What comes here knows already what it is: what
-a display becomes is `kernel.results.displays`' business, what a value becomes
-`kernel.results.converter`'.
+Runs in the user's kernel, on the thread of the call.
 """
 
 import base64
@@ -42,7 +40,12 @@ def render_encoded_image(data: Any, budget: Budget) -> list[Piece]:
 
 
 def render_image(make: Callable[[], Piece], budget: Budget) -> list[Piece]:
-    """Make blocks of a picture, or of why there is none."""
+    """Render an image, or the reason why there is none.
+
+    Args:
+        make: Makes the image, or raises `Unshowable`.
+        budget: What the result may hold.
+    """
     try:
         return [make()]
     except Unshowable as error:
@@ -51,13 +54,13 @@ def render_image(make: Callable[[], Piece], budget: Budget) -> list[Piece]:
 
 
 def check_block(block: ContentBlock, budget: Budget) -> list[Piece]:
-    """Make a block of an author's own fit to be sent: right types, clean strings."""
+    """Render a block that an author made, with the right types and clean strings."""
     # The bridge refuses a frame with a block of wrong types, and the whole link with it.
     # A class of the author's own may have let anything through: as one of ours it is checked.
     kind = next(kind for kind in BLOCK_TYPES if isinstance(block, kind))
     given = {item.name: getattr(block, item.name) for item in fields(kind)}
     if kind is not Text:  # it may be of any length: `draft` sees to it
-        given |= _fitting_fields(block, kind)
+        given |= _fit_fields(block, kind)
     block = kind(**given)
     match block:
         case Text():
@@ -65,20 +68,20 @@ def check_block(block: ContentBlock, budget: Budget) -> list[Piece]:
             piece = make_text_piece(block.text)
             return [piece if brief is None else _change_block(piece, brief=brief)]
         case Image():
-            return _checked_image(block, budget)
+            return _check_image(block, budget)
         case Audio():
             return audio.render_audio(block, budget)
         case Resource() | ResourceLink():
-            return _addressed(block, budget)
+            return _check_addressed(block, budget)
 
 
 def list_parts(content: Any) -> list[Any]:
-    """Return the parts of a `Result`, whose author may have given one without a list."""
+    """Return the parts of a `Result`, which may be a single one without a list."""
     return list(content) if isinstance(content, (list, tuple)) else [content]
 
 
 def copy_annotations(pieces: list[Piece], like: ContentBlock) -> list[Piece]:
-    """Have all that became of a block say of itself what the block says."""
+    """Give the annotations of a block to everything that was made of it."""
     said = {
         name: value
         for name in ("audience", "priority", "last_modified")
@@ -102,7 +105,7 @@ def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -
     made, partial = to_bounded_json(value, max_items)
     text = made if isinstance(made, str) else format_json(made)
     if partial:
-        original = describe_data_original(value, lambda: _whole_json(value))
+        original = describe_data_original(value, lambda: _write_whole_json(value))
     else:
         written = format_json(made) if isinstance(made, str) else text
         form = FileFormat(".json", "application/json", lambda: written)
@@ -110,7 +113,7 @@ def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -
     return Piece(Text(text), original, is_partial=partial, repeats_data=repeats_data)
 
 
-def _whole_json(value: Any) -> str:
+def _write_whole_json(value: Any) -> str:
     made, partial = to_bounded_json(value, MAX_JSON)
     if partial:
         # Lists of one list of one list... take no memory, and as text all that there is.
@@ -118,7 +121,7 @@ def _whole_json(value: Any) -> str:
     return format_json(made)
 
 
-def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:
+def _fit_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for item in fields(kind):
         value = getattr(block, item.name)
@@ -129,7 +132,7 @@ def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, 
                 clean_text(value) if item.name in _WHOLE else cut_text(clean_text(value), MAX_SAID)
             )
         elif isinstance(value, PurePath) and item.name in _TEXT_FIELDS:
-            changes[item.name] = _path_text(value, as_uri=item.name == "uri")
+            changes[item.name] = _write_path(value, as_uri=item.name == "uri")
         elif item.name in _TEXT_FIELDS:
             changes[item.name] = safe_repr(value)
         elif isinstance(value, (bytearray, memoryview)):
@@ -139,12 +142,12 @@ def _fitting_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, 
     return changes
 
 
-def _path_text(path: PurePath, *, as_uri: bool) -> str:
+def _write_path(path: PurePath, *, as_uri: bool) -> str:
     # On this machine: a path of another system has no place here.
     return clean_text(Path(path).absolute().as_uri() if as_uri else str(path))
 
 
-def _addressed(block: Resource | ResourceLink, budget: Budget) -> list[Piece]:
+def _check_addressed(block: Resource | ResourceLink, budget: Budget) -> list[Piece]:
     if len(block.uri) > MAX_URI:
         size = f"{len(block.uri):,} characters, at most {MAX_URI:,} are sent"
         name = type(block).__name__
@@ -157,11 +160,11 @@ def _addressed(block: Resource | ResourceLink, budget: Budget) -> list[Piece]:
     return [Piece(Text(text))]
 
 
-def _checked_image(block: Image, budget: Budget) -> list[Piece]:
-    return copy_annotations(render_image(lambda: _marked(block, budget), budget), block)
+def _check_image(block: Image, budget: Budget) -> list[Piece]:
+    return copy_annotations(render_image(lambda: _encode_image(block, budget), budget), block)
 
 
-def _marked(block: Image, budget: Budget) -> Piece:
+def _encode_image(block: Image, budget: Budget) -> Piece:
     """Make the picture that an author marked as one."""
     data = block.data
     if isinstance(data, bytes):

@@ -1,7 +1,6 @@
-"""What one result may take, and where the whole of it goes that did not fit.
+"""How much one result may hold, and where the whole of what does not fit is kept.
 
-Runs in the user's kernel, on the thread of the call. `Budget` goes through the whole conversion of
-a value; keeping all blocks of a result to it together is `kernel.results.blocks.fit`'s business.
+Pure data. A `Budget` is passed through the whole conversion of a value, on the thread of the call.
 """
 
 from dataclasses import dataclass, field
@@ -37,7 +36,7 @@ class NoRenderer:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What one result may take; `keep` takes the originals of what did not fit."""
+    """How much one result may hold; `keep` takes the originals of what does not fit."""
 
     chars: int
     """Characters of all texts together."""
@@ -61,7 +60,7 @@ class Budget:
     def from_settings(
         cls, settings: Settings, keep: OriginalSink = discard_original, *, chars: int | None = None
     ) -> Self:
-        """Return the budget that the settings give.
+        """Return the budget that the settings allow.
 
         Args:
             settings: The notebook's.

@@ -1,10 +1,8 @@
-"""The last step of a conversion: all blocks of a result together kept to its budget.
+"""The last step of a conversion: fits all pieces of a result to its budget together.
 
-Runs in the user's kernel, on the thread of the call. Each block fits by itself already; here is
-seen to it that there are not too many of them, that the same picture comes once, and that the bytes
-and the characters of all together fit. What each of these means for pictures is
-`kernel.results.blocks.image_block`'s and `kernel.results.blocks.images`' business, for texts
-`kernel.results.blocks.truncation`'.
+Runs in the user's kernel, on the thread of the call. Each piece fits by itself already. This step
+limits how many there are, drops repeated images, and makes the bytes and the characters of all of
+them fit.
 """
 
 import json
@@ -33,14 +31,13 @@ _LONGEST = 12
 
 
 def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
-    """Keep a result to what a model can take, and to what every client can.
+    """Fit a result to what a model can read, and to what every client accepts.
 
-    The same picture is sent once (a figure that was shown and returned); of too many pictures the
-    first ones and the last one, which is the tool's value, are shown, the others become links.
-    Where the bytes of all are too many, the largest pictures are made smaller, the largest sounds
-    and documents become links. What was done to a picture, and the link to its original, comes
-    after it. All texts and links together keep to `budget.chars`: the longest texts are cut, links
-    to the whole of them added.
+    The same image is sent once (a figure that was displayed and returned). Of too many images, the
+    first ones and the last one, which is the tool's value, are sent; the others become links.
+    If there are too many bytes, the largest images are downsized, and the largest sounds and
+    documents become links. Notes on an image and the link to its original follow it. All texts and
+    links together keep to `budget.chars`: the longest texts are cut, and followed by links.
     """
     kept, notes = fit_image_count(list(skip_repeated_images(pieces)), budget.pictures, budget.keep)
     kept, more = _limit_count(kept)
@@ -53,15 +50,15 @@ def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
 
 
 def fit_bytes(pieces: Sequence[Piece], budget: Budget) -> list[Piece]:
-    """Make pictures smaller, and links of sounds and documents, until all bytes fit together.
+    """Downsize images, and replace sounds and documents by links, until all bytes fit together.
 
-    Each has a fair share: what the small ones leave goes to the large ones.
+    Each gets a fair share: what the small ones leave goes to the large ones.
     """
     sizes = [_count_bytes(piece.block) for piece in pieces]
     if sum(sizes) <= budget.result_bytes:
         return list(pieces)
     share = compute_share(sizes, budget.result_bytes)
-    # Of a sound there is no smaller one: what it would have had goes to the others.
+    # A sound cannot be downsized: its share goes to the others.
     staying = [
         size
         for piece, size in zip(pieces, sizes, strict=True)

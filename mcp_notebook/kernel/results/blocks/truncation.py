@@ -1,4 +1,4 @@
-"""Texts that are too long for a result: their ends, and a link to the whole.
+"""Truncation of texts that are too long for a result: their ends, and a link to the whole.
 
 Runs in the user's kernel, on the thread of the call, as the last step of a conversion.
 """
@@ -78,7 +78,7 @@ def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> l
         if isinstance(piece.block, Text)
     ]
     links = [piece.block for piece in pieces if isinstance(piece.block, ResourceLink)]
-    room = max(chars - sum(map(_link_size, links)), chars // 2)
+    room = max(chars - sum(map(_count_link_chars, links)), chars // 2)
     share, count = _allot(texts, room, can_link=keep is not discard_original)
     linked = _choose_linked(texts, share, count)
     blocks: list[ContentBlock] = []
@@ -131,25 +131,25 @@ def _fit_text(piece: Piece, block: Text, share: int, keep: OriginalSink) -> list
 def estimate_memory(value: Any) -> int:
     """Return about how many bytes of memory a value holds, by a sample of its parts."""
     try:
-        return _memory_of(value, len(_SAMPLES) - 1)
+        return _estimate(value, len(_SAMPLES) - 1)
     except DeadlineExceeded:
         return _UNKNOWN
 
 
-def _link_size(link: ResourceLink) -> int:
+def _count_link_chars(link: ResourceLink) -> int:
     return sum(map(len, (link.uri, link.name, link.title or "", link.description or "")))
 
 
-def _memory_of(value: Any, depth: int) -> int:
+def _estimate(value: Any, depth: int) -> int:
     if type(value) in _BUILT_IN:
-        return _measured(value, depth)
+        return _measure(value, depth)
     try:
-        return run_bounded(lambda value: _measured(value, depth), value)
+        return run_bounded(lambda value: _measure(value, depth), value)
     except Exception:  # noqa: BLE001 - the value's own code
         return _UNKNOWN
 
 
-def _measured(value: Any, depth: int) -> int:
+def _measure(value: Any, depth: int) -> int:
     size = sys.getsizeof(value, 64)
     if depth == 0 or isinstance(value, (str, bytes, bytearray, int, float)):
         return size
@@ -171,5 +171,5 @@ def _measured(value: Any, depth: int) -> int:
         count = len(parts)
     else:
         return size
-    sample = [_memory_of(part, depth - 1) for part in islice(parts, most)]
+    sample = [_estimate(part, depth - 1) for part in islice(parts, most)]
     return size + (sum(sample) * count // len(sample) if sample else 0)
