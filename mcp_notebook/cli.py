@@ -1,8 +1,7 @@
 """The ``mcp-notebook`` command: argv -> Settings -> one call, and errors -> one message.
 
-Runs in the bridge's process, which it starts. No logic: what a command does is `bridge.app`'s and
-`bridge.commands`'s business, and they are imported by the command that needs them, so that
-``--help`` and shell completion are quick.
+Each command imports what it runs only when it is called, so that ``--help`` and shell completion
+are quick. The process becomes a bridge (`bridge.app`) or ends with the command (`bridge.commands`).
 """
 
 import json
@@ -25,28 +24,28 @@ T = TypeVar("T")
 app = typer.Typer(
     name="mcp-notebook",
     help="Serve the tools of Jupyter notebooks to AI assistants over MCP.",
-    epilog="In a notebook: `%load_ext mcp_notebook`, then `%%mcp_tool` above a cell with "
-    "functions. `mcp-notebook COMMAND --help` shows an example of each command.",
+    epilog="To declare tools, run `%load_ext mcp_notebook` in a notebook, and put `%%mcp_tool` as "
+    "the first line of a cell with functions. `mcp-notebook COMMAND --help` shows an example.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 
-def _json_object(text: str) -> dict[str, Any]:
+def _parse_json_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is no JSON: {error}.") from None
+        raise typer.BadParameter(f"{text!r} is not JSON: {error}.") from None
     if not isinstance(value, dict):
-        raise typer.BadParameter(f"{text!r} is no JSON object. Write '{{\"name\": value}}'.")
+        raise typer.BadParameter(f"{text!r} is not a JSON object. Write '{{\"name\": value}}'.")
     return value
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _parse_argument(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise typer.BadParameter(f"{text!r} is no argument. Write `--arg name=value`.")
+        raise typer.BadParameter(f"{text!r} is not an argument. Write `--arg name=value`.")
     return name, value
 
 
@@ -54,32 +53,32 @@ Notebooks = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="NOTEBOOK",
-        help="Notebooks to run and serve; without any, all open notebooks are served.",
+        help="Notebooks to run and serve. Without any, all open notebooks are served.",
         show_default=False,
     ),
 ]
 Notebook = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="This notebook: as it is if it is open, run for this command if not."
+        metavar="FILE", help="The notebook. If it is not open, it is run for this command."
     ),
 ]
 AllowErrors = Annotated[
-    bool, typer.Option("--allow-errors", help="Serve a notebook although one of its cells failed.")
+    bool, typer.Option("--allow-errors", help="Serve a notebook even if one of its cells fails.")
 ]
 
 MetaTools = Annotated[
     bool,
     typer.Option(
         "--meta-tools",
-        help="Add three tools that list, describe and call the notebooks' tools: for a client "
-        "that does not notice when those change.",
+        help="Add three tools that list, describe and call the notebooks' tools, for a client "
+        "that does not notice when the list of tools changes.",
     ),
 ]
 
 
-def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it
-    if wanted:
+def _show_version(show: bool) -> None:  # noqa: FBT001 - typer calls it
+    if show:
         typer.echo(f"mcp-notebook {__version__}")
         raise typer.Exit
 
@@ -89,14 +88,16 @@ def _common(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     pass
 
 
 @app.command(
-    epilog='Example, in a client\'s configuration: {"command": "mcp-notebook", "args": ["stdio"]}'
+    epilog='Example in a client configuration: {"command": "mcp-notebook", "args": ["stdio"]}'
 )
 def stdio(
     notebooks: Notebooks = None,
@@ -104,7 +105,7 @@ def stdio(
     allow_errors: AllowErrors = False,
     meta_tools: MetaTools = False,
 ) -> None:
-    """Serve tools over stdin and stdout, for a client that starts this command."""
+    """Serve tools over stdin and stdout, to a client that starts this command."""
     settings = Settings.from_environment(
         allow_errors=allow_errors or None, meta_tools=meta_tools or None
     )
@@ -119,7 +120,7 @@ def serve(  # noqa: PLR0913 - one for each option
     *,
     host: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Where to listen (default: 127.0.0.1)."),
+        typer.Option(metavar="ADDRESS", help="Address to listen on (default: 127.0.0.1)."),
     ] = None,
     port: Annotated[
         int | None,
@@ -127,14 +128,14 @@ def serve(  # noqa: PLR0913 - one for each option
             min=0,
             max=65_535,
             metavar="NUMBER",
-            help=f"Port (default: {DEFAULT_PORT}, or the next free one).",
+            help=f"Port to listen on (default: {DEFAULT_PORT}, or the next free port).",
         ),
     ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File of the bearer token, made if it is not there (default: "
+            help="File with the bearer token, created if it does not exist (default: "
             "~/.mcp-notebook/token). MCP_NOTEBOOK_TOKEN sets the token itself.",
         ),
     ] = None,
@@ -144,7 +145,7 @@ def serve(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Serve tools over HTTP."""
     if background and notebooks:
-        raise typer.BadParameter("The background bridge serves live notebooks: name none.")
+        raise typer.BadParameter("The background bridge serves open notebooks. Do not name any.")
     settings = Settings.from_environment(
         host=host,
         port=port,
@@ -159,7 +160,10 @@ def serve(  # noqa: PLR0913 - one for each option
 
 @app.command("list", epilog="Example: mcp-notebook list --notebook notebooks/weather.ipynb")
 def list_(notebook: Notebook = None) -> None:
-    """List tools: those of all open notebooks, or of one notebook."""
+    """List the tools of all open notebooks, or of one notebook.
+
+    Below the table are the tools that clients do not see, or see under another name, and why.
+    """
     settings = Settings.from_environment()
     from mcp_notebook.bridge.commands import list_tools  # noqa: PLC0415
 
@@ -174,26 +178,27 @@ def call(
     tool: Annotated[str, typer.Argument(help="The tool's name, as `mcp-notebook list` shows it.")],
     *,
     arg: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An argument; once for each.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An argument. Repeat the option for more."),
     ] = None,
     json_: Annotated[
-        str | None, typer.Option("--json", metavar="OBJECT", help="All arguments.")
+        str | None, typer.Option("--json", metavar="OBJECT", help="All arguments as a JSON object.")
     ] = None,
     notebook: Notebook = None,
     save: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder for pictures and files.")
+        Path | None, typer.Option(metavar="DIR", help="Folder to save pictures and files to.")
     ] = None,
 ) -> None:
-    """Call a tool and print its answer."""
+    """Call a tool and print its result."""
     if arg and json_ is not None:
-        raise typer.BadParameter("Give the arguments with --arg or with --json, not with both.")
+        raise typer.BadParameter("Give the arguments with either --arg or --json, not both.")
     settings = Settings.from_environment()
     from mcp_notebook.bridge.commands import ToolCall, call_tool  # noqa: PLC0415
 
     request = ToolCall(
         tool=tool,
-        arguments={} if json_ is None else _json_object(json_),
-        texts=[_pair(text) for text in arg or ()],
+        arguments={} if json_ is None else _parse_json_object(json_),
+        texts=[_parse_argument(text) for text in arg or ()],
         notebook=notebook,
         save=save,
     )
@@ -202,10 +207,10 @@ def call(
 
 
 cache = typer.Typer(
-    help="Keep the schemas of tools on disk, so that a notebook starts sooner.",
-    epilog="Kernels do so by themselves; MCP_NOTEBOOK_SCHEMA_CACHE=0 turns it off. A schema is "
-    "used only for the very function it was made of: no need to clear after a change. "
-    "Example: mcp-notebook cache warm notebooks/weather.ipynb",
+    help="Manage the cache of tools' schemas, with which notebooks start sooner.",
+    epilog="Kernels fill the cache by themselves; MCP_NOTEBOOK_SCHEMA_CACHE=0 turns it off. A "
+    "schema is only used for the exact function that it was built from, so you need not clear the "
+    "cache after a change. Example: mcp-notebook cache warm notebooks/weather.ipynb",
     no_args_is_help=True,
 )
 app.add_typer(cache, name="cache")
@@ -218,10 +223,10 @@ def warm(
     ],
     *,
     allow_errors: Annotated[
-        bool, typer.Option("--allow-errors", help="Go on after a cell that failed.")
+        bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
     ] = False,
 ) -> None:
-    """Run notebooks once, and keep the schemas of their tools for the next start."""
+    """Run notebooks once, and cache the schemas of their tools for the next start."""
     settings = Settings.from_environment(allow_errors=allow_errors or None)
     from mcp_notebook.bridge.cache_commands import warm_cache  # noqa: PLC0415
 
@@ -230,7 +235,7 @@ def warm(
 
 @cache.command(epilog="Example: mcp-notebook cache clear")
 def clear() -> None:
-    """Remove all schemas that are kept; the next start builds and keeps them anew."""
+    """Remove all cached schemas. The next start builds and caches them again."""
     settings = Settings.from_environment()
     from mcp_notebook.bridge.cache_commands import clear_cache  # noqa: PLC0415
 
@@ -238,29 +243,29 @@ def clear() -> None:
 
 
 def _run(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
-    """Run a coroutine function to its end, on the fastest loop there is."""
+    """Run a coroutine function to its end, on the fastest event loop available."""
     from functools import partial  # noqa: PLC0415
 
     import anyio  # noqa: PLC0415
 
-    # Without a handler SIGTERM would end us at once, and leave a headless kernel behind.
+    # Without a handler, SIGTERM would end the process at once and leave headless kernels behind.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     uvloop = find_spec("uvloop") is not None
     return anyio.run(partial(function, *args, **keywords), backend_options={"use_uvloop": uvloop})
 
 
 def main() -> None:
-    """Run the command and exit: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Run the command; exit with 0 (success), 1 (failure), 2 (wrong usage) or 130 (interrupt)."""
     failed = False
     try:
         try:
             app()
         finally:
-            sys.stdout.flush()  # a reader that has gone is noticed here, not at exit
-    # Task groups wrap what is raised in them, one group in another.
+            sys.stdout.flush()  # so that a closed pipe is noticed here and not at exit
+    # Task groups wrap errors in groups, which may be nested.
     except* McpNotebookError as group:
         failed = True
-        print(*dict.fromkeys(_texts(group)), sep="\n", file=sys.stderr)  # noqa: T201
+        print(*dict.fromkeys(_list_messages(group)), sep="\n", file=sys.stderr)  # noqa: T201
     except* BrokenPipeError:
         failed = True
         # The interpreter flushes stdout again at exit.
@@ -269,9 +274,9 @@ def main() -> None:
         sys.exit(1)
 
 
-def _texts(group: BaseExceptionGroup[Any]) -> Iterator[str]:
+def _list_messages(group: BaseExceptionGroup[Any]) -> Iterator[str]:
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
-            yield from _texts(error)
+            yield from _list_messages(error)
         else:
             yield str(error)

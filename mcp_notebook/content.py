@@ -1,9 +1,8 @@
-"""What a tool may return when it wants full control: content blocks and ``Result``.
+"""Content blocks and ``Result``: what a tool returns if its author wants full control.
 
-Used in the kernel (a tool returns these, `kernel.results.converter` makes them from other values)
-and in the bridge (which turns them into MCP content). Pure data, no I/O. What a block says about
-itself is checked where its author makes it; its content is made fit to be sent by
-`kernel.results.blocks.author_blocks`, and what travels how is `wire`'s business.
+Pure data, in every process. The kernel converts all other values to these, and the bridge turns
+them into MCP content. A block's annotations are validated when it is created, its data when it is
+sent.
 """
 
 import numbers
@@ -16,29 +15,29 @@ from mcp_notebook.wording import suggest
 
 Audience: TypeAlias = Literal["user", "assistant"]
 _AUDIENCES: tuple[Audience, ...] = ("user", "assistant")
-_MAX_SHOWN = 80
+_MAX_VALUE = 80
 
 
 @dataclass(frozen=True, kw_only=True)
 class Annotated:
-    """What every content block can say about itself (MCP annotations).
+    """The annotations that every content block can have.
 
     Raises:
-        ValueError: One of them is nothing that clients understand.
+        ValueError: A value is not one that MCP allows.
     """
 
     audience: Audience | Sequence[Audience] = ()
-    """For whom the block is meant, one or a list; kept as a tuple. Empty means everybody."""
+    """Whom the block is for: one audience or several, stored as a tuple. Empty means everybody."""
     priority: float | None = None
     """0 (optional) to 1 (required)."""
     last_modified: datetime | str | None = None
-    """Time of the last change; kept as ISO 8601 text. A datetime without a zone is local time."""
+    """Time of the last change, stored as ISO 8601 text. A naive datetime is local time."""
 
     def __post_init__(self) -> None:
-        # A frozen dataclass has no other way to keep its fields in one form.
-        object.__setattr__(self, "audience", _audience(self.audience))
-        object.__setattr__(self, "priority", _priority(self.priority))
-        object.__setattr__(self, "last_modified", _time(self.last_modified))
+        # A frozen dataclass can normalise its fields in no other way.
+        object.__setattr__(self, "audience", _normalize_audience(self.audience))
+        object.__setattr__(self, "priority", _normalize_priority(self.priority))
+        object.__setattr__(self, "last_modified", _normalize_time(self.last_modified))
 
 
 @dataclass(frozen=True)
@@ -47,41 +46,41 @@ class Text(Annotated):
 
     text: str
     brief: str | None = field(default=None, kw_only=True)
-    """What is sent in its place to clients that get the same as structured content."""
+    """The text for clients that also get the same information as structured content."""
 
 
 @dataclass(frozen=True)
 class Image(Annotated):
     """A picture.
 
-    A tool may give encoded bytes, a PIL image, a matplotlib figure, or an array: height x width
-    (grey), or height x width x 3 or 4 (RGB, RGBA), of uint8, of floats from 0 to 1, or of bool. On
-    the link, and in the bridge, it is always encoded bytes of PNG, JPEG, WebP or GIF.
+    Its data can be encoded bytes, a PIL image, a matplotlib figure, or an array: height x width
+    (grey) or height x width x 3 or 4 (RGB, RGBA) of uint8, of floats from 0 to 1, or of bool. It is
+    sent as PNG, JPEG, WebP or GIF.
     """
 
     data: Any = field(repr=False)
     mime_type: str = "image/png"
-    """What encoded bytes are is seen from them; for an image or array, the format that is tried
-    first: ``image/jpeg`` and ``image/webp`` are smaller for photos."""
+    """The preferred format of an image, figure or array; ``image/jpeg`` and ``image/webp`` are
+    smaller for photos. The format of encoded bytes is detected."""
 
 
 @dataclass(frozen=True)
 class Audio(Annotated):
     """A sound: encoded bytes (WAV, MP3, Ogg, FLAC, M4A...), or samples with their rate.
 
-    Samples are a numpy array or a list, of one channel or two (in rows or in columns): floats from
-    -1 to 1, or integers of the array's type.
+    Samples are a numpy array or a list with one or two channels, in rows or in columns. They are
+    floats from -1 to 1, or integers of the array's type.
     """
 
     data: bytes = field(repr=False)
     mime_type: str = "audio/wav"
     rate: float | None = None
-    """Samples per second; of samples only, encoded bytes know theirs."""
+    """Samples per second. Required for samples; encoded bytes contain it."""
 
 
 @dataclass(frozen=True)
 class Resource(Annotated):
-    """A document that is part of the result: its text, or its bytes."""
+    """A document embedded in the result, as text or bytes."""
 
     uri: str
     data: str | bytes = field(repr=False)
@@ -90,7 +89,7 @@ class Resource(Annotated):
 
 @dataclass(frozen=True)
 class ResourceLink(Annotated):
-    """A pointer to a document that the client may fetch."""
+    """A link to a document that the client can read."""
 
     uri: str
     name: str
@@ -98,11 +97,11 @@ class ResourceLink(Annotated):
     description: str | None = None
     mime_type: str | None = None
     size: int | None = None
-    """Bytes, where known."""
+    """Bytes, if known."""
 
     @property
     def about(self) -> str:
-        """What it leads to, in a few words for people: title, type and size."""
+        """A short description for people: title, type and size."""
         size = None if self.size is None else f"{self.size:,} bytes"
         details = ", ".join(filter(None, (self.mime_type, size)))
         return f"{self.title or self.name} ({details})" if details else self.title or self.name
@@ -113,61 +112,62 @@ ContentBlock: TypeAlias = Text | Image | Audio | Resource | ResourceLink
 
 @dataclass(frozen=True)
 class Result:
-    """The whole result of a call, made by hand or by `kernel.results.converter`."""
+    """The whole result of a call."""
 
     content: Sequence[ContentBlock] = ()
     structured: Any = None
-    """A JSON value for programs; None means none."""
+    """Structured content: a JSON value for programs; None for none."""
     is_error: bool = False
     meta: Mapping[str, Any] = field(default_factory=dict)
-    """``_meta`` of the result; keys with a reverse-DNS prefix."""
+    """The result's ``_meta``; its keys have a reverse-DNS prefix."""
 
 
-def _audience(given: Any) -> tuple[Audience, ...]:
-    if given is None:
+def _normalize_audience(value: Any) -> tuple[Audience, ...]:
+    if value is None:
         return ()
-    names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    names = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
     for name in names:
         if not isinstance(name, str) or name not in _AUDIENCES:
             near = name if isinstance(name, str) else ""
             close = suggest(near, _AUDIENCES)
             hint = f"; did you mean {close!r}?" if close else "."
             raise ValueError(
-                f"`audience` is 'user', 'assistant' or a list of them, not {_shown(name)}{hint}"
+                "`audience` is 'user', 'assistant' or a list of them, not "
+                f"{_format_value(name)}{hint}"
             )
     return tuple(dict.fromkeys(_AUDIENCES[_AUDIENCES.index(name)] for name in names))
 
 
-def _priority(given: Any) -> float | None:
-    if given is None:
+def _normalize_priority(value: Any) -> float | None:
+    if value is None:
         return None
-    usable = isinstance(given, numbers.Real) and not isinstance(given, bool)
-    if not usable or not 0 <= given <= 1:
+    usable = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not usable or not 0 <= value <= 1:
         raise ValueError(
-            f"`priority` is a number from 0 (optional) to 1 (required), not {_shown(given)}."
+            f"`priority` is a number from 0 (optional) to 1 (required), not {_format_value(value)}."
         )
-    return float(given)
+    return float(value)
 
 
-def _time(given: Any) -> str | None:
-    if given is None:
+def _normalize_time(value: Any) -> str | None:
+    if value is None:
         return None
     try:
-        text = given
-        if isinstance(given, datetime):
-            text = (given if given.tzinfo else given.astimezone()).isoformat()
+        text = value
+        if isinstance(value, datetime):
+            text = (value if value.tzinfo else value.astimezone()).isoformat()
         datetime.fromisoformat(text)
     except (TypeError, ValueError, OverflowError, OSError):  # pandas.NaT is a datetime
         raise ValueError(
             "`last_modified` is a datetime or an ISO 8601 text such as '2025-01-12T15:00:58Z', not "
-            f"{_shown(given)}; of a file: `datetime.fromtimestamp(path.stat().st_mtime)`."
+            f"{_format_value(value)}; of a file: `datetime.fromtimestamp(path.stat().st_mtime)`."
         ) from None
     return str.__str__(text)
 
 
-def _shown(given: Any) -> str:
+def _format_value(value: Any) -> str:
     try:
-        text = repr(given)
-    except Exception:  # noqa: BLE001 - anything may have been given
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a repr may raise anything
         text = ""
-    return text if 0 < len(text) <= _MAX_SHOWN else f"a {type(given).__name__}"
+    return text if 0 < len(text) <= _MAX_VALUE else f"a {type(value).__name__}"

@@ -1,8 +1,8 @@
-"""The record that a live kernel publishes so that bridges find it: write, read, watch, prune.
+"""The records that live kernels publish so that bridges find them: write, read, watch, prune.
 
-A record is a small JSON file (mode 0600) in a folder that is found from HOME alone. The kernel
-writes and removes its own (`kernel.extension`); bridges read and watch them, and remove those whose
-process is gone. No process is contacted here: that is `bridge.kernels.links`' business.
+A record is a small JSON file (mode 0600) in a folder that depends on HOME only. A kernel writes and
+removes its own record. Bridges read and watch all records, and remove those of dead processes.
+Runs in every process; contacts none.
 """
 
 import contextlib
@@ -26,18 +26,18 @@ logger = logging.getLogger(__name__)
 
 _SUFFIX = ".json"
 _RESCAN = 2.0
-"""Seconds between looks at the folder where the system sends no file events (network disks)."""
+"""Seconds between two scans of the folder, for network disks that send no file events."""
 _WAIT_MS = 300
-"""Milliseconds that the watching thread waits at a time: a cancel takes as long, since it cannot
-stop the thread."""
+"""Milliseconds that the watching thread waits at a time. Cancelling takes as long, because nothing
+can stop the thread."""
 _START_TOLERANCE = 60.0
-"""Seconds by which two readings of a process's start may differ: they are computed from the wall
-clock, which steps (time servers, virtual machines that wake). Too strict would prune a live
-kernel's record; too lax costs one refused connection."""
+"""Seconds by which two readings of a process's start time may differ. They depend on the wall
+clock, which may jump (time servers, virtual machines that resume). Too small a tolerance would
+prune the record of a live kernel; too large a one costs one refused connection."""
 
 
 class Record(BaseModel):
-    """What a live kernel says about itself; readable by the user only."""
+    """What bridges need to know about a live kernel; readable by the user only."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -45,29 +45,29 @@ class Record(BaseModel):
     """Unique for each load of the extension; also the file's name."""
     pid: int
     started: float
-    """When the process started, in seconds since the epoch: a pid alone may be another process."""
+    """When the process started, in seconds since the epoch: pids are reused."""
     host: str
-    """Name of the machine: a home folder may be shared by several."""
+    """Name of the machine: several machines may share a home folder."""
     version: str
     """The kernel's version of mcp-notebook."""
     protocol: int
-    """The kernel's version of the link."""
+    """The kernel's version of the link protocol."""
     notebook: str | None = None
-    """Path of the notebook, where the kernel knows it."""
+    """Path of the notebook, if the kernel knows it."""
     name: str
-    """Short name of the notebook, for people and for telling tools of one name apart."""
+    """Short name of the notebook, for messages and for the full names of tools."""
     owner: Literal["user", "bridge"] = "user"
-    """Who started the kernel: only its bridge serves a headless one."""
+    """Who started the kernel. A headless kernel is served only by the bridge that started it."""
     socket: str | None = None
-    """Path of the Unix socket, or None: TCP."""
+    """Path of the Unix socket; None if the kernel listens on TCP."""
     port: int | None = None
-    """Port on 127.0.0.1, where there are no Unix sockets."""
+    """Port on 127.0.0.1, on systems without Unix sockets."""
     token: str | None = None
-    """Needed on TCP."""
+    """The token that connections over TCP have to present."""
 
 
 class BridgeRecord(BaseModel):
-    """What the user's background HTTP bridge says about itself (``bridge.json``)."""
+    """What notebooks need to know about the user's background bridge (``bridge.json``)."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -76,16 +76,16 @@ class BridgeRecord(BaseModel):
     """When the process started, in seconds since the epoch."""
     version: str
     url: str
-    """Address of the endpoint, with ``/mcp``; the token is in its own file."""
+    """URL of the endpoint, including ``/mcp``; the token is in a file of its own."""
 
 
-def new_id() -> str:
-    """Return an id for a record: short, since it becomes part of a socket's path."""
+def make_id() -> str:
+    """Return an id for a record; a short one, because it becomes part of a socket's path."""
     return secrets.token_hex(6)
 
 
-def process_started(pid: int) -> float | None:
-    """Return when a process started (seconds since the epoch), None if there is none."""
+def read_start_time(pid: int) -> float | None:
+    """Return when a process started, in seconds since the epoch; None if it does not exist."""
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -95,8 +95,8 @@ def process_started(pid: int) -> float | None:
         return None
 
 
-def private_folder(folder: Path) -> Path:
-    """Create a folder that only the user can enter, and return it."""
+def make_private_folder(folder: Path) -> Path:
+    """Create a folder that only the user can access, and return it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_mode & 0o077:
         folder.chmod(0o700)
@@ -104,8 +104,8 @@ def private_folder(folder: Path) -> Path:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only the user can read, whole or not at all."""
-    private_folder(path.parent)
+    """Write a file atomically; only the user can read it."""
+    make_private_folder(path.parent)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")  # is 0600
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -124,21 +124,21 @@ def write_record(folder: Path, record: Record) -> Path:
 
 
 def remove_record(folder: Path, record_id: str) -> None:
-    """Take a record back; nothing happens if it is gone already."""
+    """Remove a record. Does nothing if it does not exist."""
     (folder / f"{record_id}{_SUFFIX}").unlink(missing_ok=True)
 
 
 def is_alive(record: Record | BridgeRecord) -> bool:
-    """Tell whether the process that wrote the record still runs; for records of this machine."""
-    started = process_started(record.pid)
+    """Return whether the process that wrote a record still runs; for records of this machine."""
+    started = read_start_time(record.pid)
     return started is not None and abs(started - record.started) < _START_TOLERANCE
 
 
-def live_records(folder: Path) -> tuple[Record, ...]:
-    """Return the records of live kernels on this machine, oldest first, and prune the others.
+def list_live_records(folder: Path) -> tuple[Record, ...]:
+    """Return the records of live kernels on this machine, oldest first, and prune dead ones.
 
-    A file that cannot be read as a record is left alone: a newer version may have written it. So
-    is one that another user wrote, whose tools must not reach this user's assistant.
+    Files that are not valid records are ignored, because a newer version may have written them, and
+    so are those of other users, whose tools must not reach this user's assistant.
     """
     records = []
     for path in folder.glob(f"*{_SUFFIX}"):
@@ -153,12 +153,12 @@ def live_records(folder: Path) -> tuple[Record, ...]:
         if is_alive(record):
             records.append(record)
         else:
-            forget(folder, record)
+            remove_dead_record(folder, record)
     return tuple(sorted(records, key=lambda record: (record.started, record.id)))
 
 
 def read_bridge(path: Path) -> BridgeRecord | None:
-    """Return the record of the user's background bridge, None if none runs."""
+    """Return the record of the user's background bridge, or None if it does not run."""
     try:
         record = BridgeRecord.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
@@ -166,10 +166,10 @@ def read_bridge(path: Path) -> BridgeRecord | None:
     return record if is_alive(record) else None
 
 
-def forget(folder: Path, record: Record) -> None:
+def remove_dead_record(folder: Path, record: Record) -> None:
     """Remove a dead kernel's record and socket."""
     remove_record(folder, record.id)
-    # Only ever a socket: what a record says must not be able to delete anything else.
+    # Only a socket: a record must not be able to delete any other file.
     with contextlib.suppress(OSError):
         if record.socket is not None and Path(record.socket).is_socket():
             Path(record.socket).unlink(missing_ok=True)
@@ -180,31 +180,31 @@ def _is_mine(path: Path) -> bool:
 
 
 async def watch_records(folder: Path) -> AsyncIterator[tuple[Record, ...]]:
-    """Yield the live records now and again after each change in the folder; never ends.
+    """Yield the live records, now and after each change in the folder; never ends.
 
     Also yields every few seconds without a change, for disks that send no events.
 
     Raises:
-        SettingsError: The folder is not there and cannot be made.
+        SettingsError: The folder does not exist and cannot be created.
     """
-    from anyio import to_thread  # noqa: PLC0415 - not in the kernel, as below
+    from anyio import to_thread  # noqa: PLC0415 - kernels do not watch, as below
 
     try:
-        private_folder(folder)
+        make_private_folder(folder)
     except OSError as error:
         raise SettingsError(
             f"The folder {folder} cannot be used: {error.strerror}. Set MCP_NOTEBOOK_HOME to a "
-            "folder that you can write to, for the notebooks too."
+            "folder that you can write to, both here and for the notebooks."
         ) from None
-    # The look at the folder may be slow (a network disk): not on the event loop.
-    yield await to_thread.run_sync(live_records, folder)
+    # In a thread: reading the folder may be slow on a network disk.
+    yield await to_thread.run_sync(list_live_records, folder)
     async for _ in _changes(folder):
-        yield await to_thread.run_sync(live_records, folder)
+        yield await to_thread.run_sync(list_live_records, folder)
 
 
 async def _changes(folder: Path) -> AsyncIterator[object]:
-    """Yield after each change and every few seconds."""
-    from watchfiles import awatch  # noqa: PLC0415 - the kernel reads no records and pays nothing
+    """Yield after each change, and every few seconds."""
+    from watchfiles import awatch  # noqa: PLC0415 - kernels do not watch, and import nothing for it
 
     rescan_at = monotonic() + _RESCAN
     for polling in (None, True):
@@ -222,7 +222,7 @@ async def _changes(folder: Path) -> AsyncIterator[object]:
                 if change or monotonic() > rescan_at:
                     yield change
                     rescan_at = monotonic() + _RESCAN
-        except (OSError, RuntimeError) as error:  # shared machines run out of inotify watches
+        except (OSError, RuntimeError) as error:  # inotify watches run out on shared machines
             if polling:
                 raise
-            logger.warning("%s cannot be watched (%s): looking at it instead", folder, error)
+            logger.warning("%s cannot be watched (%s), so it is polled", folder, error)

@@ -8,48 +8,48 @@
     ├── CallError              a call failed: the client gets it as a result with isError
     │   ├── ToolError          raised by an author on purpose: its text is for the model
     │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
-    │   ├── InvalidResult      what the tool returned does not fit its output schema
-    │   ├── UnknownTool        no tool of that name (a protocol error, -32602, on the wire)
-    │   ├── UnknownState       no call waits for this answer (-32602 on the wire)
-    │   ├── UnknownResource    no resource of that URI, or it has expired (-32602 on the wire)
-    │   ├── ResourceFailed     a resource's content cannot be made (-32603 on the wire)
-    │   ├── AmbiguousTool      two notebooks have a tool of that name
+    │   ├── InvalidResult      the tool's return value does not fit its output schema
+    │   ├── UnknownTool        no tool has that name (-32602 in the protocol)
+    │   ├── UnknownState       no call waits for this answer (-32602 in the protocol)
+    │   ├── UnknownResource    no resource has that URI, or it has expired (-32602)
+    │   ├── ResourceFailed     a resource's content cannot be made (-32603)
+    │   ├── AmbiguousTool      several notebooks have a tool of that name
     │   ├── CannotElicit       the client's user cannot be asked
     │   ├── InvalidAnswer      the user's answer does not fit the question
     │   ├── Cancelled          the client or the user stopped the call
     │   ├── TimedOut           its time limit stopped the call
     │   └── KernelGone         the kernel died, restarted or unloaded the extension
-    ├── LinkError              our own link between kernel and bridge
-    │   ├── FrameError         bytes that are no frame of ours
+    ├── LinkError              the link between kernel and bridge failed
+    │   ├── FrameError         the bytes are not a frame of the link's protocol
     │   └── VersionMismatch    the two sides speak different versions of the link
     ├── NotebookError          a headless notebook cannot be served
     ├── BridgeError            the background bridge cannot be started or stopped
-    └── SettingsError          an option or environment variable has a wrong value
+    └── SettingsError          an option or environment variable has an invalid value
 
-Each message names the thing, the cause and the next step. Runs in every process.
+Each message names the thing, the cause and the next step. In every process.
 """
 
 from mcp_notebook.wording import suggest
 
 
 class McpNotebookError(Exception):
-    """Base of all errors that this package raises on purpose."""
+    """Base class of all errors that this package raises deliberately."""
 
 
 class DefinitionError(McpNotebookError):
-    """A tool cannot be declared as written; the message is for its author."""
+    """A tool cannot be declared as written. The message is for its author."""
 
     def _render_traceback_(self) -> list[str]:
-        # IPython asks for this: the sentence says all, and our frames nothing.
+        # IPython calls this. The message says everything; our frames would add nothing.
         return [f"{type(self).__name__}: {self}"]
 
 
 class NoSuchTool(DefinitionError, KeyError):
-    """The notebook has no tool of the name that its author gave.
+    """The notebook has no tool of the name that its author wrote.
 
     Args:
         name: The name.
-        known: The names that exist, for a suggestion.
+        known: The names of its tools, for a suggestion.
     """
 
     def __init__(self, name: object, known: tuple[str, ...] = ()) -> None:
@@ -58,15 +58,15 @@ class NoSuchTool(DefinitionError, KeyError):
         super().__init__(f"This notebook has no tool {name!r}; {hint}")
 
     def __str__(self) -> str:
-        return str(self.args[0])  # KeyError would show it in quotes
+        return str(self.args[0])  # KeyError would put it in quotes
 
 
 class CallError(McpNotebookError):
-    """A call failed; the message is for the model and its user."""
+    """A call failed. The message is for the model and its user."""
 
 
 class ToolError(CallError):
-    """Raise this in a tool to answer with exactly this text and no traceback."""
+    """Raise this in a tool to fail with exactly this message, without a traceback."""
 
 
 class InvalidArguments(CallError):
@@ -74,81 +74,81 @@ class InvalidArguments(CallError):
 
 
 class InvalidResult(CallError):
-    """What a tool returned does not fit its output schema, or cannot be sent as data."""
+    """A tool's return value does not fit its output schema, or cannot be sent as data."""
 
 
 class UnknownTool(CallError):
-    """The client asked for a tool that no live notebook has.
+    """The client called a tool that no open notebook has.
 
     Args:
-        name: The name that was asked for.
-        known: The names that exist, for a suggestion.
+        name: The name in the client's request.
+        known: The names of the tools, the most similar ones first.
     """
 
     def __init__(self, name: str, known: tuple[str, ...] = ()) -> None:
         self.name = name
-        shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")  # noqa: PLR2004
-        hint = f"The tools are: {shown}." if known else "No live notebook offers a tool now."
+        names = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")  # noqa: PLR2004
+        hint = f"The tools are: {names}." if known else "No open notebook offers a tool now."
         super().__init__(f"Unknown tool: {name!r}. {hint}")
 
 
 class AmbiguousTool(CallError):
-    """The client called a bare name that two live notebooks offer.
+    """The client called a bare name that several open notebooks offer.
 
     Args:
         name: The bare name.
-        candidates: The full names to use in its place.
+        candidates: The full names to call instead.
     """
 
     def __init__(self, name: str, candidates: tuple[str, ...]) -> None:
         self.name = name
         super().__init__(
-            f"{len(candidates)} live notebooks have a tool {name!r}. "
+            f"{len(candidates)} open notebooks have a tool {name!r}. "
             f"Call it by its full name: {' or '.join(candidates)}."
         )
 
 
 class UnknownState(CallError):
-    """The client goes on with a call that does not wait for it."""
+    """The client continues a call that is not waiting for it."""
 
     def __init__(self) -> None:
         super().__init__(
             "Invalid or expired requestState: no call of this tool with these arguments waits for "
-            "an answer by it. Call the tool again, without the state."
+            "it. Call the tool again, without the state."
         )
 
 
 class UnknownResource(CallError):
-    """The client asked for a resource that there is not, or not any more.
+    """The client asked for a resource that does not exist, or no longer.
 
     Args:
-        uri: What it asked for.
-        message: Why, in full; None: there is none of this URI.
-        expired: Whether it could be read once.
+        uri: The URI in the client's request.
+        message: The whole message; None for the standard one.
+        expired: Whether the resource existed.
     """
 
     def __init__(self, uri: str, message: str | None = None, *, expired: bool = False) -> None:
         self.uri = uri
         reason = (
-            "it has expired: the notebook's kernel keeps only what was made or read last "
+            "it has expired, because the notebook's kernel keeps only the most recent ones "
             "(MCP_NOTEBOOK_MAX_RESOURCE_BYTES). Call the tool again"
             if expired
-            else "there is none of this URI; what was kept before a restart of the kernel is gone. "
+            else "it does not exist. Resources are lost when the kernel restarts. "
             "List the resources, or call the tool again"
         )
         super().__init__(message or f"The resource {uri!r} cannot be read: {reason}.")
 
 
 class ResourceFailed(CallError):
-    """The content of a resource cannot be made, or not be sent."""
+    """The content of a resource cannot be made or sent."""
 
 
 class CannotElicit(CallError):
-    """A tool's question cannot reach the client's user; the tool may catch this and do without.
+    """The client's user cannot be asked. A tool may catch this and continue without an answer.
 
     Args:
-        message: Why, and what to do.
-        undeclared: Whether it is the client that has not declared that it can ask.
+        message: The cause and the next step.
+        undeclared: Whether the cause is that the client has not declared elicitation.
     """
 
     def __init__(self, message: str, *, undeclared: bool = False) -> None:
@@ -157,7 +157,7 @@ class CannotElicit(CallError):
 
 
 class InvalidAnswer(CallError):
-    """What the client's user answered does not fit the question."""
+    """The user's answer does not fit the question."""
 
 
 class Cancelled(CallError):
@@ -175,10 +175,10 @@ class TimedOut(CallError):
 
     def __init__(self, tool: str, seconds: float, *, own: bool) -> None:
         change = (
-            "Its author set the limit, with `timeout=` (`--timeout` on the magic's line)"
+            "Its author set the limit with `timeout=` (`--timeout` in a cell)"
             if own
-            else "That is the limit of all tools, MCP_NOTEBOOK_CALL_TIMEOUT; a tool of its own has "
-            "it with `timeout=`"
+            else "That is the limit for all tools, MCP_NOTEBOOK_CALL_TIMEOUT. A tool can set its "
+            "own with `timeout=`"
         )
         super().__init__(
             f"The tool {tool!r} was stopped: it ran longer than {seconds:g} s. {change}. "
@@ -187,7 +187,7 @@ class TimedOut(CallError):
 
 
 class KernelGone(CallError):
-    """The kernel of the call is gone: it died, was restarted, or unloaded the extension."""
+    """The call's kernel is gone: it died, was restarted, or unloaded the extension."""
 
 
 class LinkError(McpNotebookError):
@@ -195,7 +195,7 @@ class LinkError(McpNotebookError):
 
 
 class FrameError(LinkError):
-    """What came over the link is no frame of this protocol."""
+    """The bytes on a link are not a frame of its protocol."""
 
 
 class VersionMismatch(LinkError):
@@ -214,13 +214,14 @@ class VersionMismatch(LinkError):
             else "where `mcp-notebook` is started from, then restart it"
         )
         super().__init__(
-            f"The kernel's mcp-notebook speaks link version {kernel}, the bridge's {bridge}. "
-            f"Upgrade the {older}'s side: `pip install -U mcp-notebook` {step}."
+            f"The kernel's mcp-notebook speaks version {kernel} of the link's protocol, the "
+            f"bridge's version {bridge}. Upgrade the {older}'s: `pip install -U mcp-notebook` "
+            f"{step}."
         )
 
 
 class NotebookError(McpNotebookError):
-    """A notebook cannot be run or served without a frontend."""
+    """A notebook cannot be run without a frontend, or cannot be served."""
 
 
 class BridgeError(McpNotebookError):
@@ -228,4 +229,4 @@ class BridgeError(McpNotebookError):
 
 
 class SettingsError(McpNotebookError):
-    """An option, environment variable or file of settings has a value that cannot be used."""
+    """An option, an environment variable or a file has a value that cannot be used."""

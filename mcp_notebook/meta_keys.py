@@ -1,56 +1,55 @@
-"""The keys of ``_meta``: ours, under one prefix; a client's; which ones are an author's to use.
+"""The keys of ``_meta``: ours, those of clients, and the rules for those of authors.
 
-The kernel writes ours into a tool's or a result's ``_meta``, the bridge reads some and passes all
-on to clients; who fills and reads them is said at each. Pure.
+Pure, in every process. The kernel writes our keys into the ``_meta`` of tools and results; the
+bridge reads some of them and passes all on to clients.
 """
 
 import re
 from typing import Any
 
 PREFIX = "io.github.mcp-notebook/"
-"""Of all keys of ours, as MCP wants it: a reverse-DNS name. Authors may not use it."""
+"""The prefix of all our keys: a reverse-DNS name, as MCP requires. Authors cannot use it."""
 
 TAGS = f"{PREFIX}tags"
-"""Of a tool: its author's words to group tools by, a list of strings (`kernel.tools.metadata`)."""
+"""Of a tool: the tags that its author gave it, a list of strings."""
 PRIORITY = f"{PREFIX}priority"
-"""Of a tool: a number; `kernels.catalog` lists tools of a higher one first. Absent means 0."""
+"""Of a tool: a number. Tools with a higher priority are listed first; the default is 0."""
 RELATED = f"{PREFIX}related"
-"""Of a tool: names of tools that belong to it, a list of strings (`kernel.tools.metadata`)."""
+"""Of a tool: the names of related tools, a list of strings."""
 CACHE = f"{PREFIX}cache"
-"""Of a tool: for how many seconds a result is given again, or "ephemeral"."""
+"""Of a tool: the number of seconds that its results are cached, or "ephemeral"."""
 CACHED = f"{PREFIX}cached"
-"""Of a result that was given before: its age and its tool's time, in seconds."""
+"""Of a result from the cache: its age, and the time for which the tool's results are cached, in
+seconds."""
 
 MAX_RESULT_SIZE = "anthropic/maxResultSizeChars"
-"""Of a tool, not ours but a client's: characters of a result that Claude Code shows its model as
-they are (500,000 at most), in place of what it takes by default (`kernel.tools.metadata`). Authors
-may
-set it themselves."""
-_OF_CLIENTS = frozenset({MAX_RESULT_SIZE, "anthropic/requiresUserInteraction"})
-"""Keys whose prefix is no domain, and which clients read all the same."""
+"""Of a tool: the number of characters of a result that Claude Code shows its model in full, at most
+500,000. This key belongs to that client; authors can set it, too."""
+_CLIENT_KEYS = frozenset({MAX_RESULT_SIZE, "anthropic/requiresUserInteraction"})
+"""Keys of clients, although their prefix is not a domain."""
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _KEY = re.compile(rf"({_LABEL}(?:\.{_LABEL})+)/(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
 _RESERVED = frozenset({"mcp", "modelcontextprotocol"})
 
 
-def key_problem(key: Any) -> str | None:
-    """Say why a key is not an author's to use, by MCP's rules ("_meta" in its specification).
+def describe_key_problem(key: Any) -> str | None:
+    """Explain why authors cannot use a key, by the rules for ``_meta`` in MCP's specification.
 
     Returns:
-        The end of a sentence that names the key; None if it is one to use.
+        The end of a sentence that names the key, or None if they can.
     """
-    if isinstance(key, str) and key in _OF_CLIENTS:
+    if isinstance(key, str) and key in _CLIENT_KEYS:
         return None
     match = _KEY.fullmatch(key) if isinstance(key, str) else None
     if match is None:
         return (
-            "but MCP wants a domain of yours, reversed, and a name of letters, digits, `-`, `_` "
-            "and `.`: 'com.example/team', say"
+            "but MCP requires a reversed domain of yours and a name of letters, digits, `-`, `_` "
+            "and `.`, for example 'com.example/team'"
         )
     labels = match[1].lower().split(".")
     if labels[1] in _RESERVED:
-        return f"but MCP keeps keys with {labels[1]!r} there for itself: use a domain of yours"
+        return f"but MCP reserves keys with {labels[1]!r} there: use a domain of yours"
     if key.lower().startswith(PREFIX):
-        return "but that prefix is mcp-notebook's own: use a domain of yours"
+        return "but that prefix is reserved for mcp-notebook: use a domain of yours"
     return None

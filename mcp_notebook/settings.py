@@ -1,7 +1,7 @@
-"""Every option of mcp-notebook: its default, its unit and its environment variable.
+"""All settings of mcp-notebook: default, unit and environment variable of each.
 
-`Settings` is built once, at the edge (the command line or ``%load_ext``), and passed in. This is
-the only module that reads the environment. Runs in every process.
+`Settings` is built once, by the command line or by ``%load_ext``, and passed on. Only this module
+reads the environment. Runs in every process.
 """
 
 import os
@@ -13,157 +13,158 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, get_type_hints
 from mcp_notebook.errors import SettingsError
 
 TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
-"""How tables are written in results; "auto": the way that takes less room."""
+"""How tables in results are written; "auto" chooses the shorter form."""
 DEFAULT_PORT = 8791
-"""Port of the HTTP endpoint when none is given; the next free one is taken if it is in use."""
+"""Default port of the HTTP endpoint. If it is in use, the next free port is used."""
 
 
 def _env(name: str, *, least: float | None = None, most: float | None = None) -> dict[str, Any]:
-    """Return an option's metadata: its environment variable and the bounds of its value."""
+    """Return the metadata of a field: its environment variable and the bounds of its value."""
     return {"env": name, "ge": least, "le": most}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All options; each field's string says what it is, each `env` where it may come from."""
+    """All settings. `make_reference.py` turns the strings below the fields into documentation."""
 
     home: Path = field(
         default_factory=lambda: Path.home() / ".mcp-notebook", metadata=_env("MCP_NOTEBOOK_HOME")
     )
-    """Folder of records, sockets, the token and the background bridge's log. Found from HOME alone,
-    since a desktop client's child process gets no XDG or JUPYTER variables."""
+    """Folder for the records of live kernels, their sockets, the token and the background bridge's
+    log. It depends on HOME only, because desktop clients pass no other variables to the processes
+    that they start."""
     host: str = field(default="127.0.0.1", metadata=_env("MCP_NOTEBOOK_HOST"))
-    """Address that the HTTP endpoint listens on."""
+    """Address that the HTTP endpoint listens on; by default only this machine can reach it."""
     port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535))
-    """Port of the HTTP endpoint; None: the usual one (8791), or the next free one."""
+    """Port of the HTTP endpoint. If not set, it is 8791, or the next free port."""
     token: str | None = field(default=None, repr=False, metadata=_env("MCP_NOTEBOOK_TOKEN"))
-    """Bearer token of the HTTP endpoint; None: the one in `token_file`, made at the first start."""
+    """Bearer token of the HTTP endpoint. If not set, the token is read from `token_file`."""
     token_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_TOKEN_FILE"))
-    """File that holds the token (mode 0600); None: ``token`` in `home`."""
+    """File with the bearer token, created at the first start. If not set, it is `home`/token."""
     idle_minutes: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_IDLE_MINUTES", least=0))
-    """Minutes after the last notebook is gone until the background bridge ends."""
+    """Minutes without an open notebook after which the background bridge stops."""
     start_timeout: float = field(default=60.0, metadata=_env("MCP_NOTEBOOK_START_TIMEOUT", least=0))
     """Seconds to wait for a headless kernel to start, or for the background bridge to answer."""
     cell_timeout: float | None = field(
         default=None, metadata=_env("MCP_NOTEBOOK_CELL_TIMEOUT", least=0)
     )
-    """Seconds that one cell of a headless notebook may run; None: no limit."""
+    """Seconds that one cell of a headless notebook may run. If not set, there is no limit."""
     allow_errors: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_ALLOW_ERRORS"))
-    """Serve a headless notebook although one of its cells failed."""
+    """Whether to serve a headless notebook even if one of its cells fails."""
     meta_tools: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS"))
-    """Offer tools that list, describe and call the notebooks' tools, for clients that ignore
-    changes of the list."""
+    """Whether to offer three more tools that list, describe and call the notebooks' tools, for
+    clients that do not notice when the list of tools changes."""
     page_size: int | None = field(
         default=None, metadata=_env("MCP_NOTEBOOK_PAGE_SIZE", least=1, most=10_000)
     )
-    """Tools, or resources, on one page of the lists that clients get; None: all tools, and 100
-    resources."""
+    """Number of tools, or of resources, on one page of a list. If not set, a page has all tools, or
+    100 resources."""
     schema_cache: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_SCHEMA_CACHE"))
-    """Keep the tools' schemas on disk (in `home`), so that the next start need not build them."""
+    """Whether to cache the schemas of tools in `home`, so that notebooks start sooner."""
     max_waiting_calls: int = field(
         default=64, metadata=_env("MCP_NOTEBOOK_MAX_WAITING_CALLS", least=1)
     )
-    """Calls that may be running or waiting in one kernel; one more is answered "busy"."""
+    """Number of calls that may run or wait in one kernel. Further calls fail with "busy"."""
     call_timeout: float | None = field(
         default=None, metadata=_env("MCP_NOTEBOOK_CALL_TIMEOUT", least=0)
     )
-    """Seconds that a call may run whose tool has no limit of its own; None: no limit."""
+    """Seconds that a call may run if its tool sets no time limit. If not set, there is no limit."""
     max_result_chars: int = field(
         default=25_000, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_CHARS", least=1)
     )
-    """Characters of text in one result; what is longer is cut in the middle, and says so."""
+    """Characters of text in one result. Longer texts are shortened in the middle, with a note."""
     max_structured_chars: int = field(
         default=100_000, metadata=_env("MCP_NOTEBOOK_MAX_STRUCTURED_CHARS", least=1)
     )
-    """Characters of JSON in one result's structured content; more is an error, never cut."""
+    """Characters of JSON in the structured content of one result. A longer one is an error."""
     max_table_rows: int = field(default=50, metadata=_env("MCP_NOTEBOOK_MAX_TABLE_ROWS", least=1))
-    """Rows of a table in a result; longer ones show their head and tail."""
+    """Rows of a table in a result. Longer tables are reduced to their first and last rows."""
     table_format: TableFormat = field(default="auto", metadata=_env("MCP_NOTEBOOK_TABLE_FORMAT"))
-    """How tables are written: "markdown", "csv", or "auto", the one of them that is shorter."""
+    """How tables are written: "markdown", "csv", or "auto", which chooses the shorter form."""
     max_pictures: int = field(default=8, metadata=_env("MCP_NOTEBOOK_MAX_PICTURES", least=1))
-    """Pictures in one result; of more, the first ones and the last one are shown."""
+    """Number of pictures in one result. Of more, the first ones and the last one are sent."""
     max_picture_side: int = field(
         default=1_568, metadata=_env("MCP_NOTEBOOK_MAX_PICTURE_SIDE", least=16)
     )
-    """Pixels on the longer side of a picture; larger ones are scaled down, as models' vision does
+    """Pixels on the longer side of a picture. Larger pictures are scaled down, as vision models do
     anyway."""
     max_picture_bytes: int = field(
         default=2**20, metadata=_env("MCP_NOTEBOOK_MAX_PICTURE_BYTES", least=1_024)
     )
-    """Bytes of one encoded picture; larger ones are made smaller."""
+    """Bytes of one encoded picture. Larger pictures are compressed or scaled down."""
     max_result_bytes: int = field(
         default=2**19, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_BYTES", least=1_024)
     )
-    """Bytes of all pictures, sounds and embedded documents of one result together. With everything
-    else at its limits the result's JSON stays below 1 MiB, more than which some clients refuse:
-    base64 takes four thirds of these, which leaves 350,000 bytes for the rest."""
+    """Bytes of all pictures, sounds and embedded documents of one result together. With the
+    default, the JSON of a result stays below 1 MiB, the limit of some clients: base64 takes four
+    thirds of these bytes, which leaves 350,000 for everything else."""
     max_resource_bytes: int = field(
         default=256 * 2**20, metadata=_env("MCP_NOTEBOOK_MAX_RESOURCE_BYTES", least=0)
     )
-    """Bytes of memory for the originals of what results show only in part; the oldest expire."""
+    """Bytes of memory in a kernel for the originals of shortened results. The oldest expire."""
     allowed_roots: tuple[Path, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ROOTS"))
-    """Folders whose files a tool may return as a `Path`, besides the notebook's own; several as in
-    PATH, with ":" (on Windows ";") between."""
+    """Folders whose files a tool may return as a `Path`, in addition to the notebook's own folder.
+    Separate several folders with ":", or with ";" on Windows."""
 
     kernel_id: str | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KERNEL_ID"))
-    """Set by a bridge for the headless kernel that it starts: the id of that kernel's record."""
+    """The id of a headless kernel's record. Set by the bridge that starts the kernel."""
 
     @property
     def records_folder(self) -> Path:
-        """Where live kernels publish their records."""
+        """The folder in which live kernels publish their records."""
         return self.home / "kernels"
 
     @property
     def schemas_folder(self) -> Path:
-        """Where the schemas of tools are kept between starts."""
+        """The folder in which schemas are cached."""
         return self.home / "schemas"
 
     @property
     def bridge_file(self) -> Path:
-        """Where the user's background bridge publishes its record."""
+        """The file in which the user's background bridge publishes its record."""
         return self.home / "bridge.json"
 
     @property
     def token_path(self) -> Path:
-        """The file that holds the token."""
+        """The file with the bearer token."""
         return self.token_file or self.home / "token"
 
     @classmethod
     def from_environment(
         cls,
         env: Mapping[str, str] | None = None,
-        **given: Any,
+        **options: Any,
     ) -> Self:
-        """Build the settings from what was given (None counts as not given), then the environment.
+        """Build the settings from options and environment variables; options come first.
 
         Args:
-            env: Environment to read; the process's own if None. An empty variable counts as unset.
-            **given: Values of fields, from the command line.
+            env: The environment; None for that of the process. Empty variables count as unset.
+            **options: Values of fields, from the command line. None counts as unset.
 
         Raises:
             SettingsError: A value cannot be used.
         """
         env = os.environ if env is None else env
         types = get_type_hints(cls)
-        unknown = given.keys() - types.keys()
+        unknown = options.keys() - types.keys()
         if unknown:
             raise TypeError(f"Settings has no field {', '.join(sorted(unknown))}")
         values: dict[str, Any] = {}
         for option in fields(cls):
             variable = option.metadata["env"]
-            if given.get(option.name) is not None:
-                source, value = f"--{option.name.replace('_', '-')}", given[option.name]
+            if options.get(option.name) is not None:
+                source, value = f"--{option.name.replace('_', '-')}", options[option.name]
             elif env.get(variable):
                 source, value = variable, env[variable]
             else:
                 continue
-            values[option.name] = _checked(option, types[option.name], value, source)
+            values[option.name] = _check_value(option, types[option.name], value, source)
         return cls(**values)
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that give a child process these settings; not its record's id.
+        """Return the environment variables that give a child process these settings.
 
-        With the token, if one is set: a process's environment is the user's own to read.
+        They include the token, which only processes of the user can read, but not `kernel_id`.
         """
         values = {
             option.metadata["env"]: getattr(self, option.name)
@@ -171,24 +172,24 @@ class Settings:
             if option.name != "kernel_id"
         }
         return {
-            variable: os.pathsep.join(_as_text(part) for part in value)
+            variable: os.pathsep.join(_to_text(part) for part in value)
             if isinstance(value, tuple)
-            else _as_text(value)
+            else _to_text(value)
             for variable, value in values.items()
             if value is not None
         }
 
 
-def _as_text(value: object) -> str:
-    # A child may run in another folder, where a relative path would mean another file.
+def _to_text(value: object) -> str:
+    # A child process may run in another folder, where relative paths would differ.
     return str(value.absolute() if isinstance(value, Path) else value)
 
 
-def _parts(value: object) -> list[str]:
+def _split_paths(value: object) -> list[str]:
     return [part for part in str(value).split(os.pathsep) if part]
 
 
-def _checked(
+def _check_value(
     option: Field[Any],
     kind: Any,
     value: object,
@@ -200,14 +201,14 @@ def _checked(
     bounds = Bounds(ge=option.metadata["ge"], le=option.metadata["le"], allow_inf_nan=False)
     has_bounds = option.metadata["ge"] is not None or option.metadata["le"] is not None
     adapter: TypeAdapter[object] = TypeAdapter(Annotated[kind, bounds] if has_bounds else kind)
-    several = isinstance(value, str) and isinstance(option.default, tuple)
+    is_list = isinstance(value, str) and isinstance(option.default, tuple)
     try:
-        checked = adapter.validate_python(_parts(value) if several else value)
-        # A variable set in a client's configuration has met no shell that would expand "~".
-        if isinstance(checked, tuple):
-            return tuple(path.expanduser() for path in checked)
-        return checked.expanduser() if isinstance(checked, Path) else checked
-    except (ValidationError, RuntimeError) as error:  # RuntimeError: "~" of an unknown user
+        result = adapter.validate_python(_split_paths(value) if is_list else value)
+        # No shell has expanded "~" in a variable from a client's configuration.
+        if isinstance(result, tuple):
+            return tuple(path.expanduser() for path in result)
+        return result.expanduser() if isinstance(result, Path) else result
+    except (ValidationError, RuntimeError) as error:  # RuntimeError: "~user" with an unknown user
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        shown = repr(str(value)) if option.repr else "***"
-        raise SettingsError(f"{source}={shown} cannot be used: {reason}.") from None
+        text = repr(str(value)) if option.repr else "***"
+        raise SettingsError(f"{source}={text} is not valid: {reason}.") from None

@@ -1,7 +1,6 @@
 """Pieces of the sentences that people read: suggestions, counts, text without terminal codes.
 
-Runs in every process. Pure functions on strings; which sentence a person gets is the business of
-the module that knows what went wrong.
+Pure functions on strings, in every process.
 """
 
 import difflib
@@ -12,24 +11,24 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 
 
 def suggest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that somebody who wrote `word` most likely meant.
+    """Return the word that somebody who wrote `word` most likely meant.
 
     Args:
-        word: As it was written.
-        known: The words that would have been right.
+        word: The unknown word.
+        known: The valid words.
 
     Returns:
-        The closest one; None if none is close.
+        The most similar one, or None if none is similar.
     """
     return next(iter(list_close_words(word, known, 1)), None)
 
 
 def list_close_words(word: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Return the known words that are close to `word`, the closest first.
+    """Return the words that are similar to `word`, the most similar first.
 
     Args:
-        word: As it was written.
-        known: The words that would have been right.
+        word: The unknown word.
+        known: The valid words.
         limit: The greatest number of words to return.
     """
     return difflib.get_close_matches(word, list(known), limit)
@@ -39,9 +38,9 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun: ``1 call``, ``1,000 calls``, ``2 entries``.
 
     Args:
-        number: How many.
-        noun: In the singular.
-        plural: Where it is not the noun with an "s".
+        number: The number.
+        noun: The noun in the singular.
+        plural: Its plural, if that is not the noun with an "s".
     """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
@@ -52,15 +51,15 @@ def strip_escapes(text: str) -> str:
 
 
 def escape_around(text: str, position: int, reach: int = 4096) -> tuple[int, int]:
-    """Return where the ANSI escape code begins and ends that a position lies within.
+    """Return the start and end of the ANSI escape code around a position.
 
     Args:
-        text: With codes in it.
-        position: Between two characters.
-        reach: Characters before and behind the position in which a code is looked for.
+        text: The text with its codes.
+        position: A position between two characters.
+        reach: The number of characters to search on each side.
 
     Returns:
-        Both ends; twice the position itself if it lies within none.
+        Its start and end, or the position twice if it is not within a code.
     """
     for code in _ESCAPES.finditer(text, max(position - reach, 0), position + reach):
         if code.start() < position < code.end():

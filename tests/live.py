@@ -17,7 +17,7 @@ from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from mcp_notebook.content import Result, Text
-from mcp_notebook.discovery import Record, live_records
+from mcp_notebook.discovery import Record, list_live_records
 from mcp_notebook.wire import content_blocks, frames, messages
 
 TIMEOUT = 60
@@ -238,7 +238,7 @@ class Link:
 
 def record_of(kernel: LiveKernel) -> Record:
     """Return the record that a kernel has published."""
-    (record,) = live_records(kernel.home / ".mcp-notebook" / "kernels")
+    (record,) = list_live_records(kernel.home / ".mcp-notebook" / "kernels")
     return record
 
 

@@ -14,7 +14,7 @@ from live import kernel_env, live_kernel
 from typer.testing import CliRunner
 
 from mcp_notebook import __version__, cli
-from mcp_notebook.discovery import live_records
+from mcp_notebook.discovery import list_live_records
 
 COMMAND = [sys.executable, "-m", "mcp_notebook"]
 VERBS = list(typer.main.get_command(cli.app).commands)
@@ -250,7 +250,7 @@ def test_a_signal_while_cells_run_ends_all_at_once(home, arguments, number, code
         try:
             while "cell 3 of 3" not in process.stderr.readline():
                 assert process.poll() is None
-            (kernel,) = live_records(home / ".mcp-notebook" / "kernels")
+            (kernel,) = list_live_records(home / ".mcp-notebook" / "kernels")
             process.send_signal(number)
             said = process.communicate(timeout=5)[1]
         finally:

@@ -14,9 +14,9 @@ from mcp_notebook.discovery import BridgeRecord, Record
 def make_record(**changed):
     pid = changed.get("pid", os.getpid())
     values = {
-        "id": discovery.new_id(),
+        "id": discovery.make_id(),
         "pid": pid,
-        "started": discovery.process_started(pid) or 0.0,
+        "started": discovery.read_start_time(pid) or 0.0,
         "host": socket.gethostname(),
         "version": "1.0",
         "protocol": 1,
@@ -29,7 +29,7 @@ def make_record(**changed):
 def dead():
     """The pid and start of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    started = discovery.process_started(process.pid)
+    started = discovery.read_start_time(process.pid)
     process.communicate()
     return {"pid": process.pid, "started": started}
 
@@ -37,14 +37,14 @@ def dead():
 def test_a_written_record_is_found_and_a_removed_one_is_not(tmp_path):
     record = make_record()
     discovery.write_record(tmp_path, record)
-    assert discovery.live_records(tmp_path) == (record,)
+    assert discovery.list_live_records(tmp_path) == (record,)
     discovery.remove_record(tmp_path, record.id)
     discovery.remove_record(tmp_path, record.id)
-    assert discovery.live_records(tmp_path) == ()
+    assert discovery.list_live_records(tmp_path) == ()
 
 
 def test_a_folder_that_does_not_exist_holds_no_records(tmp_path):
-    assert discovery.live_records(tmp_path / "none") == ()
+    assert discovery.list_live_records(tmp_path / "none") == ()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
@@ -58,7 +58,7 @@ def test_records_and_their_folder_are_the_users_alone(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 def test_a_folder_that_others_could_enter_is_closed_to_them(tmp_path):
     tmp_path.chmod(0o755)
-    discovery.private_folder(tmp_path)
+    discovery.make_private_folder(tmp_path)
     assert tmp_path.stat().st_mode & 0o777 == 0o700
 
 
@@ -69,18 +69,18 @@ def test_a_failed_write_leaves_no_file_behind(tmp_path):
 
 
 def test_records_come_oldest_first(tmp_path):
-    now = discovery.process_started(os.getpid())
+    now = discovery.read_start_time(os.getpid())
     records = [make_record(id=name, started=now + later) for name, later in [("b", 2), ("a", 1)]]
     for record in records:
         discovery.write_record(tmp_path, record)
-    assert [record.id for record in discovery.live_records(tmp_path)] == ["a", "b"]
+    assert [record.id for record in discovery.list_live_records(tmp_path)] == ["a", "b"]
 
 
 def test_the_record_and_socket_of_a_dead_process_are_pruned(tmp_path, dead):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s"))
     path = discovery.write_record(tmp_path, make_record(**dead, socket=str(tmp_path / "s")))
-    assert discovery.live_records(tmp_path) == ()
+    assert discovery.list_live_records(tmp_path) == ()
     assert not path.exists()
     assert not (tmp_path / "s").exists()
 
@@ -89,17 +89,17 @@ def test_pruning_never_deletes_what_is_no_socket(tmp_path, dead):
     thesis = tmp_path / "thesis.txt"
     thesis.write_text("years of work")
     discovery.write_record(tmp_path, make_record(**dead, socket=str(thesis)))
-    assert discovery.live_records(tmp_path) == ()
+    assert discovery.list_live_records(tmp_path) == ()
     assert thesis.exists()
 
 
 def test_another_process_with_the_same_pid_is_not_the_kernel(tmp_path):
-    record = make_record(started=discovery.process_started(os.getpid()) - 3600)
+    record = make_record(started=discovery.read_start_time(os.getpid()) - 3600)
     assert not discovery.is_alive(record)
 
 
 def test_a_clock_that_was_set_does_not_make_a_kernel_dead():
-    record = make_record(started=discovery.process_started(os.getpid()) + 3)
+    record = make_record(started=discovery.read_start_time(os.getpid()) + 3)
     assert discovery.is_alive(record)
 
 
@@ -107,14 +107,14 @@ def test_a_zombie_is_dead():
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     try:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert discovery.process_started(process.pid) is None
+        assert discovery.read_start_time(process.pid) is None
     finally:
         process.wait()
 
 
 def test_records_of_other_machines_are_neither_used_nor_pruned(tmp_path, dead):
     path = discovery.write_record(tmp_path, make_record(**dead, host="elsewhere"))
-    assert discovery.live_records(tmp_path) == ()
+    assert discovery.list_live_records(tmp_path) == ()
     assert path.exists()
 
 
@@ -124,7 +124,7 @@ def test_a_file_that_is_no_record_is_left_alone(tmp_path, text):
     discovery.write_record(tmp_path, record)
     path = tmp_path / "strange.json"
     path.write_text(text)
-    assert discovery.live_records(tmp_path) == (record,)
+    assert discovery.list_live_records(tmp_path) == (record,)
     assert path.exists()
 
 
@@ -132,7 +132,7 @@ def test_members_of_a_newer_version_are_ignored(tmp_path):
     record = make_record()
     path = discovery.write_record(tmp_path, record)
     path.write_text(path.read_text().replace("{", '{"colour": "green",', 1))
-    assert discovery.live_records(tmp_path) == (record,)
+    assert discovery.list_live_records(tmp_path) == (record,)
 
 
 @pytest.mark.skipif(
@@ -141,7 +141,7 @@ def test_members_of_a_newer_version_are_ignored(tmp_path):
 def test_a_record_of_another_user_is_left_alone(tmp_path):
     path = discovery.write_record(tmp_path, make_record())
     os.chown(path, 12345, 12345)
-    assert discovery.live_records(tmp_path) == ()
+    assert discovery.list_live_records(tmp_path) == ()
     assert path.exists()
 
 
@@ -150,7 +150,7 @@ def test_the_bridges_record_is_read_only_while_it_lives(tmp_path, dead):
     assert discovery.read_bridge(path) is None
     pid = os.getpid()
     alive = BridgeRecord(
-        pid=pid, started=discovery.process_started(pid), version="1", url="http://127.0.0.1:1/mcp"
+        pid=pid, started=discovery.read_start_time(pid), version="1", url="http://127.0.0.1:1/mcp"
     )
     discovery.write_private(path, alive.model_dump_json())
     assert discovery.read_bridge(path) == alive

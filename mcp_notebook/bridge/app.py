@@ -29,8 +29,8 @@ from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.discovery import (
     BridgeRecord,
     Record,
-    process_started,
     read_bridge,
+    read_start_time,
     watch_records,
     write_private,
 )
@@ -267,7 +267,7 @@ def _unwrap_errors() -> Iterator[None]:
 @contextmanager
 def _publish(settings: Settings, url: str) -> Iterator[None]:
     """Publish the background bridge's record for the block, and remember its port."""
-    started = process_started(os.getpid())
+    started = read_start_time(os.getpid())
     assert started is not None
     record = BridgeRecord(pid=os.getpid(), started=started, version=__version__, url=url)
     write_private(_port_file(settings), str(urlsplit(url).port))

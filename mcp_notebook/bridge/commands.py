@@ -18,7 +18,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.shell_arguments import read_arguments
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
-from mcp_notebook.discovery import Record, live_records
+from mcp_notebook.discovery import Record, list_live_records
 from mcp_notebook.errors import CallError, LinkError, NotebookError
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages, resource_uris
@@ -139,7 +139,9 @@ async def _connect(links: Links, records: Sequence[Record]) -> None:
 
 
 def _find_records(settings: Settings, notebook: Path | None) -> list[Record]:
-    records = [record for record in live_records(settings.records_folder) if record.owner == "user"]
+    records = [
+        record for record in list_live_records(settings.records_folder) if record.owner == "user"
+    ]
     if notebook is None:
         return records
     path = notebook.expanduser().resolve()

@@ -22,9 +22,9 @@ from IPython.utils.strdispatch import StrDispatch
 from mcp_notebook._version import __version__
 from mcp_notebook.discovery import (
     Record,
-    forget,
-    new_id,
-    process_started,
+    make_id,
+    read_start_time,
+    remove_dead_record,
     write_record,
 )
 from mcp_notebook.errors import DefinitionError, McpNotebookError
@@ -67,7 +67,7 @@ class Extension:
         self.settings = settings
         schemas = SchemaCache(settings.schemas_folder) if settings.schema_cache else None
         self.registry = ToolRegistry(self._tools_changed, schemas)
-        self._id = settings.kernel_id or new_id()
+        self._id = settings.kernel_id or make_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
         self.custom_types = CustomTypes()
         self._resource_reader = ResourceReader(self.resources)
@@ -154,7 +154,7 @@ class Extension:
 
     def _forget_record(self) -> None:
         if self._record is not None:
-            forget(self.settings.records_folder, self._record)
+            remove_dead_record(self.settings.records_folder, self._record)
             self._record = None
 
     def _before_shutdown(self, restart: bool) -> None:  # noqa: FBT001 - as in Jupyter's protocol
@@ -170,7 +170,7 @@ class Extension:
 
     def _make_record(self, address: Address) -> Record:
         notebook = _find_notebook(self.shell.user_ns)
-        started = process_started(self._pid)
+        started = read_start_time(self._pid)
         assert started is not None
         return Record(
             id=self._id,

@@ -13,7 +13,7 @@ from live import SOON, live_kernel
 from mcp_notebook import __version__
 from mcp_notebook.bridge.app import _read_last_port, run_http
 from mcp_notebook.bridge.transports.http import open_listener
-from mcp_notebook.discovery import BridgeRecord, process_started, read_bridge, write_private
+from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time, write_private
 from mcp_notebook.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -92,7 +92,7 @@ def test_the_background_bridge_has_the_same_address_and_token_the_next_day(home)
             record = read_bridge(_settings(home).bridge_file)
             assert record == BridgeRecord(
                 pid=running.process.pid,
-                started=process_started(running.process.pid),
+                started=read_start_time(running.process.pid),
                 version=__version__,
                 url=running.url,
             )
@@ -151,7 +151,7 @@ def test_a_bridge_that_ends_leaves_the_record_of_another_alone(home):
     bridge_file = _settings(home).bridge_file
     with _background(home) as running:
         pid = os.getpid()
-        other = BridgeRecord(pid=pid, started=process_started(pid), version="9", url=running.url)
+        other = BridgeRecord(pid=pid, started=read_start_time(pid), version="9", url=running.url)
         write_private(bridge_file, other.model_dump_json())
         assert running.end()[0] == 0
     assert read_bridge(bridge_file) == other

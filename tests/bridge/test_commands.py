@@ -8,7 +8,7 @@ from live import Link, kernel_env, live_kernel, record_of
 
 from mcp_notebook.bridge import commands as shell
 from mcp_notebook.bridge.commands import ToolCall, call_tool, list_tools
-from mcp_notebook.discovery import Record, live_records, new_id, write_record
+from mcp_notebook.discovery import Record, list_live_records, make_id, write_record
 from mcp_notebook.errors import (
     AmbiguousTool,
     InvalidArguments,
@@ -143,9 +143,9 @@ async def test_without_a_live_notebook_the_list_is_empty_and_says_what_to_do(hom
 
 
 async def test_a_kernel_that_cannot_be_linked_hides_no_other(settings, capsys):
-    (live,) = live_records(settings.records_folder)
+    (live,) = list_live_records(settings.records_folder)
     stuck: Record = live.model_copy(
-        update={"id": new_id(), "name": "stuck", "socket": str(settings.home / "none.sock")}
+        update={"id": make_id(), "name": "stuck", "socket": str(settings.home / "none.sock")}
     )
     path = write_record(settings.records_folder, stuck)
     try:
@@ -311,7 +311,7 @@ async def test_a_notebook_that_is_not_open_is_run_for_the_one_call(home, capsys,
     said = capsys.readouterr()
     assert "December" in said.out
     assert "weather.ipynb: cell 1 of " in said.err
-    assert live_records(settings.records_folder) == ()
+    assert list_live_records(settings.records_folder) == ()
 
 
 async def test_a_kernel_of_our_own_that_dies_is_told_with_its_status(home, monkeypatch):

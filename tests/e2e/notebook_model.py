@@ -302,7 +302,7 @@ class Joined:
         if found is not None:
             return found
         if any(name in notebook.tools for notebook in self._labels):
-            return Outcome(f"2 live notebooks have a tool {name!r}", "error")
+            return Outcome(f"2 open notebooks have a tool {name!r}", "error")
         return Outcome(f"Unknown tool: {name!r}", "unknown")
 
 

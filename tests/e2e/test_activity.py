@@ -14,7 +14,7 @@ import pytest
 from jupyter_client.blocking import BlockingKernelClient
 from live import TIMEOUT, Link, LiveKernel, kernel_env, text_of
 
-from mcp_notebook.discovery import live_records
+from mcp_notebook.discovery import list_live_records
 
 TOKEN = "token-of-the-tests-0123456789abcdef"
 IDLE = 5
@@ -130,9 +130,9 @@ def test_kernels_whose_tools_are_called_are_not_culled_and_others_are(home, cull
     ):
 
         def start() -> tuple[str, Link]:
-            before = {record.id for record in live_records(records)}
+            before = {record.id for record in list_live_records(records)}
             kernel_id = server.start_kernel()
-            (record,) = [rec for rec in live_records(records) if rec.id not in before]
+            (record,) = [rec for rec in list_live_records(records) if rec.id not in before]
             return kernel_id, stack.enter_context(Link(record))
 
         records = home / ".mcp-notebook" / "kernels"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from live import SOON, Link, live_kernel, record_of, text_of
 
-from mcp_notebook.discovery import live_records
+from mcp_notebook.discovery import list_live_records
 from mcp_notebook.wire import messages
 
 LEFT_BEHIND = """
@@ -293,7 +293,7 @@ def test_a_tool_may_unload_the_extension_and_its_end_hurts_nothing(home):
             link.start("unload")
             link.receive_until(lambda message: message is None)
         assert kernel.ok("print(done)").stdout == "[True]\n"
-        assert not live_records(kernel.home / ".mcp-notebook" / "kernels")
+        assert not list_live_records(kernel.home / ".mcp-notebook" / "kernels")
 
 
 def test_a_decorated_function_that_cannot_be_a_tool_does_not_hinder_loading(home):

@@ -31,7 +31,7 @@ from mcp_notebook.bridge.headless.kernel_process import (
 )
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import Record, live_records, new_id
+from mcp_notebook.discovery import Record, list_live_records, make_id
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings import Settings
 from mcp_notebook.wording import strip_escapes
@@ -83,7 +83,7 @@ async def run_notebook(
     notebook = _read(path)
     kernel_name = str(notebook.metadata.get("kernelspec", {}).get("name") or _DEFAULT_KERNEL)
     check_kernel_name(kernel_name, path)
-    kernel_id = kernel_id or new_id()
+    kernel_id = kernel_id or make_id()
     env = _make_environment(path, settings, kernel_id)
     try:
         async with run_kernel(kernel_name, path, env, settings) as kernel:
@@ -91,7 +91,7 @@ async def run_notebook(
             record = await _find_record(path, settings, kernel_id)
             yield RunningNotebook(record, kernel.wait_for_end)
     finally:
-        live_records(settings.records_folder)  # a killed kernel left its record and socket
+        list_live_records(settings.records_folder)  # a killed kernel left its record and socket
 
 
 # -- before the kernel -----------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def _list_error_lines(output: Any) -> list[str]:
 
 async def _find_record(path: Path, settings: Settings, kernel_id: str) -> Record:
     """Return the kernel's record, after checking that it offers a tool."""
-    records = live_records(settings.records_folder)
+    records = list_live_records(settings.records_folder)
     record = next((record for record in records if record.id == kernel_id), None)
     if record is None:
         raise NotebookError(

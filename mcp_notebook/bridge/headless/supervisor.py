@@ -23,7 +23,7 @@ import anyio.abc
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.notebook import RunningNotebook, run_notebook
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import new_id
+from mcp_notebook.discovery import make_id
 from mcp_notebook.errors import LinkError, NotebookError
 from mcp_notebook.settings import Settings
 
@@ -56,7 +56,7 @@ class Supervisor:
         self._settings = settings
         self._links = links
         self._progress = progress
-        self._id = new_id()
+        self._id = make_id()
         self._delay = 0.0
         """Seconds before the next restart."""
         self._failures = 0

@@ -20,7 +20,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_notebook.discovery import private_folder
+from mcp_notebook.discovery import make_private_folder
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import Settings
 
@@ -52,7 +52,7 @@ def read_token(settings: Settings) -> str:
     path = settings.token_path
     try:
         if not path.exists():
-            private_folder(settings.home)
+            make_private_folder(settings.home)
             _make_token(path)
         token = _check_token(path.read_text(encoding="utf-8").strip(), str(path))
         # Only now that it is known to be a token file: another path may be a typing error.

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_notebook._version import __version__
-from mcp_notebook.discovery import private_folder
+from mcp_notebook.discovery import make_private_folder
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.kernel.link.conversation import CallHandler, Conversation
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
@@ -266,7 +266,7 @@ async def _read_hello(reader: asyncio.StreamReader) -> messages.Hello | None:
 def _socket_path(path: Path) -> Path:
     """Return where the socket goes: there, or in a short private folder if the path is too long."""
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
-        private_folder(path.parent)
+        make_private_folder(path.parent)
         return path
     short = Path(tempfile.gettempdir()) / f"mcp-notebook-{os.getuid()}"
     if len(os.fsencode(short / path.name)) > MAX_SOCKET_PATH:
@@ -275,5 +275,5 @@ def _socket_path(path: Path) -> Path:
     status = short.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise OSError(f"{short} is not a folder that the user owns")
-    private_folder(short)
+    make_private_folder(short)
     return short / path.name

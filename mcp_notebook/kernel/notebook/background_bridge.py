@@ -23,9 +23,9 @@ from mcp_notebook._version import __version__
 from mcp_notebook.discovery import (
     BridgeRecord,
     is_alive,
-    private_folder,
-    process_started,
+    make_private_folder,
     read_bridge,
+    read_start_time,
 )
 from mcp_notebook.errors import BridgeError
 from mcp_notebook.settings import Settings
@@ -94,7 +94,7 @@ def _launch(settings: Settings) -> BridgeRecord:
         pid = _spawn(settings, descriptor)
         try:
             _wait_until(
-                lambda: find_bridge(settings) is not None or process_started(pid) is None,
+                lambda: find_bridge(settings) is not None or read_start_time(pid) is None,
                 settings.start_timeout,
             )
         except BaseException:  # the user interrupts the cell: leave nothing half-started
@@ -103,7 +103,7 @@ def _launch(settings: Settings) -> BridgeRecord:
     record = find_bridge(settings)
     if record is not None:
         return record
-    has_ended = process_started(pid) is None
+    has_ended = read_start_time(pid) is None
     _kill(pid)
     reason = (
         "exited while starting"
@@ -164,7 +164,7 @@ def _end_bridge(record: BridgeRecord, settings: Settings) -> None:
 def _kill(pid: int) -> None:
     with contextlib.suppress(psutil.Error):
         psutil.Process(pid).kill()
-    _wait_until(lambda: process_started(pid) is None, _KILL_GRACE)
+    _wait_until(lambda: read_start_time(pid) is None, _KILL_GRACE)
 
 
 def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
@@ -180,7 +180,7 @@ def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 @contextlib.contextmanager
 def _open_log(log: Path) -> Iterator[tuple[int, int]]:
     """Open the log, readable by the user only; yields its descriptor and its length so far."""
-    private_folder(log.parent)
+    make_private_folder(log.parent)
     if log.exists() and log.stat().st_size > _MAX_LOG:
         log.replace(log.with_suffix(".log.1"))
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -202,7 +202,7 @@ def _hold_lock(settings: Settings) -> Iterator[None]:
     Raises:
         BridgeError: Another notebook has held it for too long.
     """
-    path = private_folder(settings.home) / "bridge.lock"
+    path = make_private_folder(settings.home) / "bridge.lock"
     timeout = settings.start_timeout + _STOP_GRACE + _KILL_GRACE
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -11,7 +11,7 @@ from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel.schemas.output_schema import OutputSchema
 from mcp_notebook.kernel.schemas.structured_data import check_size, convert_plain_data
 from mcp_notebook.kernel.schemas.validation_messages import format_value
-from mcp_notebook.meta_keys import key_problem
+from mcp_notebook.meta_keys import describe_key_problem
 
 
 def make_structured(value: Any, output: OutputSchema | None, max_chars: int) -> Any:
@@ -49,7 +49,7 @@ def _check_meta(meta: Any) -> None:
             f"{{'com.example/source': 'sales'}}, not {format_value(meta)}."
         )
     for key in meta or ():
-        if problem := key_problem(key):
+        if problem := describe_key_problem(key):
             raise InvalidResult(
                 "The `meta` of the `Result` that the tool returned has the key "
                 f"{format_value(key)}, {problem}."

@@ -231,7 +231,7 @@ def _own_meta(meta: Any, name: str) -> dict[str, Any]:
             f"{format_value(meta)}."
         )
     for key in meta:
-        if problem := meta_keys.key_problem(key):
+        if problem := meta_keys.describe_key_problem(key):
             raise DefinitionError(f"`{name}`: `meta` has the key {format_value(key)}, {problem}.")
     text = _as_json(dict(meta), f"`{name}`: its `meta`")
     if len(text) > MAX_META:

@@ -16,7 +16,7 @@ from watchfiles import awatch
 from mcp_notebook.bridge.headless.notebook import run_notebook
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import live_records
+from mcp_notebook.discovery import list_live_records
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings import Settings
 
@@ -72,7 +72,7 @@ async def _refused(path, settings):
     with pytest.raises(NotebookError) as caught:
         async with _run(path, settings):
             pass
-    assert live_records(settings.records_folder) == ()
+    assert list_live_records(settings.records_folder) == ()
     assert psutil.Process().children() == []
     return str(caught.value)
 
@@ -91,7 +91,7 @@ async def test_a_notebook_is_run_and_its_kernel_answers_until_the_block_ends(fol
         assert "5" in text_of(result)
         pid = record.pid
     assert not psutil.pid_exists(pid)
-    assert live_records(settings.records_folder) == ()
+    assert list_live_records(settings.records_folder) == ()
 
 
 async def test_cells_run_in_order_in_the_notebooks_folder(folder, settings):

@@ -20,7 +20,7 @@ from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.supervisor import Supervisor
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import live_records
+from mcp_notebook.discovery import list_live_records
 from mcp_notebook.errors import KernelGone, NotebookError
 from mcp_notebook.settings import Settings
 
@@ -141,7 +141,7 @@ async def test_calls_are_told_the_exit_status_and_the_tools_come_back(folder, ho
             here.catalog.find("pid")
         await here.until(*NAMES)
         assert await here.pid() != before
-        assert len(live_records(home / "state" / "kernels")) == 1
+        assert len(list_live_records(home / "state" / "kernels")) == 1
     said = capsys.readouterr().err
     assert "sums.ipynb: the kernel ended with exit status 3. It is being restarted now." in said
     assert said.count("sums.ipynb: all 2 cells have run") == 2
@@ -308,7 +308,7 @@ async def test_it_ends_in_time_also_while_the_kernel_is_restarted(
                         break
         began = anyio.current_time()
     assert anyio.current_time() - began < SOON
-    assert live_records(home / "state" / "kernels") == ()
+    assert list_live_records(home / "state" / "kernels") == ()
 
 
 def serves(running, verb):
@@ -325,7 +325,7 @@ def serves(running, verb):
 
 
 def kernel_of(record_folder, name):
-    return next(record.pid for record in live_records(record_folder) if record.name == name)
+    return next(record.pid for record in list_live_records(record_folder) if record.name == name)
 
 
 @pytest.mark.slow
@@ -349,7 +349,7 @@ def test_the_last_notebook_that_cannot_be_restarted_ends_the_bridge(folder, home
         assert here.wait() == 1
         assert here.said.count("is no longer served") == len(names)
         assert "mcp_notebook/" not in here.said  # no traceback of ours
-        assert live_records(records) == ()
+        assert list_live_records(records) == ()
         if here.process.stdin:
             here.process.stdin.close()
 

@@ -146,7 +146,7 @@ def test_an_unknown_name_is_answered_with_the_closest_names_first():
     catalog.set_kernel("1", notebook="a", tools=tools("plot", "top_customers"))
     with pytest.raises(UnknownTool, match=r"'top_customer'.*: top_customers, plot\."):
         catalog.find("top_customer")
-    with pytest.raises(UnknownTool, match="No live notebook"):
+    with pytest.raises(UnknownTool, match="No open notebook"):
         Catalog().find("f")
 
 

@@ -13,7 +13,7 @@ from mcp_notebook.bridge.kernels import link as link_module
 from mcp_notebook.bridge.kernels import links as links_module
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import Record, new_id, process_started
+from mcp_notebook.discovery import Record, make_id, read_start_time
 from mcp_notebook.errors import KernelGone, LinkError, ResourceFailed, UnknownResource
 from mcp_notebook.wire import frames, messages
 
@@ -66,11 +66,11 @@ def welcome(*names, protocol=messages.PROTOCOL_VERSION):
 @asynccontextmanager
 async def peer(home, answer, *, name="sales", silent=False):
     """Listen, and answer each `Hello` with this message; at once, or when told to."""
-    number = new_id()
+    number = make_id()
     record = Record(
         id=number,
         pid=os.getpid(),
-        started=process_started(os.getpid()),
+        started=read_start_time(os.getpid()),
         host="test",
         version="test",
         protocol=1,

@@ -59,7 +59,7 @@ def test_what_never_was_is_told_from_what_has_expired():
     store = ResourceStore("k", 2)
     (link,) = store.keep(original())
     for uri in (f"{link.uri}x", "notebook://k/123/a.csv", "notebook://other/1/a", "file:///a", ""):
-        with pytest.raises(UnknownResource, match="there is none of this URI"):
+        with pytest.raises(UnknownResource, match="it does not exist"):
             store.find_format(uri)
 
 

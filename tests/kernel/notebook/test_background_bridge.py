@@ -10,7 +10,7 @@ import psutil
 import pytest
 from live import kernel_env, live_kernel
 
-from mcp_notebook.discovery import BridgeRecord, process_started, read_bridge, write_private
+from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time, write_private
 from mcp_notebook.errors import BridgeError
 from mcp_notebook.kernel.notebook import background_bridge
 from mcp_notebook.settings import Settings
@@ -56,7 +56,7 @@ def test_the_bridge_that_is_started_is_found_answers_and_can_be_stopped(settings
     assert background_bridge.stop_bridge(settings) is True
     assert background_bridge.find_bridge(settings) is None
     assert not settings.bridge_file.exists()
-    assert process_started(record.pid) is None
+    assert read_start_time(record.pid) is None
 
 
 def test_a_bridge_that_runs_is_not_started_again(settings):
@@ -159,7 +159,7 @@ def test_a_bridge_of_an_older_version_is_replaced_and_that_is_said(settings, cap
     first = background_bridge.start_bridge(settings)
     _older(settings, first)
     second = background_bridge.start_bridge(settings)
-    assert process_started(first.pid) is None
+    assert read_start_time(first.pid) is None
     assert read_bridge(settings.bridge_file) == second
     assert "version 0.0.1 by version" in caplog.text
 
@@ -190,7 +190,7 @@ def test_a_bridge_that_does_not_listen_to_sigterm_is_killed(settings, monkeypatc
         [sys.executable, "-c", f"{ignore}input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as deaf:
         deaf.stdout.readline()
-        started = process_started(deaf.pid)
+        started = read_start_time(deaf.pid)
         record = BridgeRecord(pid=deaf.pid, started=started, version="0.1.0", url="http://x/mcp")
         write_private(settings.bridge_file, record.model_dump_json())
         assert background_bridge.stop_bridge(settings) is True
