@@ -1,1 +1,15 @@
-"""The background process between MCP clients and kernels. Never imports ``kernel`` or IPython."""
+"""The bridge: the background process between MCP clients and the kernels of open notebooks.
+
+It never imports `kernel/`, IPython or user code. A tool can neither crash it nor block it.
+
+Face: `cli` imports `app` (``stdio`` and ``serve``), `commands` (``list`` and ``call``) and
+`cache_commands` (``cache``), each only when its command runs.
+
+Threads: one event loop per process (`app` runs it with a task group per bridge). The exceptions are
+calls that may block for long, which run in worker threads: reading the folder of records, and
+encoding large resources.
+
+Rooms, from top to bottom: `transports` (bytes of clients <-> MCP messages), `server` (MCP requests
+<-> calls), `headless` (notebooks without a frontend), `kernels` (links to kernels, and their joined
+catalogue of tools). `app` builds them and stops them in order.
+"""

@@ -1,1 +1,11 @@
-"""What this room is for: to be written."""
+"""Notebooks without a frontend: their cells run in a kernel of the bridge, which is kept alive.
+
+Face: `run_notebook` (run once, for a command), `Supervisor` (run and restart, for a bridge),
+`SharedProgress` and `show_on_stderr` (the progress of the cells).
+
+Threads: everything runs on the bridge's event loop; kernels are child processes.
+
+The door to jupyter_client, nbclient and nbformat, whose errors become `NotebookError`. The tools of
+such a notebook are reached like those of any other, through the record that its kernel publishes
+and a link of `kernels`.
+"""

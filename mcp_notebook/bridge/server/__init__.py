@@ -1,1 +1,12 @@
-"""What this room is for: to be written."""
+"""MCP's requests <-> calls to kernels: tools, resources, progress, logging and elicitation.
+
+Face: `NotebookServer` (its ``mcp`` is what transports serve), `NO_TOOLS` (the advice for an empty
+list), and `explain_rejection` (whether MCP accepts a tool).
+
+Threads: everything runs on the bridge's event loop, except the encoding of large resources.
+
+The door to the MCP SDK's types and errors, for both eras of the protocol. Clients always get valid
+messages: failures are results with ``isError``, and a tool that MCP does not accept is left out of
+the list instead of breaking it. Which kernels exist and what their tools are called is the business
+of `kernels`; how bytes travel, that of `transports`.
+"""

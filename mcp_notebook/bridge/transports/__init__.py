@@ -1,1 +1,11 @@
-"""What this room is for: to be written."""
+"""How clients reach the server: stdio, and Streamable HTTP with the token that protects it.
+
+Face: `serve_stdio`; `open_listener`, `format_url` and `serve_http`; `read_token`.
+
+Threads: everything runs on the bridge's event loop. Only stdio from a terminal or a file uses the
+SDK's threads, because an event loop cannot wait for those.
+
+The door to Starlette and uvicorn, and with `server` to the MCP SDK. Requests pass through `access`
+(Host, Origin, token) before anything else looks at them, and answers through `json_responses`. What
+they mean is the business of `server`; when to stop, that of `bridge.app`.
+"""

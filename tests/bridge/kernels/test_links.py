@@ -459,5 +459,5 @@ async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):
 @pytest.mark.parametrize("uri", ["", "notebook://", "notebook:///a", "file:///a", "notebook://k"])
 async def test_what_is_no_kernels_uri_is_unknown(uri):
     async with Links(Catalog(), on_change=int) as links:
-        with pytest.raises(UnknownResource, match="none of this URI"):
+        with pytest.raises(UnknownResource, match="does not exist"):
             await links.read_resource(uri)

@@ -51,7 +51,7 @@ def test_what_was_read_last_outlives_what_was_made_last():
     store.find_format(first.uri)
     (third,) = store.keep(original("third"))
     assert store.links == [first, third]
-    with pytest.raises(UnknownResource, match=r"has expired: .*Call the tool again"):
+    with pytest.raises(UnknownResource, match=r"has expired, .*Call the tool again"):
         store.find_format(second.uri)
 
 

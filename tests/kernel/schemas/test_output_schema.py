@@ -483,7 +483,7 @@ def test_a_result_by_hand_is_validated_and_wrapped_too():
     [
         ({"source": 1}, "'source'"),
         ({3: 1}, "3"),
-        ({"io.modelcontextprotocol/x": 1}, "for itself"),
+        ({"io.modelcontextprotocol/x": 1}, "MCP reserves"),
         ([1], "is a dict"),
     ],
 )
