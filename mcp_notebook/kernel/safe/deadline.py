@@ -197,7 +197,8 @@ class _Deadline:
 
 
 def _make_interrupter() -> Interrupter:
-    if sys.platform != "win32":
+    # None: a handler that was not set from Python could not be put back.
+    if sys.platform != "win32" and signal.getsignal(signal.SIGURG) is not None:
         by_signal = SignalInterrupter(DeadlineExceeded, signal.SIGURG)
         if by_signal.install():
             return by_signal

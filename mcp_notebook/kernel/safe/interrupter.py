@@ -160,16 +160,14 @@ class SignalInterrupter(Interrupter):
         """Take the signal.
 
         Returns:
-            Whether that was possible: not outside of the main thread, nor where the handler was not
-            set from Python, so that it could not be put back.
+            Whether that was possible: it is not outside of the main thread.
         """
-        if threading.current_thread() is not threading.main_thread():
+        try:
+            self._previous = signal.signal(self._signum, self._handle)
+        except ValueError:
             return False
-        self._previous = signal.getsignal(self._signum)
-        if self._previous is not None:
-            signal.signal(self._signum, self._handle)
-            self._is_installed = True
-        return self._is_installed
+        self._is_installed = True
+        return True
 
     def remove(self) -> None:
         """Interrupt nothing any more, and put the old handler back.
@@ -182,7 +180,8 @@ class SignalInterrupter(Interrupter):
             while self._is_sent and not self._is_seen and time.monotonic() < give_up_at:
                 time.sleep(0)  # Python runs the handler between two instructions of this loop
         finally:
-            if self._is_installed:
+            # None: a handler that was not set from Python, which cannot be put back.
+            if self._is_installed and self._previous is not None:
                 signal.signal(self._signum, self._previous)
 
     def _send(self) -> bool:
