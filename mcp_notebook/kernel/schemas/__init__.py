@@ -1,1 +1,24 @@
-"""What this room is for: to be written."""
+"""Type hints and JSON Schemas: what a tool takes, what it returns, and what a mismatch says.
+
+Everything about types is here. A function's signature becomes the JSON Schema that clients read and
+the validator that its calls pass; a return annotation becomes an output schema, and each result is
+made to match it. Schemas that an author wrote by hand take the same place. What cannot be offered
+to clients is refused when the tool is declared, in a sentence that names the parameter.
+
+Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`:
+
+- `input_schema`: `read_function_schema`, `FunctionSchema`; `author_schema`: the same by hand
+- `output_schema`: `make_output_schema`, `OutputSchema`; `structured_data`: data without an
+  annotation, and its limit
+- `schema_cache`: `SchemaCache`, schemas of earlier starts
+- `markers`: `Header` and `Hidden`, for authors
+- `parameters`, `annotations`: one type hint as schema and validator, for questions to the user
+- `validation_messages`: values, schemas and problems in words
+
+Threads: schemas are made at definition, on the thread that declares the tool; validation and
+conversion run wherever the call runs. Nothing here changes after it is made, so that calls on
+several threads share it.
+
+Left to others: values that no annotation describes (`kernel.safe.to_json`), the text of a result
+(`kernel.results`), and what a tool is (`kernel.tools`).
+"""

@@ -1,12 +1,9 @@
 """A tool's arguments by a JSON Schema that its author wrote.
 
-Runs in the user's kernel: at definition, validation wherever the call runs. Stands in for what
-`kernel.schemas.input_schema` makes of a signature: the schema is published exactly as given, and
-the function gets the arguments as they came, by keyword. Nothing is converted, and a ``default`` in
-the schema is only told to clients, as JSON Schema has it: what is left out is left to the
-function's defaults.
-
-Which schemas there may be is `kernel.schemas.json_schema`'s business.
+Runs in the user's kernel: at definition, validation wherever a call runs. Takes the place of what
+`input_schema` reads from a signature: the schema is published exactly as given, and the function
+gets the arguments as they came, by keyword. Nothing is converted, and a ``default`` in the schema
+is only an annotation, as in JSON Schema: an argument that is left out gets the function's default.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,6 +1,6 @@
 """What a docstring says about a function and its parameters (Google, NumPy, reST).
 
-Runs in the user's kernel. Pure; the schema around it is `kernel.schemas.input_schema`'s business.
+Runs in the user's kernel, at definition. Pure functions.
 """
 
 import inspect

@@ -1,10 +1,10 @@
-"""Is what pydantic made, with an author's additions, a JSON Schema by the draft 2020-12?
+"""Whether what pydantic made, with an author's additions, is JSON Schema by the draft 2020-12.
 
 Runs in the user's kernel, at definition. Pure. An author can put anything into a schema with
-``WithJsonSchema`` or ``json_schema_extra``, and one schema that is none makes some clients refuse
-the whole list of tools. jsonschema has the metaschema, but takes seconds to load where it finds its
-parsers of formats, so it is left to schemas written by hand (`kernel.schemas.json_schema`); the
-keywords that pydantic and its users write are few.
+``WithJsonSchema`` or ``json_schema_extra``, and one invalid schema makes some clients refuse the
+whole list of tools. jsonschema has the metaschema, but takes seconds to load where it finds its
+parsers of formats, so it is left to schemas written by hand; the keywords that pydantic and its
+users write are few.
 """
 
 import re

@@ -37,6 +37,7 @@ from mcp_notebook.kernel.schemas.structured_data import (
     make_size_error,
 )
 from mcp_notebook.kernel.schemas.validation_messages import explain_value, format_value
+from mcp_notebook.wording import count
 
 MAX_PLACES = 5
 """Places that do not match, of which the client is told."""
@@ -139,7 +140,7 @@ class OutputSchema:
     def _make_mismatch(self, lines: list[str]) -> InvalidResult:
         more = len(lines) - MAX_PLACES
         listed = "; ".join(lines[:MAX_PLACES])
-        rest = f"; and at {more} more places" if more > 0 else ""
+        rest = f"; and at {count(more, 'more place')}" if more > 0 else ""
         return InvalidResult(
             f"The result does not match the tool's output schema: {listed}{rest}. {self._to_do}"
         )

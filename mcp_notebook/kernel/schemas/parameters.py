@@ -5,10 +5,7 @@ pydantic: its keys may have any name, where a model's field may not be ``schema`
 
 Values are taken as they come over JSON (a date as text, a set as a list, ``"5"`` and ``5.0`` for
 an integer, since models write that), with these exceptions to pydantic's rules, at any depth: a
-bool is no number, neither text nor a number is a bool, and a number is no date.
-
-Signatures and docstrings are `kernel.schemas.input_schema`'s business, what a refusal says
-`kernel.schemas.validation_messages`'.
+bool is not taken as a number, neither text nor a number as a bool, and a number not as a date.
 """
 
 import json

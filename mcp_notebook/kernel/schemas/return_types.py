@@ -1,10 +1,10 @@
-"""A return annotation becomes a JSON Schema, and what is returned JSON that matches it: pydantic.
+"""A return annotation becomes a JSON Schema, and results become JSON that matches it, by pydantic.
 
-Runs in the user's kernel: schemas at definition on the main thread, conversions wherever the call
-ran. A `ReturnType` is never changed, so that calls on several threads share it.
+Runs in the user's kernel: schemas at definition, conversions wherever the call ran. A `ReturnType`
+is never changed, so that calls on several threads share it.
 
 What pydantic would refuse although it means the same is taken: numpy's and pandas' scalars, arrays
-for lists, a Series for a list or a dict, a table for a list of rows, keys that are no text.
+for lists, a Series for a list or a dict, a table for a list of rows, keys that are not text.
 NaN and infinity become null, and schemas say so of each number: a mean of nothing is a result.
 Where the annotation says nothing (``Any``), the table in `kernel.safe.to_json` holds.
 """

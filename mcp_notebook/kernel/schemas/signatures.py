@@ -2,8 +2,6 @@
 
 Runs in the user's kernel, at definition, on any thread. Pure. Whatever can be called is looked
 through to the function behind it: partials, methods, wrappers, objects with ``__call__``, classes.
-What becomes of it is `kernel.schemas.input_schema`'s business, `kernel.schemas.author_schema`'s
-where the author describes the arguments, and `kernel.schemas.output_schema`' for results.
 """
 
 import functools

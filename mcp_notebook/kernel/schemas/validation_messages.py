@@ -4,7 +4,6 @@ Runs in the user's kernel, when a call's arguments are refused. Pure. Each line 
 what came, and what the published schema allows, whatever words pydantic has for it.
 """
 
-import difflib
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -12,6 +11,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, core_schema
+
+from mcp_notebook.wording import count, suggest
 
 MAX_SHOWN = 80
 """Characters of a wrong value that a message repeats."""
@@ -40,7 +41,7 @@ _FORMATS = {
 
 
 def explain_arguments(error: ValidationError, arguments: Mapping[str, Any], schema: _Schema) -> str:
-    """Return one line for each problem.
+    """Return one line for each problem of a call's arguments.
 
     Args:
         error: What the validator raised.
@@ -50,14 +51,14 @@ def explain_arguments(error: ValidationError, arguments: Mapping[str, Any], sche
     lines: dict[str, None] = {}  # the branches of a union say the same thing once
     for problem in error.errors(include_url=False):
         lines[_explain_problem(problem, arguments, schema)] = None
-    shown = list(lines)[:MAX_LINES]
+    listed = list(lines)[:MAX_LINES]
     if len(lines) > MAX_LINES:
-        shown.append(f"... and {len(lines) - MAX_LINES} more problems.")
-    return "\n".join(shown)
+        listed.append(f"... and {count(len(lines) - MAX_LINES, 'more problem')}.")
+    return "\n".join(listed)
 
 
 def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str) -> list[str]:
-    """Return a line for each problem of a value that is no call's arguments, without an end.
+    """Return a line for each problem of any other value, without a full stop.
 
     Args:
         error: What the validator raised.
@@ -100,13 +101,13 @@ def format_value(value: Any) -> str:
 
 
 def shorten_message(text: str) -> str:
-    """Return an author's message on one line, with an end."""
+    """Return an author's message on one line, cut to `MAX_TEXT`, without a full stop."""
     line = " ".join(text.split()).removesuffix(".")
     return line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}..."
 
 
 def describe_schema(schema: _Part, root: _Schema) -> str:
-    """Say in a few words what a JSON Schema allows.
+    """Say in a few words what a JSON Schema allows: ``integer from 1 to 10``.
 
     Args:
         schema: The schema, or a part of one.
@@ -188,14 +189,13 @@ def _list_members(value: Any) -> Mapping[Any, Any]:
 
 
 def suggest_parameters(path: tuple[int | str, ...], root: _Schema) -> str:
-    """Say which parameters there are where one that there is not was given."""
+    """Say which parameter was meant, or which there are, where an unknown one was given."""
     parent = _find_part(path[:-1], root)
     names = [
         name for option in _list_options(parent, root) for name in option.get("properties", {})
     ]
-    close = difflib.get_close_matches(str(path[-1]), names, 1)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    if close := suggest(str(path[-1]), names):
+        return f"did you mean {close!r}?"
     if not names:
         return "there are none."
     return f"there are: {_join_items(names, ', ', MAX_VALUES)}."

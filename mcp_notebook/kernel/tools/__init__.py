@@ -1,1 +1,22 @@
-"""What this room is for: to be written."""
+"""What a tool is: a function with options, schemas and metadata, and the registry of all tools.
+
+A declaration from a cell, a decorator or data becomes a `DeclaredTool`; the registry keeps the
+tools of the notebook, follows the variables that they were declared from, and knows why a tool was
+dropped. What a function can do during a call, `Context` and its elicitations, is here as well.
+
+Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension`:
+
+- `declared_tool`: `make_tool`, `DeclaredTool`, and the mark of ``@mcp_tool``
+- `attribute_tools`: tools that are methods or attributes of an object
+- `tool_registry`: `ToolRegistry`
+- `options`: `ToolOptions`, `ToolKeywords`; `option_table`: the same for pages and help
+- `metadata`: what clients are told besides schemas; `icons`: `Icon`
+- `context`: `Context`, `Client`, log levels; `elicitation`: questions of a call and their answers
+
+Threads: tools are declared on the thread of the cell or tool that declares them; the registry is
+safe on any thread and calls its subscriber on the thread of the change. A `Context` is used on the
+thread of its call; answers to elicitations come in on the link's thread.
+
+Left to others: how options are written in a notebook (`kernel.notebook`), how a tool is called
+(`kernel.calls`), and how clients are told (`kernel.link`).
+"""

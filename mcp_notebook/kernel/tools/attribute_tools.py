@@ -1,13 +1,11 @@
 """Tools that are attributes: methods of an object, ``module.function``, ``model.predict``.
 
-Runs on the kernel's main thread, at definition. A class can mark some of its methods with
-``@mcp_tool``; an object of it, or the one object of a class under ``@mcp_tools``, then offers them
-as tools that share its state. What is named on a magic's line is looked up here, and again when the
-variable that it begins with holds something else. One tool of one function is
-`kernel.tools.declared_tool`' business.
+Runs in the user's kernel, on the thread that declares them. A class can mark some of its methods
+with ``@mcp_tool``; an object of it, or the one object of a class under ``@mcp_tools``, then offers
+them as tools that share its state. A word on a magic's line is looked up here, and again when the
+variable that it begins with holds something else.
 """
 
-import difflib
 import inspect
 import re
 from collections.abc import Iterable, Mapping
@@ -24,6 +22,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
     read_own_mark,
 )
 from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.wording import suggest
 
 CLASS_MARK = "__mcp_tools__"
 """Attribute of a class under ``@mcp_tools``: its `ClassOfTools`."""
@@ -209,7 +208,7 @@ def mark_class(owner: type, prefix: str) -> ClassOfTools:
     name = owner.__name__
     if not find_marked_methods(owner):
         raise DefinitionError(
-            f"`{name}` has no tools: put `@mcp_tool` above the methods that shall be tools."
+            f"`{name}` has no tools: put `@mcp_tool` above the methods that should be tools."
         )
     if inspect.isabstract(owner):
         raise DefinitionError(
@@ -273,8 +272,8 @@ def _get_variable(word: str) -> str:
 def _look_up(word: str, namespace: Mapping[str, Any]) -> Any:
     variable, *path = word.split(".")
     if variable not in namespace:
-        close = difflib.get_close_matches(variable, namespace, 1)
-        hint = f" Did you mean `{close[0]}`?" if close else ""
+        close = suggest(variable, namespace)
+        hint = f" Did you mean `{close}`?" if close else ""
         raise DefinitionError(
             f"`{variable}` is not defined in this notebook; run the cell that defines "
             f"{'or imports ' if path else ''}it.{hint}"

@@ -1,8 +1,8 @@
 """``Context``: what a tool can say and ask while it runs.
 
 Runs in the user's kernel, on whichever thread the tool uses it from. A parameter annotated with
-`Context` is not for clients: `kernel.calls.invoker` passes the context of the call. What becomes of
-an `Update` or a log message is the endpoint's business; it is thrown away when nobody asked for it.
+`Context` is not for clients: it gets the context of the call. An `Update` or a log message that
+nobody asked for is thrown away.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
-"""The questions that a call asks its client's user, and their answers.
+"""The elicitations of a call: questions to its client's user, and their answers.
 
 Runs in the user's kernel. A tool asks and waits on its own thread or event loop, answers come in on
-the endpoint's thread; `Elicitations` is what they share, under its lock. What a tool writes to ask
-is `kernel.tools.context`'s business, what a user can be asked `kernel.tools.elicitation_forms`'.
+the link's thread; `Elicitations` is what they share, under its lock.
 """
 
 import contextlib

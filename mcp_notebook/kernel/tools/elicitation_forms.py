@@ -1,9 +1,8 @@
 """What a user can be asked: a Python type becomes a form, and what the user entered a value of it.
 
 Runs in the user's kernel, when a tool asks. MCP's forms are flat: an object whose properties are
-texts, numbers, booleans, dates, a choice of texts, or a list of such choices. How types become
-schemas and which values they take is `kernel.schemas.parameters`' business; this module brings the
-schemas into MCP's restricted form, and refuses what has none.
+texts, numbers, booleans, dates, a choice of texts, or a list of such choices. The schema of a type
+is brought into that restricted form, and a type that has none is refused.
 
 ===================================  ===============================================================
 asked for                            becomes

@@ -1,7 +1,7 @@
 """Icons of a tool: an address as it is, a file or a PIL image as a ``data:`` address.
 
-Runs in the user's kernel, at definition: what a path names is read then and
-not again. PIL measures pictures where it is installed; icons work without it.
+Runs in the user's kernel, at definition: a file is read then and not again. PIL measures pictures
+where it is installed; icons work without it.
 """
 
 import base64
@@ -73,7 +73,7 @@ def read_icons(icons: Any, tool: str) -> list[dict[str, Any]]:
             "them in every list of tools."
         )
     return [
-        _info(icon if isinstance(icon, Icon) else Icon(icon), f"`{tool}`: its icon")
+        _read_icon(icon if isinstance(icon, Icon) else Icon(icon), f"`{tool}`: its icon")
         for icon in given
     ]
 
@@ -90,8 +90,8 @@ class _Source:
     size: str | None = None
 
 
-def _info(icon: Icon, what: str) -> dict[str, Any]:
-    source = _source(icon.src, what)
+def _read_icon(icon: Icon, what: str) -> dict[str, Any]:
+    source = _read_source(icon.src, what)
     mime_type = icon.mime_type or source.mime_type
     if mime_type is not None and not _is_picture_type(mime_type):
         raise DefinitionError(
@@ -106,7 +106,7 @@ def _info(icon: Icon, what: str) -> dict[str, Any]:
     info: dict[str, Any] = {"src": source.address}
     if mime_type is not None:
         info["mimeType"] = mime_type
-    sizes = _sizes(icon.sizes, what) or ([source.size] if source.size else [])
+    sizes = _read_sizes(icon.sizes, what) or ([source.size] if source.size else [])
     if sizes:
         info["sizes"] = sizes
     if icon.theme is not None:
@@ -120,7 +120,7 @@ def _is_picture_type(mime_type: Any) -> bool:
     )
 
 
-def _sizes(sizes: Any, what: str) -> list[str]:
+def _read_sizes(sizes: Any, what: str) -> list[str]:
     if sizes is None:
         return []
     given = [sizes] if isinstance(sizes, str) else sizes
@@ -137,11 +137,11 @@ def _sizes(sizes: Any, what: str) -> list[str]:
 # -- where it comes from ---------------------------------------------------------------------------
 
 
-def _source(src: Any, what: str) -> _Source:
+def _read_source(src: Any, what: str) -> _Source:
     if is_instance(src, "PIL.Image.Image"):
-        return _from_pil(src, what)
+        return _encode_pil_image(src, what)
     if isinstance(src, Path):
-        return _from_file(src, what)
+        return _read_file(src, what)
     if not isinstance(src, str):
         raise DefinitionError(
             f"{what} is of type {type(src).__name__}: give an https or data address, the path of a "
@@ -149,11 +149,11 @@ def _source(src: Any, what: str) -> _Source:
         )
     scheme = found[1].lower() if (found := _ADDRESS.match(src)) else None
     if scheme is None:
-        return _from_file(Path(src), what)
+        return _read_file(Path(src), what)
     if scheme == "data":
-        return _from_data_address(src, what)
+        return _read_data_address(src, what)
     if scheme == "https":
-        return _from_web(src, what)
+        return _read_web_address(src, what)
     advice = "give its path" if scheme == "file" else "use an https address, or a file's path"
     raise DefinitionError(
         f"{what} {format_value(src)} has an address of the kind `{scheme}:`, which clients do "
@@ -161,7 +161,7 @@ def _source(src: Any, what: str) -> _Source:
     )
 
 
-def _from_web(address: str, what: str) -> _Source:
+def _read_web_address(address: str, what: str) -> _Source:
     try:
         host = urlsplit(address).hostname
     except ValueError:
@@ -179,7 +179,7 @@ def _from_web(address: str, what: str) -> _Source:
     return _Source(address)
 
 
-def _from_data_address(address: str, what: str) -> _Source:
+def _read_data_address(address: str, what: str) -> _Source:
     head, comma, payload = address[len("data:") :].partition(",")
     mime_type, *parameters = head.split(";")
     if not comma or not _is_picture_type(mime_type) or not address.isascii():
@@ -195,7 +195,7 @@ def _from_data_address(address: str, what: str) -> _Source:
             f"{what} is a data address whose base64 cannot be read ({error}): give its file."
         ) from None
     _check_length(len(data), what)
-    picture = _picture(data)
+    picture = _detect_picture(data)
     if picture is None and mime_type in _TYPES:
         raise DefinitionError(
             f"{what} is a data address that holds no picture: give the file of a {_KINDS} picture."
@@ -203,7 +203,7 @@ def _from_data_address(address: str, what: str) -> _Source:
     return _Source(address, mime_type, picture[1] if picture else None)
 
 
-def _from_file(path: Path, what: str) -> _Source:
+def _read_file(path: Path, what: str) -> _Source:
     what = f"{what} {format_value(str(path))}"
     try:
         path = path.expanduser()
@@ -223,10 +223,10 @@ def _from_file(path: Path, what: str) -> _Source:
             "or the file's rights."
         ) from None
     _check_length(size, what)
-    picture = _picture(data)
+    picture = _detect_picture(data)
     if picture is None:
         raise DefinitionError(f"{what} is no picture that clients can show: give {_KINDS}.")
-    return _Source(_data_address(data, picture[0]), *picture)
+    return _Source(_make_data_address(data, picture[0]), *picture)
 
 
 def _check_length(size: int, what: str) -> None:
@@ -238,7 +238,7 @@ def _check_length(size: int, what: str) -> None:
         )
 
 
-def _from_pil(image: Any, what: str) -> _Source:
+def _encode_pil_image(image: Any, what: str) -> _Source:
     try:
         for side in SIDES:
             small = image.copy()
@@ -255,10 +255,12 @@ def _from_pil(image: Any, what: str) -> _Source:
             f"{what} is a PIL image that cannot be encoded "
             f"({shorten_message(describe_error(error))}): give another."
         ) from error
-    return _Source(_data_address(data, "image/png"), "image/png", f"{small.width}x{small.height}")
+    return _Source(
+        _make_data_address(data, "image/png"), "image/png", f"{small.width}x{small.height}"
+    )
 
 
-def _data_address(data: bytes, mime_type: str) -> str:
+def _make_data_address(data: bytes, mime_type: str) -> str:
     return f"data:{mime_type};base64,{base64.b64encode(data).decode('ascii')}"
 
 
@@ -267,7 +269,7 @@ def _data_address(data: bytes, mime_type: str) -> str:
 _TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif", _SVG})
 
 
-def _picture(data: bytes) -> tuple[str, str | None] | None:
+def _detect_picture(data: bytes) -> tuple[str, str | None] | None:
     """Return a picture's MIME type and its size where that is known; None if it is none."""
     mime_type = detect_image_type(data)
     if mime_type is None:

@@ -1,9 +1,7 @@
 """What a tool says about itself besides its schemas: checked, and in the form that clients get.
 
-Runs in the user's kernel, at definition. `make_metadata` makes the fields of `messages.ToolInfo`
-from `ToolOptions`; what the words of the options are is `kernel.tools.options`' business, pictures
-are `kernel.tools.icons`', how a tool is made and where all this goes is
-`kernel.tools.declared_tool`'.
+Runs in the user's kernel, at definition, on the thread that declares the tool. Pure, but for icons,
+whose files are read.
 """
 
 import json
@@ -27,9 +25,9 @@ MAX_EXAMPLES = 4_000
 """Characters of JSON of all examples of a tool: each client reads them in each list of tools."""
 MAX_META = 64 * 2**10
 """Characters of JSON of the author's own ``_meta``."""
-TAKEN_BY_DEFAULT = 50_000
+DEFAULT_RESULT_CHARS = 50_000
 """Characters of a result that Claude Code shows unasked: 25,000 tokens, of numbers two each."""
-MOST_TAKEN = 500_000
+MAX_RESULT_CHARS = 500_000
 """Characters of a result that it shows if it is told."""
 _DEPTH_OF_META = 20
 """Lists and dicts around it on the way to a client, with some to spare: readers take about 200."""
@@ -68,25 +66,27 @@ def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Me
     Raises:
         DefinitionError: Names the tool, the option, and what it may be.
     """
-    related = tuple(other for other in _words(options.related, "related", name) if other != name)
+    related = tuple(
+        other for other in _check_words(options.related, "related", name) if other != name
+    )
     description = schema.description if options.description is None else options.description
     sections = [
-        _text(description, "description", name),
-        _examples(options.examples, schema, name),
+        _check_text(description, "description", name),
+        _describe_examples(options.examples, schema, name),
         f"See also: {', '.join(related)}." if related else "",
     ]
     meta = {
-        **_own_meta({} if options.meta is None else options.meta, name),
-        meta_keys.TAGS: list(_words(options.tags, "tags", name)),
-        meta_keys.PRIORITY: _priority(options.priority, name),
+        **_check_meta({} if options.meta is None else options.meta, name),
+        meta_keys.TAGS: list(_check_words(options.tags, "tags", name)),
+        meta_keys.PRIORITY: _check_priority(options.priority, name),
         meta_keys.RELATED: list(related),
         meta_keys.CACHE: options.cache_time or options.cache,
     }
     meta = {key: value for key, value in meta.items() if value or not _is_ours(key)}
     return Metadata(
-        title=None if options.title is None else _text(options.title, "title", name),
+        title=None if options.title is None else _check_text(options.title, "title", name),
         description="\n\n".join(section for section in sections if section),
-        annotations=_annotations(options, name) or None,
+        annotations=_read_hints(options, name) or None,
         icons=read_icons(options.icons, name) or None,
         meta=meta or None,
     )
@@ -99,14 +99,14 @@ def add_result_size(info: messages.ToolInfo, chars: int) -> messages.ToolInfo:
         info: What clients are told about the tool; what its author said of this is left.
         chars: Characters of text in its results.
     """
-    if chars <= TAKEN_BY_DEFAULT or meta_keys.MAX_RESULT_SIZE in (info.meta or {}):
+    if chars <= DEFAULT_RESULT_CHARS or meta_keys.MAX_RESULT_SIZE in (info.meta or {}):
         return info
-    size = min(chars, MOST_TAKEN)
+    size = min(chars, MAX_RESULT_CHARS)
     meta = {**(info.meta or {}), meta_keys.MAX_RESULT_SIZE: size}
     return info.model_copy(update={"meta": meta})
 
 
-def _text(text: Any, option: str, name: str) -> str:
+def _check_text(text: Any, option: str, name: str) -> str:
     if not isinstance(text, str):
         raise DefinitionError(
             f"`{name}`: `{option}` is a text, not of type {type(text).__name__}: put quotes "
@@ -115,7 +115,7 @@ def _text(text: Any, option: str, name: str) -> str:
     return clean_text(text)
 
 
-def _words(words: Any, option: str, name: str) -> tuple[str, ...]:
+def _check_words(words: Any, option: str, name: str) -> tuple[str, ...]:
     """Return the words without repetition."""
     listed = not isinstance(words, str) and isinstance(words, (Sequence, set, frozenset))
     if not listed or not all(isinstance(word, str) and word.strip() for word in words):
@@ -137,7 +137,7 @@ _HINTS = {
 }
 
 
-def _annotations(options: ToolOptions, name: str) -> dict[str, bool]:
+def _read_hints(options: ToolOptions, name: str) -> dict[str, bool]:
     """Return what the author said, under MCP's names; of the rest clients suppose the worst."""
     said = {}
     for option, hint in _HINTS.items():
@@ -160,7 +160,7 @@ def _annotations(options: ToolOptions, name: str) -> dict[str, bool]:
 # -- examples --------------------------------------------------------------------------------------
 
 
-def _examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
+def _describe_examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
     """Return the section on examples: calls that the tool's own validator takes."""
     given = [examples] if isinstance(examples, Mapping) else examples
     if isinstance(given, str) or not isinstance(given, Sequence):
@@ -169,7 +169,8 @@ def _examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
             f"`examples=[{{'year': 2012}}]`, not {format_value(examples)}."
         )
     told = [
-        _example(example, number, schema, name) for number, example in enumerate(given, start=1)
+        _describe_example(example, number, schema, name)
+        for number, example in enumerate(given, start=1)
     ]
     if sum(map(len, told)) > MAX_EXAMPLES:
         raise DefinitionError(
@@ -179,26 +180,26 @@ def _examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
     return "\n".join(["Examples of arguments:", *(f"- {text}" for text in told)]) if told else ""
 
 
-def _example(example: Any, number: int, schema: ArgumentSchema, name: str) -> str:
+def _describe_example(example: Any, number: int, schema: ArgumentSchema, name: str) -> str:
     what = f"`{name}`: its example {number}"
     if not isinstance(example, Mapping) or not all(isinstance(key, str) for key in example):
         raise DefinitionError(
             f"{what}, {format_value(example)}, is no mapping of parameters to values: write "
             "`{'year': 2012}`, say."
         )
-    text = _as_json(dict(example), what)
+    text = _dump_json(dict(example), what)
     try:
         # As a client would send it; a validator of the author's may change what it gets.
         schema.validate(json.loads(text))
     except InvalidArguments as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise DefinitionError(
-            f"{what}, {_short(text)}, is refused by the tool itself ({reason}): correct it."
+            f"{what}, {_shorten(text)}, is refused by the tool itself ({reason}): correct it."
         ) from None
     return text
 
 
-def _as_json(value: Any, what: str) -> str:
+def _dump_json(value: Any, what: str) -> str:
     """Return a value as JSON, as a client would write it.
 
     Raises:
@@ -216,14 +217,14 @@ def _as_json(value: Any, what: str) -> str:
     return text
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:200]}..."  # noqa: PLR2004 - for one sentence
 
 
 # -- _meta -----------------------------------------------------------------------------------------
 
 
-def _own_meta(meta: Any, name: str) -> dict[str, Any]:
+def _check_meta(meta: Any, name: str) -> dict[str, Any]:
     """Return the author's ``_meta`` as plain JSON, its keys checked by MCP's rules."""
     if not isinstance(meta, Mapping):
         raise DefinitionError(
@@ -233,7 +234,7 @@ def _own_meta(meta: Any, name: str) -> dict[str, Any]:
     for key in meta:
         if problem := meta_keys.describe_key_problem(key):
             raise DefinitionError(f"`{name}`: `meta` has the key {format_value(key)}, {problem}.")
-    text = _as_json(dict(meta), f"`{name}`: its `meta`")
+    text = _dump_json(dict(meta), f"`{name}`: its `meta`")
     if len(text) > MAX_META:
         raise DefinitionError(
             f"`{name}`: its `meta` has {len(text):,} characters of JSON, and clients read it in "
@@ -255,7 +256,7 @@ def _is_ours(key: str) -> bool:
     return key.startswith(meta_keys.PREFIX)
 
 
-def _priority(priority: Any, name: str) -> float:
+def _check_priority(priority: Any, name: str) -> float:
     usable = isinstance(priority, numbers.Real) and not isinstance(priority, bool)
     try:
         number = float(priority) if usable else math.nan

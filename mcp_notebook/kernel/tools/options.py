@@ -1,10 +1,7 @@
-"""What an author can say about a tool besides its function: `ToolOptions`, one field for each row.
+"""What an author can say about a tool besides its function: `ToolOptions`, and what is refused.
 
-Runs in the user's kernel, at definition. The same options are keywords of ``@mcp_tool``
-(`kernel.notebook.decorators`) and words on the line of ``%%mcp_tool``
-(`kernel.notebook.magic_line`); this module checks them. What becomes of each is other modules'
-business: `kernel.tools.metadata` (what clients are told), `kernel.schemas.output_schema`,
-`kernel.calls.result_cache`, `kernel.calls.invoker` (how calls run).
+Runs in the user's kernel, at definition. Pure. The same options are keywords of ``@mcp_tool`` and
+words on the line of ``%%mcp_tool``.
 """
 
 import math
