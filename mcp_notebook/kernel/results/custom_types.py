@@ -46,10 +46,10 @@ class Conversion:
         if not isinstance(self.kind, str):
             return self.kind
         module, _, name = self.kind.rpartition(".")
-        found = None
+        attribute = None
         with contextlib.suppress(Exception):  # a module's own __getattr__ may raise anything
-            found = getattr(sys.modules.get(module), name, None)
-        return found if isinstance(found, type) else None
+            attribute = getattr(sys.modules.get(module), name, None)
+        return attribute if isinstance(attribute, type) else None
 
 
 class CustomTypes:

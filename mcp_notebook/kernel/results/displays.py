@@ -129,17 +129,17 @@ def _render_plain_or_html(data: Mapping[str, Any], budget: Budget) -> list[Piece
 def render_plot(plot: detect.Plot, budget: Budget) -> list[Piece]:
     """Make blocks of a plot: its picture, or what it is made of; and links to the whole of it."""
     note = plot.note
-    shown: list[Piece] = []
+    pieces: list[Piece] = []
     if plot.draw is not None:
         try:
-            shown = render_encoded_image(plot.draw(budget.picture_side, budget.renderer), budget)
+            pieces = render_encoded_image(plot.draw(budget.picture_side, budget.renderer), budget)
         except NotDrawn as error:
             note = str(error)
-    if not shown:
+    if not pieces:
         text = plot.summarize(min(MAX_SPECIFICATION, max(budget.chars - len(note), 0)))
         heading = f"[{plot.kind}, not drawn here: {note}. What it is made of:]"
-        shown = [Piece(Text(f"{heading}\n{clean_text(text)}"))]
-    return [*shown, *map(Piece, budget.keep(plot.original))]
+        pieces = [Piece(Text(f"{heading}\n{clean_text(text)}"))]
+    return [*pieces, *map(Piece, budget.keep(plot.original))]
 
 
 def _find_text(data: Mapping[str, Any], max_items: int) -> Piece | None:
@@ -166,7 +166,7 @@ def _find_plain_text(data: Mapping[str, Any]) -> Piece | None:
 def _render_svg(source: str, budget: Budget) -> list[Piece]:
     try:
         drawn = svg.draw_svg(source, budget.picture_side, budget.renderer)
-        shown = render_encoded_image(drawn, budget)
+        pieces = render_encoded_image(drawn, budget)
     except NotDrawn as error:
         size = min(MAX_SPECIFICATION, budget.chars)
         if len(source) <= size:
@@ -175,11 +175,11 @@ def _render_svg(source: str, budget: Budget) -> list[Piece]:
         note = (
             f"[an SVG picture of {len(source):,} characters, not drawn here: {error}. Its texts:]"
         )
-        shown = [Piece(Text(f"{note}\n{cut_text(clean_text(texts), size)}"))]
+        pieces = [Piece(Text(f"{note}\n{cut_text(clean_text(texts), size)}"))]
     encoded = source.encode()
     form = FileFormat(".svg", "image/svg+xml", lambda: source, len(encoded))
     original = Original("picture", "The SVG of a picture", (form,), len(encoded))
-    return [*shown, *map(Piece, budget.keep(original))]
+    return [*pieces, *map(Piece, budget.keep(original))]
 
 
 def _find_other_text(data: Mapping[str, Any]) -> str | None:
@@ -195,11 +195,11 @@ def _find_other_text(data: Mapping[str, Any]) -> str | None:
 def _render_html(html: str, budget: Budget) -> list[Piece]:
     from mcp_notebook.kernel.results.html import convert_html  # noqa: PLC0415 - loads BeautifulSoup
 
-    made = convert_html(html, budget.chars)
+    content = convert_html(html, budget.chars)
     blocks: list[Piece] = []
-    if is_sendable(made.text) or made.converted_chars < made.markup_chars:
-        blocks.append(_make_html_piece(html, made))
-    for address in made.data_uris[:MAX_MEDIA]:
+    if is_sendable(content.text) or content.converted_chars < content.markup_chars:
+        blocks.append(_make_html_piece(html, content))
+    for address in content.data_uris[:MAX_MEDIA]:
         kind, _, data = address.removeprefix("data:").partition(",")
         if not kind.endswith(";base64"):
             continue
@@ -231,11 +231,11 @@ def _render_medium(medium: Medium, budget: Budget) -> list[Piece]:
     return [Piece(Text(f"[{clean_text(medium.note)}]")), *map(Piece, links)]
 
 
-def _make_html_piece(html: str, made: "HtmlContent") -> Piece:
-    text = clean_text(made.text)
-    if made.converted_chars < made.markup_chars:
-        gone = made.markup_chars - made.converted_chars
-        note = f"[... {gone:,} of {made.markup_chars:,} characters of HTML left out ...]"
+def _make_html_piece(html: str, content: "HtmlContent") -> Piece:
+    text = clean_text(content.text)
+    if content.converted_chars < content.markup_chars:
+        gone = content.markup_chars - content.converted_chars
+        note = f"[... {gone:,} of {content.markup_chars:,} characters of HTML left out ...]"
         text = f"{text}\n{note}".lstrip()
     original = Original(
         name="page",
@@ -243,7 +243,7 @@ def _make_html_piece(html: str, made: "HtmlContent") -> Piece:
         formats=(FileFormat(".html", "text/html", lambda: clean_text(html)),),
         cost=sys.getsizeof(html),
     )
-    dropped = len(html) - made.markup_chars > MUCH_DROPPED
+    dropped = len(html) - content.markup_chars > MUCH_DROPPED
     return Piece(
-        Text(text), original, is_partial=made.converted_chars < made.markup_chars or dropped
+        Text(text), original, is_partial=content.converted_chars < content.markup_chars or dropped
     )

@@ -28,13 +28,15 @@ def format_registered(format_: Callable[..., Any], value: Any) -> Mapping[str, A
         data: Mapping[str, Any] = format_(value)[0]
         return data
     formatters: Mapping[str, Any] = getattr(owner, "formatters", {})
-    chosen = {kind: made for kind, made in formatters.items() if _has_formatter(made, value)}
-    if not chosen:
-        return None
-    found = {kind: formatter(value) for kind, formatter in chosen.items()}
-    # A formatter gives data, or data and metadata.
-    plain = {kind: made[0] if isinstance(made, tuple) else made for kind, made in found.items()}
-    return {kind: made for kind, made in plain.items() if made is not None} or None
+    bundle: dict[str, Any] = {}
+    for mime_type, formatter in formatters.items():
+        if _has_formatter(formatter, value):
+            output = formatter(value)
+            # A formatter returns data, or data and metadata.
+            data = output[0] if isinstance(output, tuple) else output
+            if data is not None:
+                bundle[mime_type] = data
+    return bundle or None
 
 
 def has_registered_format(format_: Callable[..., Any], value: Any) -> bool:
@@ -49,7 +51,8 @@ def has_registered_format(format_: Callable[..., Any], value: Any) -> bool:
     owner = getattr(format_, "__self__", None)
     formatters: Mapping[str, Any] = getattr(owner, "formatters", {})
     return any(
-        _has_formatter(made, value) for kind, made in formatters.items() if kind != "text/plain"
+        mime_type != "text/plain" and _has_formatter(formatter, value)
+        for mime_type, formatter in formatters.items()
     )
 
 

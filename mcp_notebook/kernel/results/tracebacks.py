@@ -24,7 +24,7 @@ CodeName: TypeAlias = Callable[[str], tuple[str, str] | None]
 
 MAX_FRAMES = 20
 MAX_MEMBERS = 5
-"""Exceptions of a group that are shown."""
+"""Exceptions of a group that are described."""
 MAX_MESSAGE = 5_000
 _INDENT = "    "
 _OURS = "mcp_notebook"
@@ -42,7 +42,7 @@ def describe_exception(error: BaseException, code_name: CodeName | None = None) 
 
     Args:
         error: What the tool raised. A `CallError` speaks for itself.
-        code_name: Names a cell by the name of its code; file names are shown without it.
+        code_name: Names a cell by the name of its code; file names are used without it.
     """
     if isinstance(error, CallError):
         return clean_text(run_bounded(str, error)) or type(error).__name__
@@ -114,17 +114,17 @@ class _Report:
         lines = _list_user_lines(trace)
         if not lines:
             return []
-        shown = []
+        entries = []
         for line, times in _shorten(lines):
             if line is None:
-                shown.append(f"{_INDENT}...")
+                entries.append(f"{_INDENT}...")
                 continue
-            shown.append(f"  {line.describe_place(self._code_name)}")
+            entries.append(f"  {line.describe_place(self._code_name)}")
             if line.is_user_code and (source := line.read_source()):
-                shown.append(f"{_INDENT}{cut_text(clean_text(source), 500)}")
+                entries.append(f"{_INDENT}{cut_text(clean_text(source), 500)}")
             if times > 1:
-                shown.append(f"{_INDENT}[repeated {times - 1:,} more times]")
-        return ["Traceback (most recent call last):", *shown]
+                entries.append(f"{_INDENT}[repeated {times - 1:,} more times]")
+        return ["Traceback (most recent call last):", *entries]
 
 
 def _list_user_lines(trace: TracebackType | None) -> list[_Line]:
@@ -142,19 +142,19 @@ def _list_user_lines(trace: TracebackType | None) -> list[_Line]:
 
 def _shorten(lines: Sequence[_Line]) -> list[tuple[_Line | None, int]]:
     """Join repeated lines, hide libraries' inner frames and the middle of what is too long."""
-    shown: list[tuple[_Line | None, int]] = []
+    entries: list[tuple[_Line | None, int]] = []
     for index, line in enumerate(lines):
         if not line.is_user_code and index < len(lines) - 1:
-            if shown[-1][0] is not None:
-                shown.append((None, 1))
-        elif shown and shown[-1][0] == line:
-            shown[-1] = (line, shown[-1][1] + 1)
+            if entries[-1][0] is not None:
+                entries.append((None, 1))
+        elif entries and entries[-1][0] == line:
+            entries[-1] = (line, entries[-1][1] + 1)
         else:
-            shown.append((line, 1))
-    if len(shown) > MAX_FRAMES:
+            entries.append((line, 1))
+    if len(entries) > MAX_FRAMES:
         half = MAX_FRAMES // 2
-        shown = [*shown[:half], (None, 1), *shown[-half:]]
-    return shown
+        entries = [*entries[:half], (None, 1), *entries[-half:]]
+    return entries
 
 
 def _format_last_lines(error: BaseException) -> list[str]:

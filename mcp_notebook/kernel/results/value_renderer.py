@@ -318,8 +318,8 @@ class ValueRenderer:
         return author_blocks.make_json_piece(self._data, sys.maxsize, repeats_data=True)
 
     def _format_json(self, value: Any) -> str:
-        made = to_json_value(value, self._budget.chars)
-        return made if isinstance(made, str) else format_json(made)
+        converted = to_json_value(value, self._budget.chars)
+        return converted if isinstance(converted, str) else format_json(converted)
 
 
 def find_figures(value: Any) -> list[Any] | None:

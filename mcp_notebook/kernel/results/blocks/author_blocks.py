@@ -58,10 +58,10 @@ def check_block(block: ContentBlock, budget: Budget) -> list[Piece]:
     # The bridge refuses a frame with a block of wrong types, and the whole link with it.
     # A class of the author's own may have let anything through: as one of ours it is checked.
     kind = next(kind for kind in BLOCK_TYPES if isinstance(block, kind))
-    given = {item.name: getattr(block, item.name) for item in fields(kind)}
+    values = {item.name: getattr(block, item.name) for item in fields(kind)}
     if kind is not Text:  # it may be of any length: `draft` sees to it
-        given |= _fit_fields(block, kind)
-    block = kind(**given)
+        values |= _fit_fields(block, kind)
+    block = kind(**values)
     match block:
         case Text():
             brief = clean_text(block.brief) if isinstance(block.brief, str) else None
@@ -82,12 +82,12 @@ def list_parts(content: Any) -> list[Any]:
 
 def copy_annotations(pieces: list[Piece], like: ContentBlock) -> list[Piece]:
     """Give the annotations of a block to everything that was made of it."""
-    said = {
+    annotations = {
         name: value
         for name in ("audience", "priority", "last_modified")
         if (value := getattr(like, name)) not in ((), None)
     }
-    return [_change_block(piece, **said) for piece in pieces] if said else pieces
+    return [_change_block(piece, **annotations) for piece in pieces] if annotations else pieces
 
 
 def _change_block(piece: Piece, **changes: Any) -> Piece:
@@ -102,23 +102,23 @@ def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -
         max_items: Elements and characters of it that are written.
         repeats_data: Structured content says the same.
     """
-    made, partial = to_bounded_json(value, max_items)
-    text = made if isinstance(made, str) else format_json(made)
+    converted, partial = to_bounded_json(value, max_items)
+    text = converted if isinstance(converted, str) else format_json(converted)
     if partial:
         original = describe_data_original(value, lambda: _write_whole_json(value))
     else:
-        written = format_json(made) if isinstance(made, str) else text
+        written = format_json(converted) if isinstance(converted, str) else text
         form = FileFormat(".json", "application/json", lambda: written)
         original = Original("value", "The whole value as JSON", (form,), sys.getsizeof(text))
     return Piece(Text(text), original, is_partial=partial, repeats_data=repeats_data)
 
 
 def _write_whole_json(value: Any) -> str:
-    made, partial = to_bounded_json(value, MAX_JSON)
+    converted, partial = to_bounded_json(value, MAX_JSON)
     if partial:
         # Lists of one list of one list... take no memory, and as text all that there is.
         raise ValueError(f"it has more than {MAX_JSON:,} elements and characters")
-    return format_json(made)
+    return format_json(converted)
 
 
 def _fit_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:
