@@ -68,7 +68,7 @@ section > h2 {{ margin: 0; padding: 8px 16px; font-size: 14px; font-weight: 600;
   font: 12px "DejaVu Sans Mono", monospace; text-align: right }}
 .source {{ flex: 1; min-width: 0; background: {panel}; border: 1px solid {line}; border-radius: 4px;
   padding: 6px 10px }}
-pre {{ margin: 0; font: 12.5px/1.45 "DejaVu Sans Mono", monospace }}
+pre {{ margin: 0; font: 12px/1.45 "DejaVu Sans Mono", monospace }}
 .output {{ margin-left: 44px; font-size: 14px }}
 .output code, .call code {{ font: 13px "DejaVu Sans Mono", monospace }}
 .output td {{ padding: 1px 12px 1px 0 }}
