@@ -1,8 +1,8 @@
 """Writes the pages of ``docs/reference/`` that list what the code offers.
 
-Options, settings, commands and ``_meta`` keys, from where the code defines them. Run by hand after
-a change there: ``python docs/make_reference.py``. A test compares the pages with the code, so that
-they cannot drift.
+Options, settings, commands, values and ``_meta`` keys, from where the code defines them. Run by
+hand after a change there: ``python docs/make_reference.py``. A test compares the pages with the
+code, so that they cannot drift.
 """
 
 import ast
@@ -19,6 +19,7 @@ from typing import Any
 import typer
 
 from mcp_notebook import cli, meta_keys
+from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.tools.option_table import list_options
 from mcp_notebook.settings import Settings
 
@@ -183,7 +184,41 @@ def meta_keys_page() -> str:
     )
 
 
+VALUES_TEXT = """\
+## One of several representations
+
+If a notebook could show a value in several forms, the model gets the first of these: image, plot, \
+Markdown, JSON, LaTeX (with its plain text), SVG, plain text, HTML. Two exceptions: LaTeX comes \
+before an image of the same formula, and a plain text that only says `<Map object at 0x7f...>` \
+comes last. JavaScript is not sent.
+
+- HTML is sent as Markdown, with the images and sounds in it. For an embedded video or page, its \
+address is sent.
+- SVG is sent as an image, if what draws it is installed, with a link to the source; otherwise as \
+its source or its texts. See [Plots](../guides/results.md#plots).
+- A folium map is sent as the data that it shows, shortened, with a link to the whole.
+- A widget is sent as its repr.
+
+## Values that fail
+
+A repr that fails or never ends, invalid image data, a failing converter: the client gets a \
+one-line explanation, and the kernel is unaffected."""
+
+
+def values_page() -> str:
+    """Return the page on what becomes of each type of value."""
+    return format_page(
+        "Values",
+        "What the client gets for each type of value. The first matching row applies. More about "
+        "[files](../guides/results.md#files), [tables](../guides/results.md#tables), "
+        "[plots](../guides/results.md#plots) and [your own types](../guides/custom-types.md).",
+        format_table(["The value", "The client gets"], [(r.values, r.content) for r in RULES]),
+        VALUES_TEXT,
+    )
+
+
 PAGES = {
+    "values.md": values_page,
     "options.md": options_page,
     "settings.md": settings_page,
     "cli.md": cli_page,

@@ -11,7 +11,7 @@ import textwrap
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pictures.drawing import arrow, picture, rectangle, text
@@ -47,16 +47,24 @@ STYLE = """
 
 @dataclass(frozen=True)
 class Room:
-    """A folder or a file that stands for itself in a contract."""
+    """A folder, or a file beside the folders."""
 
     name: str
     """Its dotted name."""
     path: Path
+    others: tuple["Room", ...] = ()
+    """Other files that share its box: those beside the rooms of one process."""
 
     @property
-    def label(self) -> str:
-        """Its name in the picture."""
-        return f"{self.path.name}/" if self.path.is_dir() else self.path.name
+    def labels(self) -> list[str]:
+        """The names in its box."""
+        own = f"{self.path.name}/" if self.path.is_dir() else self.path.name
+        return [own, *(other.path.name for other in self.others)]
+
+    @property
+    def members(self) -> list["Room"]:
+        """Itself and the files that share its box."""
+        return [self, *self.others]
 
     @property
     def purpose(self) -> str:
@@ -81,14 +89,20 @@ def read_layers(container: str) -> list[list[str]]:
 
 def read_imports(rooms: Sequence[Room]) -> dict[str, set[str]]:
     """Return which rooms the modules of each room import."""
+    boxes = {member.name: room.name for room in rooms for member in room.members}
     imports: dict[str, set[str]] = defaultdict(set)
     for room in rooms:
-        files = room.path.rglob("*.py") if room.path.is_dir() else [room.path]
-        for module in {module for file in files for module in _imported_modules(file)}:
-            for other in rooms:
-                if f"{module}.".startswith(f"{other.name}.") and other != room:
-                    imports[room.name].add(other.name)
+        for module in _modules_imported_by(room):
+            for name, box in boxes.items():
+                if f"{module}.".startswith(f"{name}.") and box != room.name:
+                    imports[room.name].add(box)
     return imports
+
+
+def _modules_imported_by(room: Room) -> set[str]:
+    paths = [member.path for member in room.members]
+    files = [file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])]
+    return {module for file in files for module in _imported_modules(file)}
 
 
 def _imported_modules(file: Path) -> Iterable[str]:
@@ -118,7 +132,7 @@ def reduce_edges(imports: Mapping[str, set[str]]) -> list[tuple[str, str]]:
 def draw_rooms() -> str:
     """Return the SVG of all rooms."""
     above, below = _read_shared()
-    layers = {side: read_layers(f"{PACKAGE}.{side}") for side in ("kernel", "bridge")}
+    layers = {side: _read_rows(side) for side in ("kernel", "bridge")}
     outer = INSIDE + 2 * MARGIN
     lefts = {"kernel": GAP, "bridge": outer + 3 * GAP}
     total = lefts["bridge"] + outer + GAP
@@ -149,6 +163,14 @@ def _read_shared() -> tuple[Room, list[Room]]:
     return _find_room(above), [_find_room(name) for row in layers[middle + 1 :] for name in row]
 
 
+def _read_rows(side: str) -> list[list[Room]]:
+    """Return the rooms of a process in their layers, below one box for the files beside them."""
+    layers = [[_find_room(name) for name in layer] for layer in read_layers(f"{PACKAGE}.{side}")]
+    file, *others = (room for row in layers for room in row if not room.path.is_dir())
+    rows = [[room for room in row if room.path.is_dir()] for row in layers]
+    return [[replace(file, others=tuple(others))], *(row for row in rows if row)]
+
+
 def _find_room(name: str) -> Room:
     path = ROOT.joinpath(*name.split("."))
     return Room(name, path if path.is_dir() else path.with_suffix(".py"))
@@ -160,11 +182,10 @@ def _draw_panel(side: str, x: float, y: float, width: float, height: float) -> s
 
 
 def _draw_layers(
-    layers: Sequence[Sequence[str]], left: float, top: float, height: float
+    rows: Sequence[Sequence[Room]], left: float, top: float, height: float
 ) -> list[str]:
     """Return boxes and arrows of a panel, one row for each layer."""
-    step = (height - BOX_HEIGHT) / (len(layers) - 1)
-    rows = [[_find_room(name) for name in layer] for layer in layers]
+    step = (height - BOX_HEIGHT) / (len(rows) - 1)
     edges = reduce_edges(read_imports([room for row in rows for room in row]))
     middles: dict[str, float] = {}
     for row in reversed(rows):
@@ -188,7 +209,8 @@ def _draw_layers(
 
 
 def _width(row: Sequence[Room], inside: float) -> float:
-    return min(BOX_WIDTH, (inside - GAP * (len(row) - 1)) / len(row))
+    widest = BOX_WIDTH * (1 + any(room.others for room in row))
+    return min(widest, (inside - GAP * (len(row) - 1)) / len(row))
 
 
 def _middles(row: Sequence[Room], left: float, inside: float) -> list[float]:
@@ -204,15 +226,21 @@ def _draw_row(row: Sequence[Room], left: float, y: float, inside: float) -> list
 
 
 def _draw_box(room: Room, middle: float, y: float, width: float) -> str:
-    lines = textwrap.wrap(
-        room.purpose, int(width / LETTER), max_lines=LINES, placeholder=" \N{HORIZONTAL ELLIPSIS}"
-    )
-    kind = "room" if room.path.is_dir() else "file"
-    fits = len(room.label) * 1.5 * LETTER < width
+    letters = int(width / LETTER)
+    names = textwrap.wrap(", ".join(room.labels), int(letters / 1.4))
+    fits = len(names[0]) * 1.5 * LETTER < width
+    purpose = "" if room.others else room.purpose
+    lines = textwrap.wrap(purpose, letters, max_lines=LINES, placeholder=" \N{HORIZONTAL ELLIPSIS}")
     return "\n".join(
         [
-            rectangle(kind, middle - width / 2, y, width, BOX_HEIGHT),
-            text(room.label, middle, y + 20, "name" if fits else "name long"),
+            rectangle(
+                "room" if room.path.is_dir() else "file",
+                *(middle - width / 2, y, width, BOX_HEIGHT),
+            ),
+            *(
+                text(name, middle, y + 20 + 19 * at, "name" if fits else "name long")
+                for at, name in enumerate(names)
+            ),
             *(text(line, middle, y + 37 + 14 * at, "small") for at, line in enumerate(lines)),
         ]
     )

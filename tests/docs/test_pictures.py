@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -57,9 +58,10 @@ def test_the_committed_picture_of_the_rooms_is_the_one_of_the_code():
 
 def test_it_names_every_room_and_file_beside_the_rooms():
     names = {
-        text.text
+        name
         for text in ET.fromstring(_committed("rooms.svg")).iter(f"{SVG}text")
         if "name" in text.get("class", "").split()
+        for name in text.text.rstrip(",").split(", ")
     }
     package = ROOT / "mcp_notebook"
     found = {
@@ -98,6 +100,20 @@ def test_imports_are_read_in_every_form_and_place(tmp_path):
         "package.high": {"package.low", "package.middle"},
         "package.middle": {"package.low"},
     }
+
+
+def test_files_that_share_a_box_import_together(tmp_path):
+    for name, text in {
+        "one.py": "import package.low",
+        "two.py": "",
+        "low.py": "import package.two",
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    one, two, low = (
+        rooms.Room(f"package.{name}", tmp_path / f"{name}.py") for name in ("one", "two", "low")
+    )
+    found = rooms.read_imports([replace(one, others=(two,)), low])
+    assert found == {"package.one": {"package.low"}, "package.low": {"package.one"}}
 
 
 @pytest.mark.parametrize(

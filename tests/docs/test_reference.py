@@ -1,6 +1,7 @@
 """The reference pages: they list what the code offers, all of it and nothing else."""
 
 import inspect
+import pydoc
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -14,6 +15,7 @@ import mcp_notebook
 from mcp_notebook import Context, cli, mcp_tool, meta_keys
 from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
+from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.settings import Settings
 
@@ -102,8 +104,16 @@ def test_every_setting_is_documented_with_its_variable_and_default():
             assert default == f"`{value}`"
 
 
+def test_every_rule_for_values_is_documented():
+    text = page("reference/values.md").text
+    for rule in RULES:
+        assert f"| {rule.values} | {rule.content} |" in text
+
+
 def test_the_page_of_the_api_has_every_public_name_and_no_other():
     text = page("reference/api.md").text
     names = re.findall(r"^\.\. (?:auto|py:)\w+:: ([\w.]+)$", text, re.MULTILINE)
     public = [name for name in names if "." not in name]
     assert sorted(public) == sorted(mcp_notebook.__all__)
+    for name in set(names) - set(public):
+        assert pydoc.locate(name) is not None, name
