@@ -227,7 +227,7 @@ def _draw_row(row: Sequence[Room], left: float, y: float, inside: float) -> list
 
 def _draw_box(room: Room, middle: float, y: float, width: float) -> str:
     letters = int(width / LETTER)
-    names = textwrap.wrap(", ".join(room.labels), int(letters / 1.4))
+    names = textwrap.wrap(", ".join(room.labels), int(letters / 1.5))
     fits = len(names[0]) * 1.5 * LETTER < width
     purpose = "" if room.others else room.purpose
     lines = textwrap.wrap(purpose, letters, max_lines=LINES, placeholder=" \N{HORIZONTAL ELLIPSIS}")
