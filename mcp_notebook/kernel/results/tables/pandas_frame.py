@@ -237,11 +237,11 @@ class StylerFrame(Frame):
 
     def _find_rows(self, start: int, stop: int) -> list[tuple[Any, int]]:
         """Return, for each of these positions, a Styler and the number of one of its rows."""
-        found: list[tuple[Any, int]] = []
+        matches: list[tuple[Any, int]] = []
         for styler, rows in self._rows:
-            found += [(styler, int(row)) for row in rows[max(start, 0) : max(stop, 0)]]
+            matches += [(styler, int(row)) for row in rows[max(start, 0) : max(stop, 0)]]
             start, stop = start - len(rows), stop - len(rows)
-        return found
+        return matches
 
     @override
     def column_data(self, position: int) -> Any:
