@@ -68,9 +68,9 @@ def translate_hint(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
 def _translate_attrs(annotation: Any, within: tuple[Any, ...]) -> Any:
     if annotation in within:
         raise TypeError(f"{annotation.__name__}, an attrs class, contains itself")
-    inner = (*within, annotation)
+    ancestors = (*within, annotation)
     hints = [
-        (name, translate_hint(hint, inner))
+        (name, translate_hint(hint, ancestors))
         for name, hint in get_type_hints(annotation, include_extras=True).items()
     ]
     return Annotated[annotation, _AttrsSchema(annotation, tuple(hints))]
@@ -84,17 +84,17 @@ def _translate_typed_dict(annotation: Any, within: tuple[Any, ...]) -> Any:
             f"{annotation.__name__} contains itself; before Python 3.12 import TypedDict from "
             "typing_extensions for it"
         )
-    inner = (*within, annotation)
+    ancestors = (*within, annotation)
     hints = get_type_hints(annotation, include_extras=True)
     fields = {
-        name: translate_hint(hint, inner)
+        name: translate_hint(hint, ancestors)
         if name in annotation.__required_keys__
-        else typing_extensions.NotRequired[translate_hint(hint, inner)]
+        else typing_extensions.NotRequired[translate_hint(hint, ancestors)]
         for name, hint in hints.items()
     }
-    made = cast("Any", typing_extensions.TypedDict)(annotation.__name__, fields)
-    made.__doc__ = annotation.__doc__
-    return made
+    translated = cast("Any", typing_extensions.TypedDict)(annotation.__name__, fields)
+    translated.__doc__ = annotation.__doc__
+    return translated
 
 
 # -- attrs classes --------------------------------------------------------------------------------
@@ -137,25 +137,27 @@ class _AttrsSchema:
             name = getattr(item, "alias", None) or item.name.lstrip("_")
             fields[name] = core_schema.typed_dict_field(schema, required=required)
             names[name] = item.name
-        inner = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+        fields_schema = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
 
-        def written(value: Any, write: Callable[[Any], Any]) -> Any:
+        def serialize(value: Any, write: Callable[[Any], Any]) -> Any:
             if isinstance(value, self.kind):
                 value = {alias: getattr(value, name) for alias, name in names.items()}
             return write(value)
 
         return core_schema.no_info_wrap_validator_function(
-            self._made,
-            inner,
-            serialization=core_schema.wrap_serializer_function_ser_schema(written, schema=inner),
+            self._make_instance,
+            fields_schema,
+            serialization=core_schema.wrap_serializer_function_ser_schema(
+                serialize, schema=fields_schema
+            ),
         )
 
-    def _made(self, value: Any, fields: Callable[[Any], Any]) -> Any:
+    def _make_instance(self, value: Any, fields: Callable[[Any], Any]) -> Any:
         if isinstance(value, self.kind):  # a default
             return value
-        given = fields(value)
+        members = fields(value)
         try:
-            return self.kind(**given)
+            return self.kind(**members)
         except Exception as error:
             # The class's own validators raise TypeError, too, which pydantic lets through.
             raise PydanticCustomError(

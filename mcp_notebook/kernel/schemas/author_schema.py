@@ -61,8 +61,8 @@ class AuthorSchema:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
         try:
-            found = json_validator.find_errors(self._validator, dict(arguments))
-            lines = list(islice(_explain_errors(found, self.input_schema), MAX_LINES + 1))
+            errors = json_validator.find_errors(self._validator, dict(arguments))
+            lines = list(islice(_explain_errors(errors, self.input_schema), MAX_LINES + 1))
             extra = {*self.hidden} & arguments.keys()
             if self._accepted is not None:
                 extra |= arguments.keys() - self._accepted
@@ -150,11 +150,11 @@ def _check_fit(handler: Handler, schema: Mapping[str, Any], tool: str) -> None:
 
 
 def _explain_errors(errors: Iterator[Any], root: Mapping[str, Any]) -> Iterator[str]:
-    told = set()
+    seen = set()
     for error in errors:
         for line in _explain_error(error, root):
-            if line not in told:
-                told.add(line)
+            if line not in seen:
+                seen.add(line)
                 yield line
 
 
@@ -193,10 +193,10 @@ def _describe_missing(path: tuple[int | str, ...], root: Mapping[str, Any]) -> s
 def _explain_dependents(
     path: tuple[int | str, ...], needs: Mapping[str, Any], value: Mapping[str, Any]
 ) -> Iterator[str]:
-    for given, needed in needs.items():
-        for name in needed if given in value else ():
-            if name not in value:
-                yield f"{format_path((*path, name))}: missing; {format_value(given)} needs it."
+    for name, others in needs.items():
+        for other in others if name in value else ():
+            if other not in value:
+                yield f"{format_path((*path, other))}: missing; {format_value(name)} needs it."
 
 
 def _find_property(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:
@@ -217,13 +217,13 @@ def _describe_branches(error: Any, root: Mapping[str, Any]) -> str:
     if all(isinstance(option, dict) and _is_plain(option) for option in options):
         return f"allowed: {describe_schema({'anyOf': options}, root)}"
     reasons: dict[Any, str] = {}
-    for inner in error.context:
-        branch = inner.schema_path[0] if inner.schema_path else len(reasons)
-        line = next(_explain_error(inner, root), "")
+    for cause in error.context:
+        branch = cause.schema_path[0] if cause.schema_path else len(reasons)
+        line = next(_explain_error(cause, root), "")
         reasons.setdefault(branch, line.removesuffix("."))
-    said = list(dict.fromkeys(filter(None, reasons.values())))
-    rest = "; or ..." if len(said) > _MAX_BRANCHES else ""
-    return f"one of these has to be put right: {'; or '.join(said[:_MAX_BRANCHES])}{rest}"
+    listed = list(dict.fromkeys(filter(None, reasons.values())))
+    rest = "; or ..." if len(listed) > _MAX_BRANCHES else ""
+    return f"one of these has to be put right: {'; or '.join(listed[:_MAX_BRANCHES])}{rest}"
 
 
 def _is_plain(schema: Mapping[str, Any]) -> bool:
@@ -231,8 +231,8 @@ def _is_plain(schema: Mapping[str, Any]) -> bool:
 
 
 def _name_format(schema: Mapping[str, Any]) -> str:
-    told = schema.get("format")
-    return f" ({told})" if told in _NAMED_FORMATS else ""
+    name = schema.get("format")
+    return f" ({name})" if name in _NAMED_FORMATS else ""
 
 
 def _describe_keyword(error: Any) -> str:

@@ -52,15 +52,15 @@ def _parse_parameters(text: str) -> dict[str, str]:
             parsed = parse(text, style)
         except Exception:  # noqa: BLE001, S112 - an odd docstring must not prevent a tool
             continue
-        found = {
+        texts = {
             # NumPy allows `x, y : int`.
             name.strip().lstrip("*"): " ".join((parameter.description or "").split())
             for parameter in parsed.params
             if parameter.args[0] != "attribute"
             for name in parameter.arg_name.split(",")
         }
-        if len(found) > len(best):
-            best = found
+        if len(texts) > len(best):
+            best = texts
     return best
 
 

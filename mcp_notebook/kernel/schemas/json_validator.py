@@ -46,7 +46,7 @@ def drop_unusable_patterns(schema: Any) -> Any:
         return [drop_unusable_patterns(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {}
+    copy = {}
     for key, value in schema.items():
         if key == "pattern" and isinstance(value, str) and not _is_usable(value):
             continue
@@ -54,8 +54,8 @@ def drop_unusable_patterns(schema: Any) -> Any:
         if key == "patternProperties" and isinstance(value, dict):
             usable = {pattern: item for pattern, item in value.items() if _is_usable(pattern)}
         is_value = key in ("const", "enum", "default", "examples")
-        made[key] = value if is_value else drop_unusable_patterns(usable)
-    return made
+        copy[key] = value if is_value else drop_unusable_patterns(usable)
+    return copy
 
 
 def _is_usable(pattern: str) -> bool:
@@ -165,35 +165,35 @@ def _validate_unevaluated_properties(
 
 
 def _find_evaluated(checker: Any, value: Mapping[str, Any], schema: Any) -> set[str]:
-    """Return the keys of an object that a schema, or one that applies in place, says more of."""
+    """Return the keys of an object that a schema, or one that applies in place, evaluates."""
     if isinstance(schema, bool):
         return set()
     if "additionalProperties" in schema or "unevaluatedProperties" in schema:
         return set(value)
-    found = schema.get("properties", {}).keys() & value.keys()
+    evaluated = schema.get("properties", {}).keys() & value.keys()
     patterns = schema.get("patternProperties", {})
-    found |= {key for key in value if any(_matches(pattern, key) for pattern in patterns)}
+    evaluated |= {key for key in value if any(_matches(pattern, key) for pattern in patterns)}
     for reference in REFERENCES:
         if reference in schema:
             target = checker._resolver.lookup(schema[reference])  # noqa: SLF001 - as its own keywords
-            inner = checker.evolve(schema=target.contents, _resolver=target.resolver)
-            found |= _find_evaluated(inner, value, target.contents)
-    for inner in _list_applicable(checker, value, schema):
-        found |= _find_evaluated(checker, value, inner)
-    return set(found)
+            referring = checker.evolve(schema=target.contents, _resolver=target.resolver)
+            evaluated |= _find_evaluated(referring, value, target.contents)
+    for subschema in _list_applicable(checker, value, schema):
+        evaluated |= _find_evaluated(checker, value, subschema)
+    return set(evaluated)
 
 
 def _list_applicable(checker: Any, value: Mapping[str, Any], schema: Any) -> Iterator[Any]:
     """Yield the schemas in place that hold for an object."""
 
-    def holds(inner: Any) -> bool:
-        return next(checker.descend(value, inner), None) is None
+    def holds(subschema: Any) -> bool:
+        return next(checker.descend(value, subschema), None) is None
 
     for key in LISTS_IN_PLACE:
         yield from filter(holds, schema.get(key, ()))
-    for key, inner in schema.get("dependentSchemas", {}).items():
+    for key, subschema in schema.get("dependentSchemas", {}).items():
         if key in value:
-            yield inner
+            yield subschema
     if "if" in schema:
         chosen = "else"
         if holds(schema["if"]):

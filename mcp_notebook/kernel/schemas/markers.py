@@ -108,26 +108,27 @@ def find_header_problem(schema: Mapping[str, Any]) -> str | None:
         if HEADER_KEY not in position:
             continue
         header = position[HEADER_KEY]
-        told = format_value(header)
+        quoted = format_value(header)
         if not path:
             return (
-                f"the header {told} is inside a type (an optional one, a list, a model), where "
+                f"the header {quoted} is inside a type (an optional one, a list, a model), where "
                 "clients cannot find it: mark a parameter that is a plain str, int or bool"
             )
         where = ".".join(path)
         if not isinstance(header, str) or not _TOKEN.fullmatch(header):
             return (
-                f"the header of `{where}`, {told}, is no header's name: use letters, digits and `-`"
+                f"the header of `{where}`, {quoted}, is no header's name: use letters, digits and "
+                "`-`"
             )
         kind = position.get("type")
         if not isinstance(kind, str) or kind not in HEADER_TYPES:
             return (
-                f"`{where}` has the header {told}, but MCP allows one for a plain str, int or "
+                f"`{where}` has the header {quoted}, but MCP allows one for a plain str, int or "
                 "bool only (not for one that may be None): change its type, or leave the header out"
             )
         if header.lower() in seen:
             return (
-                f"`{seen[header.lower()]}` and `{where}` have the same header {told} (case "
+                f"`{seen[header.lower()]}` and `{where}` have the same header {quoted} (case "
                 "does not count): give one another name"
             )
         seen[header.lower()] = where

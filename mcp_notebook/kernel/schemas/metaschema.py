@@ -38,13 +38,13 @@ def _find_problem(schema: Any, root: Any) -> str | None:
     if not isinstance(schema, Mapping):
         return f"{format_value(schema)} is no schema"
     for keyword, value in schema.items():
-        says = _RULES.get(keyword)
-        if says is not None and not says(value):
+        is_valid = _RULES.get(keyword)
+        if is_valid is not None and not is_valid(value):
             return f"`{keyword}` cannot be {format_value(value)}"
         if keyword == "$ref" and not _is_resolvable(value, root):
             return f"`$ref` names {format_value(value)}, which is not in it"
-        for inner in _list_subschemas(keyword, value):
-            if problem := _find_problem(inner, root):
+        for subschema in _list_subschemas(keyword, value):
+            if problem := _find_problem(subschema, root):
                 return problem
     return None
 

@@ -135,8 +135,8 @@ def _unwrap(annotation: Any) -> Any:
 def _list_extras(annotation: Any) -> list[Any]:
     if get_origin(annotation) is not Annotated:
         return []
-    inner, *extras = get_args(annotation)
-    return [*_list_extras(inner), *extras]
+    base, *extras = get_args(annotation)
+    return [*_list_extras(base), *extras]
 
 
 def _is_root_model(model: type[BaseModel]) -> bool:

@@ -71,11 +71,11 @@ def make_parameter(
         extras.append(default)
         default = NO_DEFAULT
     fields = [extra for extra in extras if isinstance(extra, FieldInfo)]
-    said = [field.description for field in fields if field.description]
+    descriptions = [field.description for field in fields if field.description]
     texts = [extra for extra in extras if isinstance(extra, str)]
-    description = next(iter([*reversed(said), *texts, documented]))
-    kept = [extra for extra in extras if not isinstance(extra, str)]
-    full = _make_describable(Annotated[(base, *kept)]) if kept else base
+    description = next(iter([*reversed(descriptions), *texts, documented]))
+    constraints = [extra for extra in extras if not isinstance(extra, str)]
+    full = _make_describable(Annotated[(base, *constraints)]) if constraints else base
     if default is None and not _is_optional(base):
         full = Optional[full]  # noqa: UP045 - `|` is not for every object: a string, a TypeVar
     if description:
@@ -98,8 +98,8 @@ def build_schema(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], Schem
         else item.annotation
         for item in parameters
     }
-    made: Any = cast("Any", typing_extensions.TypedDict)("Arguments", fields)
-    schema: Any = dict(TypeAdapter(made).core_schema)
+    arguments: Any = cast("Any", typing_extensions.TypedDict)("Arguments", fields)
+    schema: Any = dict(TypeAdapter(arguments).core_schema)
     root: Any = schema
     if schema["type"] == "definitions":  # what several parameters, or a tree, refer to
         root = schema["schema"] = dict(schema["schema"])
@@ -125,11 +125,11 @@ def model_schema(model: Any) -> tuple[dict[str, Any], SchemaValidator]:
         Exception: As `build_schema`.
     """
     core: Any = TypeAdapter(model).core_schema
-    made = SchemaGenerator(by_alias=True).generate(core, mode="validation")
-    reference = made.pop("$ref", None)
+    schema = SchemaGenerator(by_alias=True).generate(core, mode="validation")
+    reference = schema.pop("$ref", None)
     if reference is not None:  # a model that contains itself
-        made = {**made["$defs"][reference.rpartition("/")[2]], **made}
-    return _clean_schema(made), build_alone(SchemaValidator, _tighten(core))
+        schema = {**schema["$defs"][reference.rpartition("/")[2]], **schema}
+    return _clean_schema(schema), build_alone(SchemaValidator, _tighten(core))
 
 
 def _is_optional(base: Any) -> bool:
@@ -173,15 +173,15 @@ def rewrite(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]], A
         return type(schema)(rewrite(item, change) for item in schema)
     if not isinstance(schema, dict):
         return schema
-    made: dict[str, Any] = {}
+    copy: dict[str, Any] = {}
     for key, value in schema.items():
         if key in VALUE_KEYS:
-            made[key] = value
+            copy[key] = value
         elif _is_named(key, value):
-            made[key] = {name: rewrite(item, change) for name, item in value.items()}
+            copy[key] = {name: rewrite(item, change) for name, item in value.items()}
         else:
-            made[key] = rewrite(value, change)
-    return change(schema, made) if isinstance(schema.get("type"), str) else made
+            copy[key] = rewrite(value, change)
+    return change(schema, copy) if isinstance(schema.get("type"), str) else copy
 
 
 def walk_schemas(schema: Any) -> Iterator[Mapping[str, Any]]:

@@ -79,10 +79,10 @@ class ReturnType:
         Raises:
             Exception: Whatever a serializer of the author's raises; it contains itself.
         """
-        made = self._serializer.to_python(
+        plain = self._serializer.to_python(
             value, mode="json", by_alias=True, warnings=False, fallback=_to_structured
         )
-        return _make_plain(made)
+        return _make_plain(plain)
 
 
 def read_return_type(annotation: Any) -> ReturnType:
@@ -105,9 +105,9 @@ def read_return_type(annotation: Any) -> ReturnType:
 
 class _ReturnSchema(SchemaGenerator):
     def float_schema(self, schema: core_schema.FloatSchema) -> dict[str, Any]:
-        made = super().float_schema(schema)
+        plain = super().float_schema(schema)
         return (
-            made if schema.get("allow_inf_nan") is False else {**made, "type": ["number", "null"]}
+            plain if schema.get("allow_inf_nan") is False else {**plain, "type": ["number", "null"]}
         )
 
 
@@ -184,13 +184,13 @@ def _choose_check(kind: str) -> Callable[[Any], Any] | None:
     if kind in _LISTS:
         return _convert_list
     # The keys of a bare dict are made text when it is written: none may be lost.
-    known = {
+    checks = {
         "nullable": _convert_missing,
         "float": _convert_float,
         "str": _convert_text,
         "dict": _convert_mapping,
     }
-    return known.get(kind)
+    return checks.get(kind)
 
 
 def _to_structured(value: Any) -> Any:
@@ -251,17 +251,17 @@ def _convert_mapping(value: Any) -> Any:
     return value.to_dict() if is_instance(value, "pandas.Series") else value
 
 
-def _convert_whole_mapping(value: Any, validated: Callable[[Any], Any]) -> Any:
+def _convert_whole_mapping(value: Any, validate: Callable[[Any], Any]) -> Any:
     """Refuse keys that are one key in JSON, as 1 and "1" are: neither may be lost."""
     value = _convert_mapping(value)
-    made = validated(value)
-    names = made if len(set(map(type, made))) < 2 else set(map(_convert_key, made))  # noqa: PLR2004
+    converted = validate(value)
+    names = converted if len(set(map(type, converted))) < 2 else set(map(_convert_key, converted))  # noqa: PLR2004
     lost = len(value) - len(names)
     if lost > 0:
         raise PydanticCustomError(
             "same_keys", "{count} of its keys are the same in JSON", {"count": lost + 1}
         )
-    return made
+    return converted
 
 
 # -- proofs and JSON -------------------------------------------------------------------------------
@@ -289,12 +289,12 @@ def _is_custom(schema: Mapping[str, Any]) -> bool:
 def _can_be_rebuilt(schema: Mapping[str, Any]) -> bool:
     """Tell whether an instance made of another's fields is the same, and told as it is."""
     kind = schema["cls"]
-    told = getattr(kind, "__get_pydantic_json_schema__", None)
+    schema_method = getattr(kind, "__get_pydantic_json_schema__", None)
     config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
     return (
-        getattr(told, "__func__", None) is getattr(_DEFAULT_SCHEMA, "__func__", None)
+        getattr(schema_method, "__func__", None) is getattr(_DEFAULT_SCHEMA, "__func__", None)
         if issubclass(kind, BaseModel)
-        else told is None
+        else schema_method is None
     ) and not (
         schema.get("post_init")
         or schema.get("custom_init")

@@ -75,14 +75,14 @@ class SchemaCache:
             parts: All that the schema depends on.
         """
         try:
-            told = make_fingerprint(parts)
+            encoded = make_fingerprint(parts)
         except (NotCacheable, RecursionError):
             return None
         except Exception:  # noqa: BLE001 - a class of the author's may take part, and raise anything
             return None
         if self._sources is None:
             self._sources = _hash_sources()
-        return hashlib.sha256(self._sources + told).hexdigest()
+        return hashlib.sha256(self._sources + encoded).hexdigest()
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return what was put under this key, if it is there and whole."""
@@ -93,10 +93,10 @@ class SchemaCache:
                 return None
             if time.time() - path.stat().st_mtime > _TOUCH:
                 path.touch()
-            found = json.loads(body)
+            value = json.loads(body)
         except (OSError, ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
+        return value if isinstance(value, dict) else None
 
     def put(self, key: str, value: dict[str, Any]) -> None:
         """Keep a JSON object under this key."""
@@ -187,18 +187,18 @@ def make_fingerprint(value: Any) -> bytes:
     Raises:
         Unknown: It holds something that is not in this module's tables.
     """
-    told = _encode(value)
+    encoded = _encode(value)
     # Each part carries its length, so that no two lists of parts run together to the same bytes.
-    return b"%d:" % len(told) + told
+    return b"%d:" % len(encoded) + encoded
 
 
 def _encode(value: Any) -> bytes:
     kind = type(value)
     if kind in _BY_REPR:
         return _encode_text(f"{kind.__name__} {value!r}")
-    teller = _ENCODERS.get(kind)
-    if teller is not None:
-        return teller(value)
+    encode = _ENCODERS.get(kind)
+    if encode is not None:
+        return encode(value)
     if type(kind) is enum.EnumMeta:
         return _encode_parts("member", [kind, value.name])
     return _encode_hint(value)
@@ -243,7 +243,7 @@ def _encode_hint(value: Any) -> bytes:
     except Exception:  # noqa: BLE001 - a value of the author's may refuse even to be hashed
         name = None
     # A value may say that it equals anything.
-    if name is None or not any(value is known for known in _NAMES):
+    if name is None or not any(value is item for item in _NAMES):
         raise NotCacheable
     return _encode_text(f"known {name}")
 
@@ -251,7 +251,7 @@ def _encode_hint(value: Any) -> bytes:
 def _encode_generic(value: Any, origin: Any) -> bytes:
     if origin is Annotated:
         return _encode_parts("Annotated", [value.__origin__, *value.__metadata__])
-    if not any(origin is known for known in _ORIGINS):
+    if not any(origin is item for item in _ORIGINS):
         raise NotCacheable
     # A subclass of an alias may carry more than origin and arguments.
     if type(value).__module__ not in ("typing", "types"):
@@ -263,12 +263,12 @@ def _encode_generic(value: Any, origin: Any) -> bytes:
 def _encode_field(field: FieldInfo) -> bytes:
     named = [(name, getattr(field, name, None)) for name in FieldInfo.__slots__]
     # None says nothing but in `default`: half of the time goes by leaving it out.
-    said = [
+    parts = [
         item
         for item in named
         if item[0] not in _IRRELEVANT and (item[1] is not None or item[0] == "default")
     ]
-    return _encode_parts("Field", said)
+    return _encode_parts("Field", parts)
 
 
 def _encode_enumeration(kind: Any) -> bytes:

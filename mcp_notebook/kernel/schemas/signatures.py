@@ -120,13 +120,13 @@ def read_handler(
     plain = _unwrap(function)
     description = parse_docstring(find_docstring(function)).description
     try:
-        found = _inspect_parameters(function)
+        parameters = _inspect_parameters(function)
     except (TypeError, ValueError):
         return Handler(description, (), (), (), None)
     named: list[inspect.Parameter] = []
     injected: list[inspect.Parameter] = []
     hidden: list[inspect.Parameter] = []
-    for item in found:
+    for item in parameters:
         if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
             continue
         if item.kind is item.POSITIONAL_ONLY:
@@ -138,7 +138,7 @@ def read_handler(
             injected.append(item)
         else:
             (hidden if is_hidden(hint) else named).append(item)
-    is_open = any(item.kind is item.VAR_KEYWORD for item in found)
+    is_open = any(item.kind is item.VAR_KEYWORD for item in parameters)
     return Handler(
         description,
         tuple(item.name for item in injected),
@@ -197,10 +197,10 @@ def _list_parameters(function: Callable[..., Any], name: str) -> list[inspect.Pa
             f"`{name}` does not tell its parameters (it is not written in Python): wrap it in a "
             "function, `def my_tool(...): return ...`."
         ) from None
-    found = [item for item in parameters if item.name not in fixed]
-    for item in found:
+    free = [item for item in parameters if item.name not in fixed]
+    for item in free:
         _check_kind(item, name)
-    return found
+    return free
 
 
 def _inspect_parameters(function: Callable[..., Any]) -> Sequence[inspect.Parameter]:
@@ -214,8 +214,8 @@ def list_fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
     """Return the parameters that a partial has given values."""
     if not isinstance(function, functools.partial):
         return ()
-    inner = inspect.signature(function.func).parameters
-    return (*function.keywords, *list(inner)[: len(function.args)])
+    parameters = inspect.signature(function.func).parameters
+    return (*function.keywords, *list(parameters)[: len(function.args)])
 
 
 def _check_kind(item: inspect.Parameter, name: str) -> None:
@@ -256,8 +256,8 @@ def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:
     if get_origin(hint) is Annotated:
         return _is_injected(get_args(hint)[0], hidden_types)
     if get_origin(hint) in (Union, types.UnionType):
-        inner = [item for item in get_args(hint) if item is not type(None)]
-        return len(inner) == 1 and _is_injected(inner[0], hidden_types)
+        options = [item for item in get_args(hint) if item is not type(None)]
+        return len(options) == 1 and _is_injected(options[0], hidden_types)
     return inspect.isclass(hint) and issubclass(hint, hidden_types)
 
 

@@ -72,12 +72,14 @@ def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str
         part = _find_part(path, schema)
         allowed = describe_schema(part, schema) if part else ""
         if problem["type"] in _ABSENT:
-            said = "missing" if problem["type"] == "missing" else "not allowed"
+            text = "missing" if problem["type"] == "missing" else "not allowed"
         else:
             came = f"got {format_value(problem['input'])} ({_name_type(problem['input'])})"
-            known = allowed and problem["type"] in _KNOWN and "[key]" not in problem["loc"]
-            said = f"{came}; {f'allowed: {allowed}' if known else shorten_message(problem['msg'])}"
-        lines[f"{format_place(name, path)}: {said}"] = None
+            is_known = allowed and problem["type"] in _KNOWN and "[key]" not in problem["loc"]
+            text = (
+                f"{came}; {f'allowed: {allowed}' if is_known else shorten_message(problem['msg'])}"
+            )
+        lines[f"{format_place(name, path)}: {text}"] = None
     return list(lines)
 
 
@@ -222,9 +224,9 @@ def _resolve(schema: _Part, root: _Schema) -> _Schema:
         return {}
     if "$ref" not in schema:
         return schema
-    kept, _, name = schema["$ref"].rpartition("/")
-    found = root.get("$defs", {}).get(name) if kept == "#/$defs" else None
-    return found if isinstance(found, dict) else {}
+    section, _, name = schema["$ref"].rpartition("/")
+    definition = root.get("$defs", {}).get(name) if section == "#/$defs" else None
+    return definition if isinstance(definition, dict) else {}
 
 
 def _list_options(schema: _Part, root: _Schema) -> list[_Schema]:
@@ -238,12 +240,12 @@ def _find_part(path: Sequence[int | str], root: _Schema) -> _Schema:
     """Return the schema of what is at a path; {} if nothing is said of it."""
     schema = root
     for part in path:
-        found = [
-            inner for option in _list_options(schema, root) if (inner := _find_child(option, part))
+        children = [
+            child for option in _list_options(schema, root) if (child := _find_child(option, part))
         ]
-        if not found:
+        if not children:
             return {}
-        schema = found[0] if len(found) == 1 else {"anyOf": found}
+        schema = children[0] if len(children) == 1 else {"anyOf": children}
     return schema
 
 
@@ -290,7 +292,7 @@ def _describe_object(schema: _Schema, root: _Schema) -> str:
 
 def _describe_bounds(schema: _Schema) -> str:
     """Return the bounds as words that follow the type's: `` from 1 to 10``."""
-    said = [
+    bounds = [
         _describe_range(schema, "minimum", "maximum", "from {} to {}"),
         _describe_range(schema, "minLength", "maxLength", "of {} to {} characters"),
         _describe_range(schema, "minItems", "maxItems", "with {} to {} items"),
@@ -305,7 +307,7 @@ def _describe_bounds(schema: _Schema) -> str:
             if key in schema
         ),
     ]
-    words = ", ".join(filter(None, said))
+    words = ", ".join(filter(None, bounds))
     return f" {words}" if words else ""
 
 

@@ -131,9 +131,9 @@ def make_tools_by_name(
     if variable == word:
         return [make_tool(value, options, variable=variable, schemas=schemas)]
     mark = read_mark(value)
-    said = mark if mark is not None and options is None else options or ToolOptions()
-    named = replace(said, name=said.name or word.rpartition(".")[2])
-    return [replace(make_tool(value, named, schemas=schemas), origin=origin)]
+    declared = mark if mark is not None and options is None else options or ToolOptions()
+    renamed = replace(declared, name=declared.name or word.rpartition(".")[2])
+    return [replace(make_tool(value, renamed, schemas=schemas), origin=origin)]
 
 
 def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredTool]:
@@ -169,16 +169,16 @@ def find_marked_methods(owner: type) -> dict[str, ToolOptions]:
 
     A method that a class overrides counts as the class has it, marked or not. No property is asked.
     """
-    found: dict[str, ToolOptions] = {}
+    methods: dict[str, ToolOptions] = {}
     for base in reversed(owner.__mro__):
         for name, value in vars(base).items():
             static = type(value) in (staticmethod, classmethod)
             options = read_own_mark(value) or (read_own_mark(value.__func__) if static else None)
             if options is None:
-                found.pop(name, None)
+                methods.pop(name, None)
             else:
-                found[name] = options
-    return found
+                methods[name] = options
+    return methods
 
 
 def read_class_mark(owner: Any) -> ClassOfTools | None:
@@ -190,12 +190,12 @@ def read_class_mark(owner: Any) -> ClassOfTools | None:
 def find_classes_of_tools(values: Iterable[tuple[str, Any]]) -> list[str]:
     """Return the names among a namespace's items that hold a class under ``@mcp_tools``."""
     # Not `isinstance`: a proxy that loads lazily should not load for being asked.
-    found = {
+    names = {
         id(value): name
         for name, value in reversed(tuple(values))
         if issubclass(type(value), type) and read_class_mark(value) is not None
     }
-    return list(reversed(found.values()))
+    return list(reversed(names.values()))
 
 
 def mark_class(owner: type, prefix: str) -> ClassOfTools:

@@ -64,7 +64,7 @@ class ElicitationForm:
     schema: dict[str, Any]
     """For the client."""
     _validator: SchemaValidator | None = field(repr=False)
-    _whole: bool = field(repr=False)
+    _is_whole: bool = field(repr=False)
     """The form itself is the value, not its one field."""
     _default: Any = field(repr=False)
 
@@ -76,19 +76,19 @@ class ElicitationForm:
         """
         if self._validator is None:
             return None
-        if not self._whole and VALUE not in content and self._default is not NO_DEFAULT:
+        if not self._is_whole and VALUE not in content and self._default is not NO_DEFAULT:
             return self._default
-        given = {VALUE: dict(content)} if self._whole else dict(content)
+        values = {VALUE: dict(content)} if self._is_whole else dict(content)
         schema = self.schema
-        if self._whole:
+        if self._is_whole:
             schema = {"type": "object", "properties": {VALUE: schema}}
         try:
-            return self._validator.validate_python(given)[VALUE]
+            return self._validator.validate_python(values)[VALUE]
         except ValidationError as error:
-            reason = explain_arguments(error, given, schema)
+            reason = explain_arguments(error, values, schema)
         except Exception as error:  # noqa: BLE001 - a validator of the author's may raise anything
             reason = shorten_message(f"{type(error).__name__}: {error}")
-        if self._whole:
+        if self._is_whole:
             reason = "\n".join(line.removeprefix(f"{VALUE}.") for line in reason.splitlines())
         raise InvalidAnswer(f"The user's answer does not fit the question: {reason}")
 
@@ -118,20 +118,20 @@ def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
         ) from error
     definitions = published.get("$defs", {})
     schema = _resolve(published["properties"][VALUE], definitions)
-    whole = schema.get("type") == "object" and "properties" in schema
-    if whole and default is not NO_DEFAULT:
+    is_whole = schema.get("type") == "object" and "properties" in schema
+    if is_whole and default is not NO_DEFAULT:
         raise ValueError("elicit: a form's defaults are those of its fields: leave `default` out")
-    fields = schema["properties"] if whole else {VALUE: schema}
+    fields = schema["properties"] if is_whole else {VALUE: schema}
     properties = {
         name: _restrict_property(name, item, definitions) for name, item in fields.items()
     }
-    required = schema.get("required", ()) if whole else published.get("required", ())
+    required = schema.get("required", ()) if is_whole else published.get("required", ())
     if default is not NO_DEFAULT:
         _check_default(default, validator)
-    told: dict[str, Any] = {"type": "object", "properties": properties}
+    form_schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
-        told["required"] = list(required)
-    return ElicitationForm(told, validator, whole, default)
+        form_schema["required"] = list(required)
+    return ElicitationForm(form_schema, validator, is_whole, default)
 
 
 def _make_choice_type(kind: Sequence[Any] | Mapping[Any, Any]) -> Any:
@@ -167,27 +167,29 @@ def _restrict_property(name: str, schema: Mapping[str, Any], definitions: Mappin
     schema = _resolve(schema, definitions)
     kind = str(schema.get("type"))
     choices = _read_choices(schema, "oneOf", definitions)
-    told: dict[str, Any]
+    restricted: dict[str, Any]
     if choices is not None:
-        told = {"type": "string", **choices}
+        restricted = {"type": "string", **choices}
     elif kind == "array":
         items = _read_choices(_resolve(schema.get("items", {}), definitions), "anyOf", definitions)
         if items is None:
             raise _make_refusal(name, "a list of anything but choices")
         items = items if "anyOf" in items else {"type": "string", **items}
-        told = {"type": "array", "items": items}
+        restricted = {"type": "array", "items": items}
     elif kind in _KEPT and "enum" not in schema and "const" not in schema:
-        told = {"type": kind}
+        restricted = {"type": kind}
     else:
         raise _make_refusal(name, _OTHERWISE.get(kind, "of a kind that forms do not have"))
-    told |= {key: schema[key] for key in (*_TEXTS, *_KEPT[told["type"]]) if key in schema}
-    if told["type"] == "integer":
-        told |= _read_bounds(schema)
-    if schema.get("format") in _FORMATS and told["type"] == "string":
-        told["format"] = schema["format"]
+    restricted |= {
+        key: schema[key] for key in (*_TEXTS, *_KEPT[restricted["type"]]) if key in schema
+    }
+    if restricted["type"] == "integer":
+        restricted |= _read_bounds(schema)
+    if schema.get("format") in _FORMATS and restricted["type"] == "string":
+        restricted["format"] = schema["format"]
     if schema.get("default") is not None:
-        told["default"] = schema["default"]
-    return told
+        restricted["default"] = schema["default"]
+    return restricted
 
 
 def _make_refusal(name: str, what: str) -> TypeError:
@@ -197,20 +199,20 @@ def _make_refusal(name: str, what: str) -> TypeError:
 
 def _resolve(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema without references, wrappers of one, and null, which no form has."""
-    found: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
+    resolved: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
     for _ in range(len(definitions) + 10):  # a type may refer to itself
-        name = str(found.pop("$ref", "")).rpartition("/")[2]
-        inner: Any = definitions.get(name) if name else None
+        name = str(resolved.pop("$ref", "")).rpartition("/")[2]
+        target: Any = definitions.get(name) if name else None
         for wrapper in ("allOf", "anyOf"):
-            parts = [part for part in found.get(wrapper, ()) if part != {"type": "null"}]
+            parts = [part for part in resolved.get(wrapper, ()) if part != {"type": "null"}]
             if len(parts) == 1:
-                inner = parts[0]
-                del found[wrapper]
-        if inner is None:
-            return found
-        own = {key: value for key, value in inner.items() if not (name and key == "title")}
-        found = own | found
-    return found
+                target = parts[0]
+                del resolved[wrapper]
+        if target is None:
+            return resolved
+        own = {key: value for key, value in target.items() if not (name and key == "title")}
+        resolved = own | resolved
+    return resolved
 
 
 def _read_choices(

@@ -66,15 +66,15 @@ def read_icons(icons: Any, tool: str) -> list[dict[str, Any]]:
     """
     if isinstance(icons, (str, bytes, Path, Icon)) or not isinstance(icons, Iterable):
         raise DefinitionError(f"`{tool}`: `icons` is a list, even of one: `icons=[...]`.")
-    given = list(icons)
-    if len(given) > MAX_ICONS:
+    listed = list(icons)
+    if len(listed) > MAX_ICONS:
         raise DefinitionError(
-            f"`{tool}`: {len(given)} icons are too many, {MAX_ICONS} are the most: clients read "
+            f"`{tool}`: {len(listed)} icons are too many, {MAX_ICONS} are the most: clients read "
             "them in every list of tools."
         )
     return [
         _read_icon(icon if isinstance(icon, Icon) else Icon(icon), f"`{tool}`: its icon")
-        for icon in given
+        for icon in listed
     ]
 
 
@@ -123,11 +123,11 @@ def _is_picture_type(mime_type: Any) -> bool:
 def _read_sizes(sizes: Any, what: str) -> list[str]:
     if sizes is None:
         return []
-    given = [sizes] if isinstance(sizes, str) else sizes
-    if isinstance(given, Iterable):
-        found = list(given)
-        if all(isinstance(size, str) and _SIZE.fullmatch(size) for size in found):
-            return found
+    listed = [sizes] if isinstance(sizes, str) else sizes
+    if isinstance(listed, Iterable):
+        texts = list(listed)
+        if all(isinstance(size, str) and _SIZE.fullmatch(size) for size in texts):
+            return texts
     raise DefinitionError(
         f"{what} has the sizes {format_value(sizes)}: write `sizes='48x48'`, a list of such, or "
         "'any' for a picture that scales."
@@ -147,7 +147,7 @@ def _read_source(src: Any, what: str) -> _Source:
             f"{what} is of type {type(src).__name__}: give an https or data address, the path of a "
             "file, or a PIL image."
         )
-    scheme = found[1].lower() if (found := _ADDRESS.match(src)) else None
+    scheme = match[1].lower() if (match := _ADDRESS.match(src)) else None
     if scheme is None:
         return _read_file(Path(src), what)
     if scheme == "data":

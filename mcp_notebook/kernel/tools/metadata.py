@@ -139,7 +139,7 @@ _HINTS = {
 
 def _read_hints(options: ToolOptions, name: str) -> dict[str, bool]:
     """Return what the author said, under MCP's names; of the rest clients suppose the worst."""
-    said = {}
+    hints = {}
     for option, hint in _HINTS.items():
         value = getattr(options, option)
         if value is None:
@@ -148,13 +148,13 @@ def _read_hints(options: ToolOptions, name: str) -> dict[str, bool]:
             raise DefinitionError(
                 f"`{name}`: `{option}` is True or False, not {format_value(value)}."
             )
-        said[hint] = value
+        hints[hint] = value
     if options.read_only and options.destructive:
         raise DefinitionError(
             f"`{name}` cannot be both `read_only` and `destructive`: what changes nothing destroys "
             "nothing; leave one out."
         )
-    return said
+    return hints
 
 
 # -- examples --------------------------------------------------------------------------------------
@@ -162,22 +162,22 @@ def _read_hints(options: ToolOptions, name: str) -> dict[str, bool]:
 
 def _describe_examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
     """Return the section on examples: calls that the tool's own validator takes."""
-    given = [examples] if isinstance(examples, Mapping) else examples
-    if isinstance(given, str) or not isinstance(given, Sequence):
+    calls = [examples] if isinstance(examples, Mapping) else examples
+    if isinstance(calls, str) or not isinstance(calls, Sequence):
         raise DefinitionError(
             f"`{name}`: `examples` is a list of the arguments of calls, like "
             f"`examples=[{{'year': 2012}}]`, not {format_value(examples)}."
         )
-    told = [
+    texts = [
         _describe_example(example, number, schema, name)
-        for number, example in enumerate(given, start=1)
+        for number, example in enumerate(calls, start=1)
     ]
-    if sum(map(len, told)) > MAX_EXAMPLES:
+    if sum(map(len, texts)) > MAX_EXAMPLES:
         raise DefinitionError(
-            f"`{name}`: its examples have {sum(map(len, told)):,} characters of JSON, and clients "
+            f"`{name}`: its examples have {sum(map(len, texts)):,} characters of JSON, and clients "
             f"read them in every list of tools: keep to {MAX_EXAMPLES:,}."
         )
-    return "\n".join(["Examples of arguments:", *(f"- {text}" for text in told)]) if told else ""
+    return "\n".join(["Examples of arguments:", *(f"- {text}" for text in texts)]) if texts else ""
 
 
 def _describe_example(example: Any, number: int, schema: ArgumentSchema, name: str) -> str:

@@ -181,8 +181,8 @@ def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> No
                 f"`{name}`: `{option}` is a whole number, at least {least:,}, not {most!r}."
             )
     for option in ("validate_output", "flatten"):
-        if not isinstance(said := getattr(options, option), bool):
-            raise DefinitionError(f"`{name}`: `{option}` is True or False, not {said!r}.")
+        if not isinstance(value := getattr(options, option), bool):
+            raise DefinitionError(f"`{name}`: `{option}` is True or False, not {value!r}.")
     if options.logs is not None and options.logs not in (*LEVELS,):
         raise DefinitionError(f"`{name}`: `logs` is {', '.join(LEVELS)}, not {options.logs!r}.")
     if options.executor is not None and not isinstance(options.executor, Executor):
@@ -229,9 +229,9 @@ def check_name(name: Any) -> None:
     if _NAME.fullmatch(name):
         return
     suggestion = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:MAX_NAME] or "my_tool"
-    shown = name if len(name) <= 2 * MAX_NAME else f"{name[: 2 * MAX_NAME]}..."
+    quoted = name if len(name) <= 2 * MAX_NAME else f"{name[: 2 * MAX_NAME]}..."
     raise DefinitionError(
-        f"{shown!r} cannot be a tool's name: MCP allows 1 to {MAX_NAME} letters, digits, `_`, `.` "
+        f"{quoted!r} cannot be a tool's name: MCP allows 1 to {MAX_NAME} letters, digits, `_`, `.` "
         f"and `-`. Try `--name {suggestion}` (in Python `name={suggestion!r}`)."
     )
 
