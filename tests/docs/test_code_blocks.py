@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import nbformat
 import pytest
 import typer
 from documents import DOCUMENTS, PAGES, README, ROOT
@@ -188,3 +189,34 @@ def test_a_command_line_that_is_safe_to_run_works(line, home):
     assert done.returncode == 0, done.stderr
     if "--save" in words:
         assert [path.suffix for path in home.glob("*.*") if path.is_file()] == [".png"]
+
+
+# -- what only reads says so -----------------------------------------------------------------------
+
+CHANGING = {"add", "drop_year"}
+"""Example tools that change something; all others say that they only read."""
+
+
+def _declarations():
+    """Return each declaration of a tool in the documents and demo notebooks, with its source."""
+    sources = [code for document in DOCUMENTS for code in document.code("python")]
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        cells = nbformat.read(path, as_version=4).cells
+        sources += [cell.source for cell in cells if cell.cell_type == "code"]
+    for source in sources:
+        yield from re.findall(r"^%%?mcp_tool.*", source, re.MULTILINE)
+        yield from re.findall(
+            r"^ *@?(?:\w+ = )?mcp_tool\b.*?^ *(?:async )?def \w+|"
+            r"^(?:\w+ = )?mcp_tool\(.*",
+            source,
+            re.MULTILINE | re.DOTALL,
+        )
+        yield from re.findall(r"^ +Tool\(.*?^ +\)$|^ +Tool\($.*", source, re.MULTILINE | re.DOTALL)
+
+
+def test_every_example_that_only_reads_says_so():
+    declarations = list(_declarations())
+    assert len(declarations) > 30
+    for declaration in declarations:
+        reads = re.search(r"--read-only\b|\bread_only=True\b", declaration)
+        assert reads or declaration.split()[-1] in CHANGING, declaration
