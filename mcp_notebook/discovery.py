@@ -141,6 +141,19 @@ def list_live_records(folder: Path) -> tuple[Record, ...]:
     so are those of other users, whose tools must not reach this user's assistant.
     """
     records = []
+    for record in read_records(folder):
+        if record.host != socket.gethostname():
+            continue
+        if is_alive(record):
+            records.append(record)
+        else:
+            remove_dead_record(folder, record)
+    return tuple(records)
+
+
+def read_records(folder: Path) -> tuple[Record, ...]:
+    """Return the user's records of all machines, also of dead kernels, oldest first."""
+    records = []
     for path in folder.glob(f"*{_SUFFIX}"):
         try:
             if not _is_mine(path):
@@ -148,12 +161,8 @@ def list_live_records(folder: Path) -> tuple[Record, ...]:
             record = Record.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
             continue
-        if record.host != socket.gethostname() or path.stem != record.id:
-            continue
-        if is_alive(record):
+        if path.stem == record.id:
             records.append(record)
-        else:
-            remove_dead_record(folder, record)
     return tuple(sorted(records, key=lambda record: (record.started, record.id)))
 
 

@@ -6,8 +6,9 @@ everything else to stderr.
 
 import json
 import mimetypes
+import socket
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +19,15 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.shell_arguments import read_arguments
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
-from mcp_notebook.discovery import Record, list_live_records
+from mcp_notebook.discovery import Record, is_alive, list_live_records, read_records
 from mcp_notebook.errors import CallError, LinkError, NotebookError
+from mcp_notebook.missing_tools import (
+    MissingTool,
+    explain_dead_kernel,
+    explain_failed_link,
+    explain_other_bridge,
+    explain_other_machine,
+)
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages, resource_uris
 
@@ -47,20 +55,22 @@ class ToolCall:
 async def list_tools(settings: Settings, notebook: Path | None) -> None:
     """Print the tools of a notebook, or of all open ones: as a table, or as tab-separated lines.
 
-    Running and waiting calls are listed on stderr.
+    On stderr follow the tools that clients do not see under their own name, each with the reason,
+    and the calls that run or wait.
 
     Raises:
         NotebookError: The notebook cannot be run.
     """
-    async with _link_kernels(settings, notebook) as (links, catalog, names):
+    absent = _find_absent_notebooks(settings) if notebook is None else []
+    async with _link_kernels(settings, notebook) as kernels:
         rows = [
             (
                 entry.name,
-                names[entry.kernel_id],
+                kernels.names[entry.kernel_id],
                 _format_parameters(entry.tool),
                 next(iter(entry.tool.description.strip().splitlines()), ""),
             )
-            for entry in catalog.entries()
+            for entry in kernels.catalog.entries()
         ]
         # Before the block ends and shuts down a kernel of our own, which takes a moment.
         if not rows:
@@ -70,8 +80,13 @@ async def list_tools(settings: Settings, notebook: Path | None) -> None:
         else:
             for row in rows:
                 _print("\t".join(row))
-        for kernel_id, call in links.initial_calls:
-            _note(f"{names[kernel_id]}: call to {call.tool}: {call.doing}")
+        missing = (*_find_missing_tools(kernels), *absent)
+        if missing:
+            _note("Missing or under another name:")
+        for tool in missing:
+            _note(f"  {tool}")
+        for kernel_id, call in kernels.links.initial_calls:
+            _note(f"{kernels.names[kernel_id]}: call to {call.tool}: {call.doing}")
 
 
 async def call_tool(settings: Settings, call: ToolCall) -> bool:
@@ -81,10 +96,13 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
         NotebookError: The notebook cannot be run, or no notebook offers a tool.
         CallError: No such tool exists, or its kernel is gone.
     """
-    async with _link_kernels(settings, call.notebook) as (links, catalog, _):
-        if not catalog.entries():
+    async with _link_kernels(settings, call.notebook) as kernels:
+        links = kernels.links
+        for failure in kernels.failures:
+            _note(str(failure))
+        if not kernels.catalog.entries():
             raise NotebookError(_NO_TOOLS)
-        entry = catalog.find(call.tool)
+        entry = kernels.catalog.find(call.tool)
         arguments = dict(call.arguments) | read_arguments(call.texts, entry.tool.input_schema)
         result = await links.call(entry, arguments, Listener(progress=_print_progress))
         _print_result(result, call)
@@ -101,11 +119,21 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
 # -- kernels ---------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Kernels:
+    """The kernels that a command uses."""
+
+    links: Links
+    catalog: Catalog
+    names: Mapping[str, str]
+    """The names of their notebooks, by the id of the kernel."""
+    failures: Sequence[MissingTool]
+    """The notebooks whose kernels cannot be linked."""
+
+
 @asynccontextmanager
-async def _link_kernels(
-    settings: Settings, notebook: Path | None
-) -> AsyncIterator[tuple[Links, Catalog, dict[str, str]]]:
-    """Link the requested kernels; yield the links, their tools, and notebook names by kernel id."""
+async def _link_kernels(settings: Settings, notebook: Path | None) -> AsyncIterator[_Kernels]:
+    """Link the kernels of all open notebooks, or of one notebook."""
     async with AsyncExitStack() as stack:
         records = _find_records(settings, notebook)
         running = None
@@ -119,23 +147,28 @@ async def _link_kernels(
                     run_notebook(notebook, settings, progress=progress)
                 )
         catalog = Catalog()
+        failures: Sequence[MissingTool] = ()
         links = await stack.enter_async_context(Links(catalog, on_change=lambda: None))
         if running is not None:
             records = [running.record]
             link = links.open_link(running.record, running.describe_end)
             await stack.enter_async_context(link)
         else:
-            await _connect(links, records)
-        yield links, catalog, {record.id: record.name for record in records}
+            failures = await _connect(links, records)
+        yield _Kernels(links, catalog, {record.id: record.name for record in records}, failures)
 
 
-async def _connect(links: Links, records: Sequence[Record]) -> None:
+async def _connect(links: Links, records: Sequence[Record]) -> list[MissingTool]:
+    """Link kernels, and return those that cannot be linked."""
+    failures = []
     # One after the other: the names of notebooks with the same name depend on their order.
     for record in records:
         try:
             await links.connect(record)
         except LinkError as error:
-            _note(str(error))
+            is_mismatch = record.protocol != messages.PROTOCOL_VERSION
+            failures.append(explain_failed_link(record.name, str(error), is_mismatch=is_mismatch))
+    return failures
 
 
 def _find_records(settings: Settings, notebook: Path | None) -> list[Record]:
@@ -146,6 +179,36 @@ def _find_records(settings: Settings, notebook: Path | None) -> list[Record]:
         return records
     path = notebook.expanduser().resolve()
     return [record for record in records if record.notebook and path == _resolve(record.notebook)]
+
+
+def _find_absent_notebooks(settings: Settings) -> list[MissingTool]:
+    """Return the notebooks that have a record, but no kernel that can be linked here."""
+    absent = []
+    records = read_records(settings.records_folder)
+    here = [record for record in records if record.host == socket.gethostname()]
+    live = {record.notebook or record.name for record in here if is_alive(record)}
+    for record in records:
+        if record not in here:
+            absent.append(explain_other_machine(record.name, record.host))
+        elif (record.notebook or record.name) not in live:
+            absent.append(explain_dead_kernel(record.name))
+        elif record.owner == "bridge" and is_alive(record):
+            absent.append(explain_other_bridge(record.name))
+    return absent
+
+
+def _find_missing_tools(kernels: _Kernels) -> Iterator[MissingTool]:
+    """Yield the linked kernels' tools that clients do not see, or see under another name."""
+    yield from kernels.failures
+    yield from kernels.catalog.list_missing_tools()
+    if not kernels.catalog.entries():
+        return
+    from mcp_notebook.bridge.server.tool_form import find_rejection  # noqa: PLC0415 - loads MCP
+
+    for entry in kernels.catalog.entries():
+        rejection = find_rejection(entry)
+        if rejection is not None:
+            yield rejection
 
 
 def _resolve(notebook: str) -> Path | None:

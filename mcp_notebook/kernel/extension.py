@@ -95,7 +95,13 @@ class Extension:
             self._resource_reader,
             path=settings.home / "run" / f"{self._id}.sock",
         )
-        self._magics = McpMagics(shell, self.registry, self.invoker, settings)
+        self._magics = McpMagics(
+            shell,
+            self.registry,
+            self.invoker,
+            settings,
+            find_refusal=lambda: self._endpoint.last_refusal,
+        )
         self._shutdown_hook = _ShutdownHook(shell.kernel, self._before_shutdown)
         self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}
 
@@ -208,12 +214,13 @@ class Extension:
         self._endpoint.abandon_in_child()
         self.invoker.abandon_in_child()
 
-    def _list_tools(self) -> list[messages.ToolInfo]:
+    def _list_tools(self) -> messages.Tools:
         default = self.settings.max_result_chars
-        return [
+        tools = [
             add_result_size(tool.info, tool.options.max_result_chars or default)
             for tool in self.registry.tools
         ]
+        return messages.Tools(tools=tools, missing=dict(self.registry.dropped))
 
     def _tools_changed(self) -> None:
         self.invoker.cache.keep(self.registry.tools)

@@ -26,6 +26,9 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
                              conversation deliberately and says why)
 ===========================  ===================================================================
 
+*Missing tools.* With its tools a kernel sends the names of those that were dropped, each with the
+reason. Bridges show them to people; clients do not see them.
+
 *Questions.* A call whose ``can_elicit`` is true may `Ask`, even several questions at once. It waits
 for an `Answer` to each of them without a time limit, unless it retracts the question with
 `Withdraw`. An answer to a question that is no longer open is ignored.

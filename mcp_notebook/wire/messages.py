@@ -121,6 +121,8 @@ class Welcome(Message):
     """Those that run or wait, oldest first."""
     resources: bool = False
     """The kernel answers `ListResources` and `ReadResource`."""
+    missing: dict[str, str] = Field(default_factory=dict)
+    """Tools that were dropped, by name, each with the reason as a sentence."""
 
 
 class Refused(Message):
@@ -136,6 +138,8 @@ class Tools(Message):
 
     type: Literal["tools"] = "tools"
     tools: list[ToolInfo]
+    missing: dict[str, str] = Field(default_factory=dict)
+    """As in `Welcome`."""
 
 
 class Progress(Message):

@@ -21,11 +21,21 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import AmbiguousTool, KernelGone, UnknownTool
+from mcp_notebook.missing_tools import (
+    META_TOOLS,
+    MissingTool,
+    explain_away_kernel,
+    explain_dropped,
+    explain_invalid_name,
+    explain_reserved_name,
+    explain_shared_name,
+)
 from mcp_notebook.wire import messages
 from mcp_notebook.wording import list_close_words
 
@@ -59,6 +69,8 @@ class _Kernel:
     """The notebook's part of full names."""
     tools: tuple[messages.ToolInfo, ...]
     """Those it had, if the kernel is away."""
+    missing: Mapping[str, str]
+    """Its dropped tools by name, each with the reason."""
     away: str | None = None
     """Why the kernel is away, for those who call its tools; None if it is not."""
 
@@ -89,11 +101,22 @@ class Catalog:
         self._refresh()
 
     def set_kernel(
-        self, kernel_id: str, *, notebook: str, tools: Sequence[messages.ToolInfo]
+        self,
+        kernel_id: str,
+        *,
+        notebook: str,
+        tools: Sequence[messages.ToolInfo],
+        missing: Mapping[str, str] = MappingProxyType({}),
     ) -> bool:
         """Add a kernel, or replace its tools.
 
         A kernel without tools keeps its place in the order and its notebook name.
+
+        Args:
+            kernel_id: The id of its record.
+            notebook: The name of its notebook.
+            tools: Its tools, in order.
+            missing: Its dropped tools by name, each with the reason.
 
         Returns:
             Whether the list that clients see has changed.
@@ -101,6 +124,7 @@ class Catalog:
         previous = self._kernels.get(kernel_id)
         if previous is not None and previous.notebook == notebook:
             if previous.tools == tuple(tools) and previous.away is None:
+                self._kernels[kernel_id] = replace(previous, missing=missing)
                 return False
             label = previous.label
         else:
@@ -108,7 +132,7 @@ class Catalog:
             label = _make_unique(
                 _make_safe(notebook).strip("_") or "notebook", others, MAX_NOTEBOOK
             )
-        self._kernels[kernel_id] = _Kernel(kernel_id, notebook, label, tuple(tools))
+        self._kernels[kernel_id] = _Kernel(kernel_id, notebook, label, tuple(tools), missing)
         return self._refresh()
 
     def set_away(self, kernel_id: str, reason: str) -> bool:
@@ -140,6 +164,36 @@ class Catalog:
         the kernel's order. The result is the same object until something changes.
         """
         return self._view.entries
+
+    def list_missing_tools(self) -> tuple[MissingTool, ...]:
+        """Return the linked kernels' tools that are not in the list, or under another name.
+
+        Each comes with the reason. Whether MCP accepts those in the list is not known here.
+        """
+        missing = []
+        for kernel in self._kernels.values():
+            if kernel.away is not None:
+                missing.append(explain_away_kernel(kernel.label, kernel.away))
+                continue
+            missing += [
+                explain_dropped(kernel.label, name, reason)
+                for name, reason in kernel.missing.items()
+            ]
+        missing += [
+            self._explain_name(entry)
+            for entry in self._view.entries
+            if entry.name != entry.tool.name or entry.name in META_TOOLS
+        ]
+        return tuple(missing)
+
+    def _explain_name(self, entry: CatalogEntry) -> MissingTool:
+        name = entry.tool.name
+        if name in self._reserved or entry.name in META_TOOLS:
+            full_name = entry.name if entry.name != name else f"{entry.notebook}.{name}"
+            return explain_reserved_name(entry.notebook, name, full_name)
+        if name in self._view.ambiguous:
+            return explain_shared_name(entry.notebook, name, entry.name)
+        return explain_invalid_name(entry.notebook, name, entry.name)
 
     def find(self, name: str) -> CatalogEntry:
         """Return the tool that a client means by this name.

@@ -39,8 +39,8 @@ READ_LIMIT = 60.0
 _DEATH_CHECK_INTERVAL = 0.02
 """Seconds between two checks whether the process behind a closed link is gone, too."""
 
-OnTools: TypeAlias = Callable[[list[messages.ToolInfo]], None]
-"""Takes a kernel's tools."""
+OnTools: TypeAlias = Callable[[messages.Welcome | messages.Tools], None]
+"""Takes the message with a kernel's tools."""
 _Reply: TypeAlias = tuple[messages.Resources | messages.Contents, list[bytes]]
 
 
@@ -82,7 +82,7 @@ class Link:
         name = self.record.name
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                self._on_tools((await self._greet()).tools)
+                self._on_tools(await self._greet())
             self.is_open = True
         except TimeoutError:
             raise LinkError(
@@ -282,7 +282,7 @@ class Link:
                 if request is not None and not request.done():
                     request.set_result((message, attachments))
             case messages.Tools():
-                self._on_tools(message.tools)
+                self._on_tools(message)
             case messages.Goodbye():
                 self._goodbye = message.reason
             case _:

@@ -107,7 +107,7 @@ class Links:
             for record in current:
                 if record.id not in self._links and record.id not in self._pending:
                     # Reserve its place and name: they must not depend on who answers first.
-                    self._set_tools(record, [])
+                    self._set_tools(record, messages.Tools(tools=[]))
                     self._pending.add(record.id)
                     self._first_attempts.add(record.id)
                     self._tasks.start_soon(self._link_when_ready, record)
@@ -190,7 +190,7 @@ class Links:
         return await link.read_resource(uri, most)
 
     async def _connect(self, record: Record) -> Link:
-        link = Link(record, lambda tools: self._set_tools(record, tools))
+        link = Link(record, lambda message: self._set_tools(record, message))
         await link.connect()
         self._last_place += 1
         link.place = self._last_place
@@ -257,6 +257,8 @@ class Links:
         if self._catalog.remove_kernel(record.id):
             self._on_change()
 
-    def _set_tools(self, record: Record, tools: list[messages.ToolInfo]) -> None:
-        if self._catalog.set_kernel(record.id, notebook=record.name, tools=tools):
+    def _set_tools(self, record: Record, message: messages.Welcome | messages.Tools) -> None:
+        if self._catalog.set_kernel(
+            record.id, notebook=record.name, tools=message.tools, missing=message.missing
+        ):
             self._on_change()

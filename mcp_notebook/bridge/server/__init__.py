@@ -1,7 +1,7 @@
 """MCP's requests <-> calls to kernels: tools, resources, progress, logging and elicitation.
 
 Face: `NotebookServer` (its ``mcp`` is what transports serve), `NO_TOOLS` (the advice for an empty
-list), and `explain_rejection` (whether MCP accepts a tool).
+list), and `find_rejection` (why MCP does not accept a tool).
 
 Threads: everything runs on the bridge's event loop, except the encoding of large resources.
 

@@ -9,38 +9,19 @@ import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
-from mcp_types.methods import serialize_server_result
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, is_version_at_least
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from mcp_notebook.bridge.server.versions import has_feature
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.wire import messages
 
 PROGRESS_STEP = 1e-6
 """What is added to progress that has not increased: MCP requires that every progress notification
 exceeds the previous one, but a new message or a second loop does not advance it."""
-SINCE = {
-    "annotations": "2025-03-26",  # with the title among them, until it had a place of its own
-    "title": "2025-06-18",
-    "_meta": "2025-06-18",
-    "outputSchema": "2025-06-18",
-    "lastModified": "2025-06-18",
-    "resource_link": "2025-06-18",
-    "audio": "2025-03-26",
-    "icons": "2025-11-25",
-}
-"""The versions of MCP that introduced kinds of content and fields of tools, resources and results.
-
-Earlier versions must not get them, and nothing else removes them: the SDK has one shape for all
-older versions."""
-
-
-def has_feature(protocol_version: str, feature: str) -> bool:
-    """Return whether a version of MCP has a feature that `SINCE` lists."""
-    return is_version_at_least(protocol_version, SINCE[feature])
 
 
 def make_call_result(result: Result, protocol_version: str) -> types.CallToolResult:
@@ -79,37 +60,6 @@ def make_contents(
     return types.BlobResourceContents(
         uri=resource.uri, blob=_base64(resource.data), mime_type=resource.mime_type
     )
-
-
-def make_tool_form(name: str, info: messages.ToolInfo, protocol_version: str) -> dict[str, Any]:
-    """Return the JSON object of a tool in the list of tools.
-
-    Args:
-        name: The name that the tool is served under.
-        info: The kernel's description of it.
-        protocol_version: The client's.
-
-    Raises:
-        ValueError: This version of the protocol does not accept the tool.
-    """
-    fields = {
-        "name": name,
-        "title": info.title,
-        "description": info.description,
-        "inputSchema": info.input_schema,
-        "outputSchema": info.output_schema,
-        "annotations": info.annotations,
-        "icons": info.icons,
-        "_meta": info.meta,
-    }
-    if info.title is not None and not has_feature(protocol_version, "title"):
-        fields["annotations"] = {**(info.annotations or {}), "title": info.title}
-    too_new = [field for field in SINCE if not has_feature(protocol_version, field)]
-    fields |= dict.fromkeys(too_new)
-    result = {"tools": [fields], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    (form,) = serialize_server_result("tools/list", protocol_version, result)["tools"]
-    types.Tool.model_validate(form)  # as clients built with the SDK do with each tool
-    return cast("dict[str, Any]", form)
 
 
 def make_progress_sender(

@@ -16,11 +16,10 @@ from pydantic_core import CoreSchema, ErrorDetails
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import InvalidArguments
+from mcp_notebook.missing_tools import META_TOOLS
 from mcp_notebook.wire import messages
 
-LIST = "list_notebook_tools"
-DESCRIBE = "describe_notebook_tool"
-CALL = "call_notebook_tool"
+LIST, DESCRIBE, CALL = META_TOOLS
 
 ABOUT = (
     "If a tool that you need is not in your list of tools, or its arguments are rejected as "

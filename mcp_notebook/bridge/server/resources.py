@@ -22,7 +22,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.mcp_types import has_feature, make_contents, replace_surrogates
+from mcp_notebook.bridge.server.mcp_types import make_contents, replace_surrogates
+from mcp_notebook.bridge.server.versions import has_feature
 from mcp_notebook.errors import CallError, UnknownResource
 from mcp_notebook.wire import messages
 

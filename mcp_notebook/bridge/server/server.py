@@ -33,10 +33,10 @@ from mcp_notebook.bridge.server.mcp_types import (
     make_error_result,
     make_log_sender,
     make_progress_sender,
-    make_tool_form,
     replace_surrogates,
 )
 from mcp_notebook.bridge.server.resources import ResourceRequests
+from mcp_notebook.bridge.server.tool_form import make_tool_form
 from mcp_notebook.bridge.server.tool_pages import ToolPages
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool

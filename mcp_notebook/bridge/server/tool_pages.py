@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pydantic_core import to_json
-
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.server.tool_form import serialize_tool_form
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
@@ -117,7 +116,7 @@ class ToolPages:
         try:
             form = self._make_form(name, tool, version)
             # A tool that cannot be serialised would cost the client the whole list.
-            body = to_json(form)
+            body = serialize_tool_form(form)
         except (ValueError, RecursionError) as error:
             logger.warning("The tool %r is left out of the list (MCP %s): %s", name, version, error)
             return _Conversion(tool)

@@ -16,7 +16,7 @@ import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +57,8 @@ class Endpoint:
 
     Args:
         calls: Runs the calls.
-        tools: Returns the tools as they are now; called on the endpoint's thread.
+        tools: Returns the tools as they are now, and why others are missing; called on the
+            endpoint's thread.
         reader: Lists and reads resources.
         path: Of the socket's file; one of this name elsewhere, if it is too long for a socket.
         tcp: Listen on loopback TCP with a token, as where there are no Unix sockets.
@@ -66,7 +67,7 @@ class Endpoint:
     def __init__(
         self,
         calls: CallHandler,
-        tools: Callable[[], Sequence[messages.ToolInfo]],
+        tools: Callable[[], messages.Tools],
         reader: ResourceReader,
         *,
         path: Path,
@@ -77,6 +78,7 @@ class Endpoint:
         self._reader = reader
         self._path = path
         self._tcp = tcp
+        self._last_refusal: str | None = None
         self._conversations: set[Conversation] = set()
         self._change_due: asyncio.TimerHandle | None = None
         self._change_latest = 0.0
@@ -87,6 +89,11 @@ class Endpoint:
         self._listening = threading.Event()
         self._goodbye = "The notebook's kernel ended."
         self._thread = threading.Thread(target=self._run, name="mcp-notebook-endpoint", daemon=True)
+
+    @property
+    def last_refusal(self) -> str | None:
+        """Why the last bridge was refused; None if the last one was welcomed, or none came."""
+        return self._last_refusal
 
     def start(self) -> Address:
         """Start to listen; returns when bridges can connect.
@@ -200,8 +207,10 @@ class Endpoint:
             return
         refusal = self._refuse(hello)
         if refusal is not None:
+            self._last_refusal = refusal.message
             conversation.close(refusal)
             return
+        self._last_refusal = None
         conversation.send(self._build_welcome())
         await conversation.listen(reader)
 
@@ -221,8 +230,13 @@ class Endpoint:
             messages.CallInfo(tool=call.tool, doing=self._calls.describe(call))
             for call in self._calls.calls
         ]
+        tools = self._tools()
         return messages.Welcome(
-            version=__version__, tools=list(self._tools()), calls=calls, resources=True
+            version=__version__,
+            tools=tools.tools,
+            calls=calls,
+            resources=True,
+            missing=tools.missing,
         )
 
     def _schedule_change(self) -> None:
@@ -237,7 +251,7 @@ class Endpoint:
 
     def _send_tools(self) -> None:
         self._change_due = None
-        message = messages.Tools(tools=list(self._tools()))
+        message = self._tools()
         for conversation in tuple(self._conversations):
             # Not to one that was welcomed with them, or has been told before they changed back.
             if conversation.told_tools not in (None, message.tools):

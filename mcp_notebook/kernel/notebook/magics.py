@@ -4,6 +4,8 @@ Runs on the kernel's main thread, inside the user's cells. A mistake of the user
 IPython shows one sentence in place of a traceback.
 """
 
+from collections.abc import Callable
+
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
@@ -36,6 +38,7 @@ class McpMagics(Magics):
         registry: Where the tools are.
         invoker: Runs ``%mcp call``.
         settings: For the background bridge.
+        find_refusal: Returns why the last bridge was refused, if it was.
     """
 
     def __init__(
@@ -44,10 +47,12 @@ class McpMagics(Magics):
         registry: ToolRegistry,
         invoker: Invoker,
         settings: Settings,
+        *,
+        find_refusal: Callable[[], str | None],
     ) -> None:
         super().__init__(shell)
         self._registry = registry
-        self._notebook = Notebook(registry, invoker, settings)
+        self._notebook = Notebook(registry, invoker, settings, find_refusal)
 
     @no_var_expand  # a signature stays as it is written; `read_line` expands the options
     @line_cell_magic

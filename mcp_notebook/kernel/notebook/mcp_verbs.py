@@ -6,7 +6,7 @@ Runs on the kernel's main thread, inside the user's cell. What a verb cannot do 
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_br
 from mcp_notebook.kernel.notebook.result_display import show_result
 from mcp_notebook.kernel.notebook.tool_card import build_table
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.missing_tools import META_TOOLS, explain_dropped, explain_reserved_name
 from mcp_notebook.settings import Settings
 from mcp_notebook.wording import count, suggest
 
@@ -35,6 +36,8 @@ class Notebook:
     """Runs ``%mcp call``, and knows the calls of clients."""
     settings: Settings
     """For the background bridge."""
+    find_refusal: Callable[[], str | None]
+    """Returns why the last bridge was refused, if it was."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +90,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
     lines += [
         f"call of {call.tool}: {notebook.invoker.describe(call)}" for call in notebook.invoker.calls
     ]
+    lines += [f"Missing: {sentence}" for sentence in _explain_missing_tools(notebook)]
     bridge = find_bridge(notebook.settings)
     lines.append(
         f"Served over HTTP at {bridge.url}."
@@ -155,7 +159,7 @@ def _stop_serving(notebook: Notebook, _arguments: str) -> None:
 VERBS: Mapping[str, Verb] = {
     "status": Verb(
         run=_show_status,
-        help="show the tools, the calls that run or wait, and the HTTP address",
+        help="show the tools, those that clients miss, the calls, and the HTTP address",
     ),
     "list": Verb(run=_show_tools, help="list the tools with their parameters"),
     "call": Verb(
@@ -173,6 +177,21 @@ VERBS: Mapping[str, Verb] = {
     "stop": Verb(run=_stop_serving, help="stop serving over HTTP"),
 }
 """All verbs, in the order of the help."""
+
+
+def _explain_missing_tools(notebook: Notebook) -> Iterator[str]:
+    """Yield why clients miss tools of this notebook, as far as its kernel knows."""
+    registry = notebook.registry
+    missing = [explain_dropped("", name, reason) for name, reason in registry.dropped.items()]
+    missing += [
+        explain_reserved_name("", name, f"<notebook>.{name}")
+        for name in META_TOOLS
+        if registry.get(name) is not None
+    ]
+    yield from (f"{tool.tool}: {tool.reason} {tool.next_step}" for tool in missing)
+    refusal = notebook.find_refusal()
+    if refusal is not None:
+        yield f"all tools, for a client whose bridge was refused: {refusal}"
 
 
 # -- what follows a verb ---------------------------------------------------------------------------

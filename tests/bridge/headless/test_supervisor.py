@@ -139,7 +139,10 @@ async def test_calls_are_told_the_exit_status_and_the_tools_come_back(folder, ho
         assert here.catalog.entries() == ()
         with pytest.raises(KernelGone, match=r"'sums' is being restarted \(attempt 1\).*Try again"):
             here.catalog.find("pid")
+        (missing,) = here.catalog.list_missing_tools()
+        assert "sums (not listed): The kernel of 'sums' is being restarted" in str(missing)
         await here.until(*NAMES)
+        assert here.catalog.list_missing_tools() == ()
         assert await here.pid() != before
         assert len(list_live_records(home / "state" / "kernels")) == 1
     said = capsys.readouterr().err

@@ -200,3 +200,67 @@ def test_the_list_of_a_thousand_tools_is_not_made_anew_for_each_request():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="a", tools=tools(*(f"t{n}" for n in range(1000))))
     assert catalog.entries() is catalog.entries()
+
+
+# -- what clients do not see -----------------------------------------------------------------------
+
+
+def missing_in(catalog):
+    return [str(tool) for tool in catalog.list_missing_tools()]
+
+
+def test_tools_under_their_own_names_are_not_missing():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("a", "b"))
+    assert missing_in(catalog) == []
+
+
+def test_a_name_that_two_notebooks_have_is_explained_for_both():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("top", "other"))
+    catalog.set_kernel("2", notebook="costs", tools=tools("top"))
+    first, second = missing_in(catalog)
+    assert first.startswith("sales: top (listed as sales.top): Another notebook also has a tool")
+    assert second.startswith("costs: top (listed as costs.top): Another notebook also has a tool")
+
+
+@pytest.mark.parametrize("reserved", [True, False])
+def test_a_name_of_the_meta_tools_is_explained(reserved):
+    catalog = Catalog()
+    if reserved:
+        catalog.reserve(["call_notebook_tool"])
+    catalog.set_kernel("1", notebook="sales", tools=tools("call_notebook_tool"))
+    (text,) = missing_in(catalog)
+    assert "(listed as sales.call_notebook_tool): A bridge that runs with --meta-tools" in text
+
+
+def test_a_name_that_clients_do_not_accept_is_explained():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("what?", "x" * 65))
+    first, second = missing_in(catalog)
+    assert "sales: what? (listed as what_): Clients accept at most 64 of" in first
+    assert f"(listed as {'x' * 64}): Clients accept" in second
+
+
+def test_a_kernel_that_is_away_is_explained_until_it_returns():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("top"), missing={"old": "It went."})
+    catalog.set_away("1", "It is being restarted.")
+    assert missing_in(catalog) == [
+        "sales (not listed): It is being restarted. Its tools keep their names."
+    ]
+    catalog.set_kernel("1", notebook="sales", tools=tools("top"))
+    assert missing_in(catalog) == []
+
+
+def test_dropped_tools_are_explained_until_they_return_although_no_client_sees_a_change():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("top"))
+    assert not catalog.set_kernel(
+        "1", notebook="sales", tools=tools("top"), missing={"old": "`old` was deleted."}
+    )
+    assert missing_in(catalog) == [
+        "sales: old (not listed): `old` was deleted. Define it again and run its cell."
+    ]
+    assert not catalog.set_kernel("1", notebook="sales", tools=tools("top"))
+    assert missing_in(catalog) == []

@@ -52,7 +52,7 @@ def listening(request, home):
     echo = Echo()
     endpoint = Endpoint(
         echo,
-        lambda: list(echo.tools),
+        lambda: messages.Tools(tools=list(echo.tools)),
         ResourceReader(echo.store),
         path=home / "test.sock",
         tcp=request.param,

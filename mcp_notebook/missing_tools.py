@@ -1,0 +1,142 @@
+"""Why a tool is missing: every reason for which clients do not see a tool under its own name.
+
+Pure, in every process. One function per reason, each with the cause and the next step. The kernel
+knows what became of a declaration, a bridge knows the rest. ``mcp-notebook list`` shows all of
+them below its table, and ``%mcp status`` those that a kernel can know.
+
+===============================  ==================================================================
+the tool was dropped             its variable was deleted or rebound, or cannot be declared any more
+another notebook has the name    both tools are listed as ``<notebook>.<tool>``
+a bridge reserves the name       for its meta-tools; the tool is listed as ``<notebook>.<tool>``
+clients do not accept the name   it is listed under a similar one
+MCP does not accept the tool     in some or all versions of the protocol
+its kernel is away               it is being restarted, or was given up
+its kernel is dead               it crashed or was killed, and left its record behind
+its kernel cannot be linked      it does not answer, is too old or too new, or refuses the bridge
+its kernel is elsewhere          on another machine that shares the home folder
+another bridge runs it           a notebook without a frontend belongs to the bridge that runs it
+===============================  ==================================================================
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+META_TOOLS = ("list_notebook_tools", "describe_notebook_tool", "call_notebook_tool")
+"""The names that a bridge with meta-tools reserves for them."""
+_RESTART = "Restart the notebook's kernel and run its cells again."
+
+
+@dataclass(frozen=True)
+class MissingTool:
+    """A tool that clients do not see under its own name, or all tools of a notebook."""
+
+    notebook: str
+    tool: str | None
+    """Its own name; None for all tools of the notebook."""
+    reason: str
+    """The cause, as a sentence."""
+    next_step: str
+    """What the user can do, as a sentence."""
+    listed_as: str | None = None
+    """Its name in the list; None if it is not in the list."""
+
+    def __str__(self) -> str:
+        name = self.notebook if self.tool is None else f"{self.notebook}: {self.tool}"
+        where = "not listed" if self.listed_as is None else f"listed as {self.listed_as}"
+        return f"{name} ({where}): {self.reason} {self.next_step}"
+
+
+# -- what became of its declaration ----------------------------------------------------------------
+
+
+def explain_dropped(notebook: str, tool: str, reason: str) -> MissingTool:
+    """Explain that a tool was dropped with the variable that it followed.
+
+    Args:
+        notebook: The notebook's name.
+        tool: The tool's name.
+        reason: What happened to the variable, as a sentence.
+    """
+    return MissingTool(notebook, tool, reason, "Define it again and run its cell.")
+
+
+# -- its name --------------------------------------------------------------------------------------
+
+
+def explain_shared_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
+    """Explain that tools of several notebooks have one name."""
+    reason = f"Another notebook also has a tool {tool!r}."
+    step = "Rename one of them with `%%mcp_tool --name NAME`, or close the other notebook."
+    return MissingTool(notebook, tool, reason, step, listed_as)
+
+
+def explain_reserved_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
+    """Explain that the bridge needs the name for one of its meta-tools."""
+    reason = "A bridge that runs with --meta-tools reserves this name for its own tool."
+    step = "Rename the tool with `%%mcp_tool --name NAME`, or run the bridge without --meta-tools."
+    return MissingTool(notebook, tool, reason, step, listed_as)
+
+
+def explain_invalid_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
+    """Explain that clients do not accept the name, or that it is too long."""
+    reason = "Clients accept at most 64 of the characters A-Z a-z 0-9 _ . - as the name of a tool."
+    return MissingTool(
+        notebook, tool, reason, "Rename the tool with `%%mcp_tool --name NAME`.", listed_as
+    )
+
+
+# -- MCP -------------------------------------------------------------------------------------------
+
+
+def explain_rejection(
+    notebook: str, tool: str, problem: str, versions: Sequence[str] = ()
+) -> MissingTool:
+    """Explain that MCP does not accept a tool.
+
+    Args:
+        notebook: The notebook's name.
+        tool: The tool's name.
+        problem: What is wrong with it.
+        versions: The versions of MCP that do not accept it; empty for all.
+    """
+    who = f"MCP {', '.join(versions)} does" if versions else "MCP does"
+    step = "Change the tool's declaration, and run its cell again."
+    return MissingTool(notebook, tool, f"{who} not accept it: {problem}.", step)
+
+
+# -- its kernel ------------------------------------------------------------------------------------
+
+
+def explain_away_kernel(notebook: str, reason: str) -> MissingTool:
+    """Explain that a kernel is away; the reason already names the next step."""
+    return MissingTool(notebook, None, reason, "Its tools keep their names.")
+
+
+def explain_dead_kernel(notebook: str) -> MissingTool:
+    """Explain that a kernel's process has ended without removing its record."""
+    return MissingTool(notebook, None, "Its kernel has crashed or was killed.", _RESTART)
+
+
+def explain_failed_link(notebook: str, problem: str, *, is_mismatch: bool) -> MissingTool:
+    """Explain that a live kernel cannot be linked.
+
+    Args:
+        notebook: The notebook's name.
+        problem: The message of the error, as a sentence.
+        is_mismatch: Whether the versions differ; the message then has the next step.
+    """
+    step = "No other notebook is affected." if is_mismatch else _RESTART
+    return MissingTool(notebook, None, problem, step)
+
+
+def explain_other_machine(notebook: str, host: str) -> MissingTool:
+    """Explain that a kernel runs on another machine."""
+    reason = f"Its kernel runs on the machine {host!r}, which shares this home folder."
+    return MissingTool(notebook, None, reason, f"Run mcp-notebook on {host!r}.")
+
+
+def explain_other_bridge(notebook: str) -> MissingTool:
+    """Explain that a notebook without a frontend belongs to the bridge that runs it."""
+    reason = "Another mcp-notebook process runs this notebook, and only that one serves its tools."
+    step = "Connect the client to that process, or open the notebook in Jupyter."
+    return MissingTool(notebook, None, reason, step)

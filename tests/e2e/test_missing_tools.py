@@ -1,0 +1,173 @@
+"""Each reason why a client misses a tool, provoked with real kernels and read where people look.
+
+They look below the table of ``mcp-notebook list`` and, for what a kernel knows, at ``%mcp status``.
+"""
+
+import os
+import signal
+import sys
+
+import anyio
+import nbformat
+import psutil
+import pytest
+from live import TIMEOUT, Link, kernel_env, live_kernel, record_of
+
+from mcp_notebook.bridge.commands import list_tools
+from mcp_notebook.bridge.headless.notebook import run_notebook
+from mcp_notebook.discovery import read_records, write_record
+from mcp_notebook.settings import Settings
+from mcp_notebook.wire import messages
+
+pytestmark = pytest.mark.anyio
+TOP = '%%mcp_tool\ndef top() -> str:\n    "Top."\n    return "x"'
+
+
+@pytest.fixture
+def settings(home):
+    return Settings(home=home / ".mcp-notebook")
+
+
+@pytest.fixture
+def sales(home):
+    """A notebook with the tool `top`."""
+    with live_kernel(home, notebook=str(home / "sales.ipynb")) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(TOP)
+        yield kernel
+
+
+@pytest.fixture
+def listed(settings, capsys):
+    """Returns the table of `mcp-notebook list`, and what is below it."""
+
+    async def read():
+        await list_tools(settings, None)
+        printed = capsys.readouterr()
+        return printed.out, printed.err
+
+    return read
+
+
+async def _signal(kernel, signum, status):
+    """Send a kernel a signal, and wait until its process has this status."""
+    process = psutil.Process(kernel.pid)
+    process.send_signal(signum)
+    with anyio.fail_after(TIMEOUT):
+        while process.is_running() and process.status() != status:  # noqa: ASYNC110
+            await anyio.sleep(0.01)  # there is no event for the status of a process
+
+
+async def test_nothing_is_said_of_tools_that_are_listed_under_their_own_names(sales, listed):
+    table, below = await listed()
+    assert table.startswith("top\tsales")
+    assert below == ""
+    assert "Missing" not in sales.ok("%mcp status").stdout
+
+
+@pytest.mark.parametrize(
+    ("cell", "cause"),
+    [
+        ("del top", "`top` was deleted"),
+        ("top = 5", "top"),
+        ("def top(*args): 'Any.'", "args"),
+    ],
+    ids=["deleted", "rebound", "no longer a tool"],
+)
+async def test_a_tool_that_was_dropped(sales, listed, cell, cause):
+    sales.run(cell)
+    table, below = await listed()
+    assert table == ""
+    assert "sales: top (not listed): " in below
+    assert cause in below
+    status = sales.ok("%mcp status").stdout
+    (line,) = [line for line in status.splitlines() if line.startswith("Missing: top: ")]
+    assert cause in line
+    for text in (below, line):
+        assert "Define it again and run its cell." in text
+    sales.ok(TOP)
+    assert "Missing" not in sales.ok("%mcp status").stdout
+    assert "Missing" not in (await listed())[1]
+
+
+async def test_a_name_that_two_notebooks_have(sales, home, listed):
+    with live_kernel(home, notebook=str(home / "costs.ipynb")) as other:
+        other.ok("%load_ext mcp_notebook")
+        other.ok(TOP)
+        table, below = await listed()
+    assert "sales.top\tsales" in table
+    for name in ("sales", "costs"):
+        assert f"{name}: top (listed as {name}.top): Another notebook also has a tool" in below
+    assert "%%mcp_tool --name NAME" in below
+
+
+async def test_a_name_that_bridges_reserve(sales, listed):
+    sales.ok(TOP.replace("top", "call_notebook_tool"))
+    _, below = await listed()
+    assert "call_notebook_tool (listed as sales.call_notebook_tool): A bridge that runs" in below
+    status = sales.ok("%mcp status").stdout
+    assert "Missing: call_notebook_tool: A bridge that runs with --meta-tools" in status
+
+
+async def test_a_tool_that_some_versions_of_mcp_do_not_accept(sales, listed):
+    sales.ok(
+        "tool = get_ipython()._mcp_notebook.registry.get('top')\n"
+        "object.__setattr__(tool.info, 'output_schema', {'anyOf': [{}]})\n"
+    )
+    _, below = await listed()
+    assert "sales: top (not listed): MCP 2025-06-18, 2025-11-25 does not accept it: " in below
+    assert "Change the tool's declaration" in below
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+async def test_a_kernel_that_was_killed(sales, listed):
+    await _signal(sales, signal.SIGKILL, psutil.STATUS_ZOMBIE)
+    table, below = await listed()
+    assert table == ""
+    assert "sales (not listed): Its kernel has crashed or was killed. Restart" in below
+
+
+async def test_a_kernel_of_another_version(sales, listed):
+    sales.ok("import mcp_notebook.wire.messages as m; m.PROTOCOL_VERSION += 1")
+    (record,) = read_records(sales.home / ".mcp-notebook" / "kernels")
+    write_record(
+        sales.home / ".mcp-notebook" / "kernels",
+        record.model_copy(update={"protocol": messages.PROTOCOL_VERSION + 1}),
+    )
+    _, below = await listed()
+    assert "sales (not listed): " in below
+    assert "Upgrade the bridge's: `pip install -U mcp-notebook`" in below
+    assert "Upgrade the bridge's" in sales.ok("%mcp status").stdout
+    sales.ok("m.PROTOCOL_VERSION -= 1")
+    with Link(record_of(sales)):
+        assert "Upgrade the bridge's" not in sales.ok("%mcp status").stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+async def test_a_kernel_that_does_not_answer(sales, listed, monkeypatch):
+    monkeypatch.setattr("mcp_notebook.bridge.kernels.link.CONNECT_TIMEOUT", 0.2)
+    await _signal(sales, signal.SIGSTOP, psutil.STATUS_STOPPED)
+    try:
+        _, below = await listed()
+    finally:
+        os.kill(sales.pid, signal.SIGCONT)
+    assert "sales (not listed): The kernel of 'sales' did not answer within 0.2 s. Restart" in below
+
+
+async def test_a_kernel_on_another_machine(sales, listed, settings):
+    record = record_of(sales)
+    write_record(settings.records_folder, record.model_copy(update={"host": "cluster"}))
+    _, below = await listed()
+    assert "sales (not listed): Its kernel runs on the machine 'cluster'" in below
+    assert "Run mcp-notebook on 'cluster'." in below
+
+
+async def test_a_notebook_that_another_bridge_runs(home, listed, settings, monkeypatch):
+    for name, value in kernel_env(home).items():
+        monkeypatch.setenv(name, value)
+    cells = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", TOP)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), home / "sums.ipynb")
+    async with run_notebook(home / "sums.ipynb", settings, progress=lambda _: None):
+        _, below = await listed()
+    assert "sums (not listed): Another mcp-notebook process runs this notebook" in below
+    assert (await listed())[1].count("sums") == 0

@@ -1,0 +1,54 @@
+import pytest
+
+from mcp_notebook import missing_tools
+from mcp_notebook.missing_tools import (
+    explain_away_kernel,
+    explain_dead_kernel,
+    explain_dropped,
+    explain_failed_link,
+    explain_invalid_name,
+    explain_other_bridge,
+    explain_other_machine,
+    explain_rejection,
+    explain_reserved_name,
+    explain_shared_name,
+)
+
+ALL = [
+    explain_dropped("sales", "top", "`top` was deleted."),
+    explain_shared_name("sales", "top", "sales.top"),
+    explain_reserved_name("sales", "top", "sales.top"),
+    explain_invalid_name("sales", "größe", "gr_e"),
+    explain_rejection("sales", "top", "icons: Input should be a list", ["2025-11-25"]),
+    explain_away_kernel("sales", "The kernel of 'sales' is being restarted (attempt 1)."),
+    explain_dead_kernel("sales"),
+    explain_failed_link("sales", "The kernel of 'sales' did not answer.", is_mismatch=False),
+    explain_other_machine("sales", "cluster"),
+    explain_other_bridge("sales"),
+]
+
+
+def test_every_reason_is_tried_here():
+    explained = {name for name in vars(missing_tools) if name.startswith("explain_")}
+    assert {name for name in globals() if name.startswith("explain_")} == explained
+    assert len(ALL) == len(explained)
+
+
+@pytest.mark.parametrize("tool", ALL, ids=lambda tool: tool.reason[:20])
+def test_each_names_the_notebook_the_cause_and_the_next_step_in_sentences(tool):
+    text = str(tool)
+    assert text.startswith("sales")
+    assert f"{tool.reason} {tool.next_step}" in text
+    assert tool.reason.endswith(".")
+    assert tool.next_step.endswith(".")
+
+
+def test_the_name_in_the_list_is_shown_where_there_is_one():
+    assert "sales: top (listed as sales.top): " in str(ALL[1])
+    assert "sales: top (not listed): " in str(ALL[0])
+    assert "sales (not listed): " in str(ALL[6])
+
+
+def test_versions_that_do_not_accept_a_tool_are_named():
+    assert "MCP 2025-11-25 does not accept it" in ALL[4].reason
+    assert "MCP does not accept it" in explain_rejection("sales", "top", "x").reason
