@@ -49,12 +49,12 @@ class NoSuchTool(DefinitionError, KeyError):
 
     Args:
         name: The name.
-        known: The names of its tools, for a suggestion.
+        names: The names of its tools, for a suggestion.
     """
 
-    def __init__(self, name: object, known: tuple[str, ...] = ()) -> None:
-        close = suggest(str(name), known)
-        hint = f"did you mean {close!r}?" if close else f"tools: {', '.join(known) or 'none'}."
+    def __init__(self, name: object, names: tuple[str, ...] = ()) -> None:
+        close = suggest(str(name), names)
+        hint = f"did you mean {close!r}?" if close else f"tools: {', '.join(names) or 'none'}."
         super().__init__(f"This notebook has no tool {name!r}; {hint}")
 
     def __str__(self) -> str:
@@ -82,13 +82,13 @@ class UnknownTool(CallError):
 
     Args:
         name: The name in the client's request.
-        known: The names of the tools, the most similar ones first.
+        names: The names of the tools, the most similar ones first.
     """
 
-    def __init__(self, name: str, known: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, names: tuple[str, ...] = ()) -> None:
         self.name = name
-        names = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")  # noqa: PLR2004
-        hint = f"The tools are: {names}." if known else "No open notebook offers a tool now."
+        shortened = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")  # noqa: PLR2004
+        hint = f"The tools are: {shortened}." if names else "No open notebook offers a tool now."
         super().__init__(f"Unknown tool: {name!r}. {hint}")
 
 

@@ -10,28 +10,28 @@ from collections.abc import Iterable
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
-def suggest(word: str, known: Iterable[str]) -> str | None:
+def suggest(word: str, words: Iterable[str]) -> str | None:
     """Return the word that somebody who wrote `word` most likely meant.
 
     Args:
         word: The unknown word.
-        known: The valid words.
+        words: The valid words.
 
     Returns:
         The most similar one, or None if none is similar.
     """
-    return next(iter(list_close_words(word, known, 1)), None)
+    return next(iter(list_close_words(word, words, 1)), None)
 
 
-def list_close_words(word: str, known: Iterable[str], limit: int = 3) -> list[str]:
+def list_close_words(word: str, words: Iterable[str], limit: int = 3) -> list[str]:
     """Return the words that are similar to `word`, the most similar first.
 
     Args:
         word: The unknown word.
-        known: The valid words.
+        words: The valid words.
         limit: The greatest number of words to return.
     """
-    return difflib.get_close_matches(word, list(known), limit)
+    return difflib.get_close_matches(word, list(words), limit)
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

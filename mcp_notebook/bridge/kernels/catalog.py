@@ -244,9 +244,9 @@ def _join(kernels: Sequence[_Kernel], reserved: frozenset[str]) -> _View:
         if offers[name] > 1:
             ambiguous[name] = (*ambiguous.get(name, ()), full_name)
     away = {kernel.id for kernel in kernels if kernel.away is not None}
-    listed = [entry for entry in by_name.values() if entry.kernel_id not in away]
-    listed.sort(key=lambda entry: -_read_priority(entry.tool))  # stable
-    return _View(tuple(listed), by_name, by_full_name, ambiguous)
+    entries = [entry for entry in by_name.values() if entry.kernel_id not in away]
+    entries.sort(key=lambda entry: -_read_priority(entry.tool))  # stable
+    return _View(tuple(entries), by_name, by_full_name, ambiguous)
 
 
 def _read_priority(tool: messages.ToolInfo) -> float:

@@ -289,20 +289,25 @@ class Link:
                 raise FrameError(f"A kernel never sends {message.type!r} messages.")
 
     def _describe_end(self) -> str:
-        name = self.record.name
-        if self._goodbye is not None:
-            return (
-                f"The call was lost: {self._goodbye} The tools of {name!r} return when its cells "
-                "have run again."
-            )
-        if self._failure is not None:
-            return f"The call was lost: {self._failure} (notebook {name!r})"
-        if is_alive(self.record):
-            return f"The kernel of {name!r} closed the link, and the call was lost. Call again."
+        return _describe_loss(self.record, goodbye=self._goodbye, failure=self._failure)
+
+
+def _describe_loss(record: Record, *, goodbye: str | None, failure: str | None) -> str:
+    """Return what the open calls are told when their link has ended."""
+    name = record.name
+    if goodbye is not None:
         return (
-            f"The kernel of {name!r} died, and the call was lost. Its tools return when the user "
-            "has restarted the notebook's kernel and run its cells again."
+            f"The call was lost: {goodbye} The tools of {name!r} return when its cells have run "
+            "again."
         )
+    if failure is not None:
+        return f"The call was lost: {failure} (notebook {name!r})"
+    if is_alive(record):
+        return f"The kernel of {name!r} closed the link, and the call was lost. Call again."
+    return (
+        f"The kernel of {name!r} died, and the call was lost. Its tools return when the user has "
+        "restarted the notebook's kernel and run its cells again."
+    )
 
 
 async def _open(record: Record) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -226,9 +226,9 @@ class Links:
             self._settled.set()
 
     def _note_failure(self, record: Record, error: LinkError) -> None:
-        known = self._failures.get(record.id)
+        previous = self._failures.get(record.id)
         self._failures[record.id] = error
-        if known is None or str(known) != str(error):
+        if previous is None or str(previous) != str(error):
             logger.warning("%s", error)
 
     async def _run_link(self, link: Link, on_end: OnEnd | None) -> None:

@@ -59,15 +59,17 @@ class RunningCall:
         self.missing_capability: str | None = None
         """The capability that the call failed for, because the client does not have it."""
 
-    async def follow(self, listener: Listener, *, asked: Collection[int] = ()) -> Result | None:
+    async def follow(
+        self, listener: Listener, *, open_questions: Collection[int] = ()
+    ) -> Result | None:
         """Pass on what the call sends until it has a result or its open questions change.
 
         Args:
             listener: Takes progress and log messages.
-            asked: Numbers of the questions that the caller knows to be open.
+            open_questions: Numbers of the questions that the caller knows to be open.
 
         Returns:
-            The result, or None if the open questions are not those in `asked`.
+            The result, or None if the open questions are not `open_questions`.
 
         Raises:
             KernelGone: The kernel died or left before it answered.
@@ -81,7 +83,7 @@ class RunningCall:
             if self._progress is not None and listener.progress is not None:
                 progress, self._progress = self._progress, None
                 await listener.progress(progress)
-            elif self.questions.keys() != set(asked):
+            elif self.questions.keys() != set(open_questions):
                 return None
             else:
                 await self._news.wait()

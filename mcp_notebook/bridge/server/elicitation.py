@@ -121,7 +121,7 @@ async def _follow_and_elicit(
     result = await call.follow(listener)
     if result is not None:
         return result  # most calls ask nothing and need no tasks
-    asked: dict[int, anyio.CancelScope] = {}
+    scopes: dict[int, anyio.CancelScope] = {}
     failure: CallError | None = None
 
     async def ask(question: messages.Ask, scope: anyio.CancelScope) -> None:
@@ -131,12 +131,12 @@ async def _follow_and_elicit(
     # A task group would wrap the failure in a group, so carry it out by hand.
     async with anyio.create_task_group() as tasks:
         try:
-            while (result := await call.follow(listener, asked=asked)) is None:
-                for number in asked.keys() - call.questions.keys():  # answered or withdrawn
-                    asked.pop(number).cancel()
-                for number in call.questions.keys() - asked.keys():
-                    asked[number] = anyio.CancelScope()
-                    tasks.start_soon(ask, call.questions[number], asked[number])
+            while (result := await call.follow(listener, open_questions=scopes)) is None:
+                for number in scopes.keys() - call.questions.keys():  # answered or withdrawn
+                    scopes.pop(number).cancel()
+                for number in call.questions.keys() - scopes.keys():
+                    scopes[number] = anyio.CancelScope()
+                    tasks.start_soon(ask, call.questions[number], scopes[number])
         except CallError as error:
             failure = error
         tasks.cancel_scope.cancel()

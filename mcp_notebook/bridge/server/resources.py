@@ -72,8 +72,10 @@ class ResourceRequests:
         if len(resources) > len(page):
             last_place, last = page[-1]
             next_cursor = self._make_cursor(last_place, last.number)
-        listed = [_make_resource(info, ctx.protocol_version) for _, info in page]
-        return types.ListResourcesResult(resources=listed, next_cursor=next_cursor)
+        return types.ListResourcesResult(
+            resources=[_make_resource(info, ctx.protocol_version) for _, info in page],
+            next_cursor=next_cursor,
+        )
 
     async def list_templates(
         self, _ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None

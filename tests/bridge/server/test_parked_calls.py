@@ -113,7 +113,7 @@ async def test_who_follows_a_call_hears_of_its_questions_and_keeps_what_came_mea
 async def test_a_question_that_is_taken_back_is_no_longer_open(call):
     call.handle(ASK, [])
     call.handle(messages.Withdraw(id=1, question=1), [])
-    assert await call.follow(NO_LISTENER, asked={1}) is None
+    assert await call.follow(NO_LISTENER, open_questions={1}) is None
     assert call.questions == {}
 
 
