@@ -160,7 +160,8 @@ def _read_shared() -> tuple[Room, list[Room]]:
     layers = read_layers(PACKAGE)
     (middle,) = (at for at, layer in enumerate(layers) if f"{PACKAGE}.kernel" in layer)
     ((above,),) = layers[:middle]
-    return _find_room(above), [_find_room(name) for row in layers[middle + 1 :] for name in row]
+    below = [[_find_room(name) for name in row] for row in layers[middle + 1 :]]
+    return _find_room(above), [replace(room, others=tuple(others)) for room, *others in below]
 
 
 def _read_rows(side: str) -> list[list[Room]]:
@@ -227,8 +228,8 @@ def _draw_row(row: Sequence[Room], left: float, y: float, inside: float) -> list
 
 def _draw_box(room: Room, middle: float, y: float, width: float) -> str:
     letters = int(width / LETTER)
-    names = textwrap.wrap(", ".join(room.labels), int(letters / 1.5))
-    fits = len(names[0]) * 1.5 * LETTER < width
+    names = textwrap.wrap(", ".join(room.labels), int(letters / 1.5), break_long_words=False)
+    fits = max(map(len, names)) * 1.5 * LETTER < width
     purpose = "" if room.others else room.purpose
     lines = textwrap.wrap(purpose, letters, max_lines=LINES, placeholder=" \N{HORIZONTAL ELLIPSIS}")
     return "\n".join(
