@@ -64,11 +64,11 @@ class ResourceStore:
             self._last += len(links)
             self._entries[key] = _Entry(first, original, links)
             # Summed up each time, as a call may be stopped anywhere in here.
-            held = sum(entry.original.cost for entry in self._entries.values())
+            cost = sum(entry.original.cost for entry in self._entries.values())
             expired = []
-            while held > self._max_bytes or len(self._entries) > MAX_ORIGINALS:
+            while cost > self._max_bytes or len(self._entries) > MAX_ORIGINALS:
                 expired.append(self._expire_oldest())
-                held -= expired[-1].original.cost
+                cost -= expired[-1].original.cost
         # Without the lock: finalizers of the user's objects may take long, or call this method.
         del expired
         return links

@@ -180,8 +180,8 @@ class _Cell:
         source = shell.transform_cell("#\n" * len(above) + body)
         lines = source.splitlines(keepends=True)[len(above) :]
         self._source = source
-        whole = f"{_MAGIC}{head}".rstrip() + "\n" + "".join(lines)
-        self._filename = shell.compile.cache(whole, _find_cell_number(shell), raw_code=whole)
+        cell = f"{_MAGIC}{head}".rstrip() + "\n" + "".join(lines)
+        self._filename = shell.compile.cache(cell, _find_cell_number(shell), raw_code=cell)
 
     @property
     def is_silenced(self) -> bool:

@@ -20,9 +20,9 @@ def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:
         return list(VERBS)
     if complete[1] == "call" and len(complete) > 2:  # noqa: PLR2004 - %mcp call TOOL
         tool = registry.get(complete[2])
-        given = {word.partition("=")[0] for word in complete[3:]}
+        argument_names = {word.partition("=")[0] for word in complete[3:]}
         names = tool.info.input_schema.get("properties", {}) if tool else ()
-        return [f"{name}=" for name in names if name not in given]
+        return [f"{name}=" for name in names if name not in argument_names]
     if complete[1] in ("call", "remove"):
         return [tool.name for tool in registry.tools]
     return []
@@ -31,9 +31,9 @@ def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:
 def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:
     """Return what may follow on a ``%mcp_tool`` or ``%%mcp_tool`` line: options, then names."""
     words = line.split()
-    complete, begun = (words, "") if line.endswith(" ") else (words[:-1], words[-1])
+    complete, prefix = (words, "") if line.endswith(" ") else (words[:-1], words[-1])
     takes_value = list_option_words()
-    if takes_value.get(complete[-1]) or "." in begun:
+    if takes_value.get(complete[-1]) or "." in prefix:
         return []
     options = [word for word in takes_value if word not in complete]
     if line.startswith("%%"):

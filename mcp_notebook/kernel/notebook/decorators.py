@@ -138,21 +138,21 @@ def _declare_class(owner: type, mark: ClassOfTools) -> None:
 # -- what cannot be decorated ----------------------------------------------------------------------
 
 
-def check_keywords(keywords: Iterable[str], owner: str, known: list[str]) -> None:
+def check_keywords(keywords: Iterable[str], owner: str, keyword_names: list[str]) -> None:
     """Refuse a keyword that does not exist, with the one that was probably meant.
 
     Args:
         keywords: Those that were used.
         owner: What has the keywords, for the message.
-        known: Those that exist.
+        keyword_names: Those that exist.
 
     Raises:
         DefinitionError: One of them does not exist.
     """
     for keyword in keywords:
-        if keyword not in known:
-            meant = suggest(keyword, known)
-            hint = f"Did you mean `{meant}`?" if meant else f"It has {', '.join(known)}."
+        if keyword not in keyword_names:
+            meant = suggest(keyword, keyword_names)
+            hint = f"Did you mean `{meant}`?" if meant else f"It has {', '.join(keyword_names)}."
             raise DefinitionError(f"{owner} has no option `{keyword}`. {hint}")
 
 

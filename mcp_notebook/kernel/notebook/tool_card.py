@@ -124,7 +124,7 @@ def _describe_output(tool: DeclaredTool) -> str:
     if tool.output is None:
         return ""
     schema = tool.output.schema
-    content = tool.output.unwrap(schema["properties"]) if tool.output.wrapped else schema
+    content = tool.output.unwrap(schema["properties"]) if tool.output.is_wrapped else schema
     return describe_schema(content, schema)
 
 

@@ -102,19 +102,19 @@ class deadline:  # noqa: N801 - used as the functions of contextlib are
 
     def __init__(self, seconds: float = CONVERSION_SECONDS) -> None:
         self._seconds = seconds
-        self._own: _Deadline | None = None
+        self._deadline: _Deadline | None = None
 
     def __enter__(self) -> Self:
         outer = _current.get()
         if outer is None or not outer.is_here():
-            self._own = _Deadline(self._seconds)
-            self._token = _current.set(self._own)
+            self._deadline = _Deadline(self._seconds)
+            self._token = _current.set(self._deadline)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._own is not None:
+        if self._deadline is not None:
             _current.reset(self._token)
-            self._own.end()
+            self._deadline.end()
 
 
 class _Deadline:

@@ -223,10 +223,10 @@ class _Conversion:
 
     def _take_items(self, size: int) -> tuple[int, int]:
         """Return how many items of a collection are converted, and how many are left out."""
-        taken = min(size, max(self._items_left, 0))
-        self.is_partial = self.is_partial or taken < size
-        self._items_left -= taken
-        return taken, size - taken
+        count = min(size, max(self._items_left, 0))
+        self.is_partial = self.is_partial or count < size
+        self._items_left -= count
+        return count, size - count
 
     # -- the table --
 
@@ -368,10 +368,10 @@ class _ExactConversion(_Conversion):
         return [self._convert_pairs(list(row.items())) for row in list_records(table)]
 
     def _take_items(self, size: int) -> tuple[int, int]:
-        taken, left_out = super()._take_items(size)
+        count, left_out = super()._take_items(size)
         if left_out:
             raise TooLarge
-        return taken, left_out
+        return count, left_out
 
 
 def _convert_integer(value: int) -> int | str:

@@ -51,7 +51,7 @@ class AuthorSchema:
     """Parameters of the function that clients cannot set."""
     warnings: tuple[str, ...]
     """What the author should know."""
-    _accepted: frozenset[str] | None = field(repr=False, compare=False)
+    _argument_names: frozenset[str] | None = field(repr=False, compare=False)
     _validator: Any = field(repr=False, compare=False)
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,8 +64,8 @@ class AuthorSchema:
             errors = json_validator.find_errors(self._validator, dict(arguments))
             lines = list(islice(_explain_errors(errors, self.input_schema), MAX_LINES + 1))
             extra = {*self.hidden} & arguments.keys()
-            if self._accepted is not None:
-                extra |= arguments.keys() - self._accepted
+            if self._argument_names is not None:
+                extra |= arguments.keys() - self._argument_names
             if not lines:
                 # The schema is open, the function is not.
                 lines = [_describe_unknown((name,), self.input_schema) for name in sorted(extra)]
@@ -113,7 +113,7 @@ def read_author_schema(
         handler.injected,
         handler.hidden,
         (),
-        handler.accepted,
+        handler.argument_names,
         json_validator.make_validator(plain),
     )
 
@@ -131,14 +131,14 @@ def _check_fit(handler: Handler, schema: Mapping[str, Any], tool: str) -> None:
                 f"`{tool}`: `input_schema` offers `{name}`, which is `Hidden`: leave it out of one "
                 "of them."
             )
-        if handler.accepted is not None and name not in handler.accepted:
+        if handler.argument_names is not None and name not in handler.argument_names:
             raise DefinitionError(
                 f"`{tool}`: `input_schema` offers `{name}`, which the handler has no parameter "
                 f"for: add `{name}`, or `**kwargs`, to the handler."
             )
     if _COMBINED & schema.keys():
         return  # what is required may be said there
-    for name in handler.required:
+    for name in handler.required_names:
         if name not in schema.get("required", ()):
             raise DefinitionError(
                 f"`{tool}`: the handler needs `{name}`, which clients may leave out by "
@@ -150,11 +150,11 @@ def _check_fit(handler: Handler, schema: Mapping[str, Any], tool: str) -> None:
 
 
 def _explain_errors(errors: Iterator[Any], root: Mapping[str, Any]) -> Iterator[str]:
-    seen = set()
+    earlier_lines = set()
     for error in errors:
         for line in _explain_error(error, root):
-            if line not in seen:
-                seen.add(line)
+            if line not in earlier_lines:
+                earlier_lines.add(line)
                 yield line
 
 

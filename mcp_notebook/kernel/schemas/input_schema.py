@@ -340,13 +340,13 @@ def _check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, nam
             validator.validate_python({item: default})
         except ValidationError as error:
             # Other parameters are missing; that is not the default's fault.
-            own = [
+            reasons = [
                 problem["msg"]
                 for problem in error.errors(include_url=False)
                 if problem["loc"][:1] == (item,)
                 and not _is_missing(problem["loc"], problem["type"])
             ]
-            reason = own[0] if own else None
+            reason = reasons[0] if reasons else None
         except Exception as error:  # noqa: BLE001 - a validator of the author's may raise anything
             reason = describe_error(error)
         else:

@@ -103,24 +103,27 @@ def _check_deep(schema: dict[str, Any]) -> None:
     resolver = Registry().with_resource("", root).resolver("")
     left: list[tuple[Any, Any]] = [(root, resolver)]
     _check_metaschema(schema)
-    seen: dict[int, list[Any]] = {}
+    subschemas: dict[int, list[Any]] = {}
     while left:
         resource, around = left.pop()
         contents = resource.contents
-        if isinstance(contents, bool) or id(contents) in seen:
+        if isinstance(contents, bool) or id(contents) in subschemas:
             continue
         here = around.in_subresource(resource)
         targets = [_resolve_reference(contents[key], here) for key in REFERENCES if key in contents]
-        seen[id(contents)] = [*_list_in_place(contents), *(target.contents for target in targets)]
+        subschemas[id(contents)] = [
+            *_list_in_place(contents),
+            *(target.contents for target in targets),
+        ]
         if "$schema" in contents and contents is not schema:
             raise _NotUsableError('names a `"$schema"` below its top: leave that one out.')
         _check_patterns(contents)
-        left += [(inner, here) for inner in resource.subresources()]
+        left += [(part, here) for part in resource.subresources()]
         for target in targets:
-            if id(target.contents) not in seen:
+            if id(target.contents) not in subschemas:
                 _check_metaschema(target.contents)  # it may stand where no schema is looked for
                 left.append((DRAFT202012.create_resource(target.contents), target.resolver))
-    _refuse_circles(schema, seen)
+    _refuse_circles(schema, subschemas)
 
 
 def _check_metaschema(schema: Any) -> None:
@@ -174,7 +177,7 @@ def _check_patterns(schema: Mapping[str, Any]) -> None:
             ) from error
 
 
-def _refuse_circles(root: Any, applies: Mapping[int, list[Any]]) -> None:
+def _refuse_circles(root: Any, subschemas: Mapping[int, list[Any]]) -> None:
     """Refuse a schema that leads back to itself without a step into the value."""
     done: set[int] = set()
     path: set[int] = set()
@@ -189,16 +192,16 @@ def _refuse_circles(root: Any, applies: Mapping[int, list[Any]]) -> None:
         if key in done:
             return
         path.add(key)
-        for inner in applies.get(key, ()):
-            visit(inner)
+        for part in subschemas.get(key, ()):
+            visit(part)
         path.remove(key)
         done.add(key)
 
     visit(root)
-    for key in applies:
+    for key in subschemas:
         if key not in done:
             path.add(key)
-            for inner in applies[key]:
-                visit(inner)
+            for part in subschemas[key]:
+                visit(part)
             path.remove(key)
             done.add(key)

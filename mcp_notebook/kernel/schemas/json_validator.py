@@ -146,9 +146,9 @@ def _validate_additional_properties(
 ) -> Iterator[ValidationError]:
     if not checker.is_type(value, "object"):
         return
-    named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
     for key, item in value.items():
-        if key not in named and not any(_matches(pattern, key) for pattern in patterns):
+        if key not in properties and not any(_matches(pattern, key) for pattern in patterns):
             yield from _descend(checker, item, allowed, key)
 
 

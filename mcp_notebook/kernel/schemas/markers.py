@@ -86,15 +86,15 @@ def is_hidden(hint: Any) -> bool:
 
 # -- headers ---------------------------------------------------------------------------------------
 
-_ONE = frozenset(
+_SCHEMA_KEYWORDS = frozenset(
     {
         *("items", "contains", "unevaluatedItems", "additionalProperties", "propertyNames"),
         *("unevaluatedProperties", "not", "if", "then", "else", "contentSchema"),
     }
 )
 """Keywords that hold a schema."""
-_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_MAPPING = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
+_LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_MAPPING_KEYWORDS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
 
 
 def find_header_problem(schema: Mapping[str, Any]) -> str | None:
@@ -103,7 +103,7 @@ def find_header_problem(schema: Mapping[str, Any]) -> str | None:
     HTTP clients drop a tool with a bad one. The bridge's library has such a function, too, but no
     kernel loads that library.
     """
-    seen: dict[str, str] = {}
+    places: dict[str, str] = {}
     for path, position in _walk_positions(schema):
         if HEADER_KEY not in position:
             continue
@@ -126,12 +126,12 @@ def find_header_problem(schema: Mapping[str, Any]) -> str | None:
                 f"`{where}` has the header {quoted}, but MCP allows one for a plain str, int or "
                 "bool only (not for one that may be None): change its type, or leave the header out"
             )
-        if header.lower() in seen:
+        if header.lower() in places:
             return (
-                f"`{seen[header.lower()]}` and `{where}` have the same header {quoted} (case "
+                f"`{places[header.lower()]}` and `{where}` have the same header {quoted} (case "
                 "does not count): give one another name"
             )
-        seen[header.lower()] = where
+        places[header.lower()] = where
     return None
 
 
@@ -156,9 +156,9 @@ def _walk_positions(
                     (None if path is None else (*path, name), item)
                     for name, item in reversed(value.items())
                 ]
-            elif keyword in _ONE:
+            elif keyword in _SCHEMA_KEYWORDS:
                 stack.append((None, value))
-            elif keyword in _LIST and isinstance(value, list):
+            elif keyword in _LIST_KEYWORDS and isinstance(value, list):
                 stack += [(None, item) for item in value]
-            elif keyword in _MAPPING and isinstance(value, dict):
+            elif keyword in _MAPPING_KEYWORDS and isinstance(value, dict):
                 stack += [(None, item) for item in value.values()]

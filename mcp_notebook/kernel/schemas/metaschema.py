@@ -14,13 +14,13 @@ from typing import Any
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
-_SCHEMA = (
+_SCHEMA_KEYWORDS = (
     *("items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"),
     *("unevaluatedItems", "unevaluatedProperties"),
 )
 """Keywords whose value is a schema."""
-_LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
-_NAMED = ("properties", "patternProperties", "$defs", "dependentSchemas")
+_LIST_KEYWORDS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_MAPPING_KEYWORDS = ("properties", "patternProperties", "$defs", "dependentSchemas")
 
 
 def find_schema_problem(schema: Any) -> str | None:
@@ -50,11 +50,11 @@ def _find_problem(schema: Any, root: Any) -> str | None:
 
 
 def _list_subschemas(keyword: str, value: Any) -> list[Any]:
-    if keyword in _SCHEMA:
+    if keyword in _SCHEMA_KEYWORDS:
         return [value]
-    if keyword in _LISTED:
+    if keyword in _LIST_KEYWORDS:
         return list(value)
-    return list(value.values()) if keyword in _NAMED else []
+    return list(value.values()) if keyword in _MAPPING_KEYWORDS else []
 
 
 def _is_resolvable(reference: str, root: Any) -> bool:
@@ -124,6 +124,6 @@ _RULES: Mapping[str, Callable[[Any], bool]] = {
         _is_text,
     ),
     **dict.fromkeys(("uniqueItems", "readOnly", "writeOnly", "deprecated"), _is_flag),
-    **dict.fromkeys(_LISTED, lambda value: isinstance(value, list) and bool(value)),
-    **dict.fromkeys(_NAMED, lambda value: isinstance(value, Mapping)),
+    **dict.fromkeys(_LIST_KEYWORDS, lambda value: isinstance(value, list) and bool(value)),
+    **dict.fromkeys(_MAPPING_KEYWORDS, lambda value: isinstance(value, Mapping)),
 }

@@ -25,7 +25,9 @@ _REFERENCES = ("$ref", "$dynamicRef")
 _DEFINITIONS = ("$defs", "definitions")
 _VALUES = frozenset({"const", "enum", "default", "examples"})
 """Keywords that hold values, not schemas."""
-_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", *_DEFINITIONS})
+_MAPPING_KEYWORDS = frozenset(
+    {"properties", "patternProperties", "dependentSchemas", *_DEFINITIONS}
+)
 """Keywords that hold schemas by names of the author's, which may be any keyword."""
 
 Schema = dict[str, Any]
@@ -61,7 +63,9 @@ def has_id(schema: Any) -> bool:
     if "$id" in schema:
         return True
     for keyword, value in schema.items():
-        parts = value.values() if keyword in _NAMED and isinstance(value, dict) else [value]
+        parts = (
+            value.values() if keyword in _MAPPING_KEYWORDS and isinstance(value, dict) else [value]
+        )
         if keyword not in _VALUES and any(map(has_id, parts)):
             return True
     return False
@@ -134,7 +138,7 @@ def _move_references(schema: Any) -> Any:
     for keyword, value in schema.items():
         if keyword in _REFERENCES and isinstance(value, str):
             copy[keyword] = _move_reference(value)
-        elif keyword in _NAMED and isinstance(value, dict):
+        elif keyword in _MAPPING_KEYWORDS and isinstance(value, dict):
             copy[keyword] = {name: _move_references(item) for name, item in value.items()}
         else:
             copy[keyword] = value if keyword in _VALUES else _move_references(value)

@@ -53,7 +53,7 @@ class OutputSchema:
 
     schema: dict[str, Any]
     """JSON Schema 2020-12, as published: its root says ``"type": "object"``."""
-    wrapped: bool
+    is_wrapped: bool
     """Whether what the function returns is the property ``result``."""
     validates: bool = True
     """Whether results that do not match are refused."""
@@ -72,7 +72,7 @@ class OutputSchema:
         """
         check_parts(value, max_chars, RETURN_LESS)
         data = self._convert_value(value, max_chars)
-        structured = {WRAP: data} if self.wrapped else data
+        structured = {WRAP: data} if self.is_wrapped else data
         check_size(structured, max_chars, RETURN_LESS)
         if self.validates and not (self._returns is not None and self._returns.is_proven):
             self._compare(structured)
@@ -94,7 +94,7 @@ class OutputSchema:
 
     def unwrap(self, structured: Any) -> Any:
         """Return the function's own value within what `convert` returned."""
-        return structured[WRAP] if self.wrapped else structured
+        return structured[WRAP] if self.is_wrapped else structured
 
     def _convert_value(self, value: Any, max_chars: int) -> Any:
         if self._returns is None:
@@ -112,7 +112,7 @@ class OutputSchema:
     def _compare(self, structured: Any) -> None:
         try:
             lines = find_mismatches(
-                structured, self.comparison, self.schema, is_wrapped=self.wrapped
+                structured, self.comparison, self.schema, is_wrapped=self.is_wrapped
             )
         except Exception as error:  # noqa: BLE001 - an author's schema may lead anywhere
             raise InvalidResult(
@@ -126,7 +126,7 @@ class OutputSchema:
         """Return what is said of a value that could not be converted."""
         if isinstance(error, ValidationError):
             schema = self.schema
-            if self.wrapped:
+            if self.is_wrapped:
                 definitions = {key: schema[key] for key in ("$defs",) if key in schema}
                 schema = {**schema["properties"].get(WRAP, {}), **definitions}
             return self._make_mismatch(explain_value(error, value, schema, WRAP))

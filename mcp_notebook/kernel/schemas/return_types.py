@@ -130,9 +130,9 @@ def _loosen(schema: Any) -> Any:
 
 def _loosen_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
     kind = schema["type"]
-    own = _choose_serializer(kind, schema)
-    if own is not None:
-        changed.setdefault("serialization", own)
+    serializer = _choose_serializer(kind, schema)
+    if serializer is not None:
+        changed.setdefault("serialization", serializer)
     if kind == "dict" and not _is_bare(schema):
         if schema.get("keys_schema", {}).get("type") in ("str", "any"):
             changed["keys_schema"] = _run_before(_convert_key, changed["keys_schema"])

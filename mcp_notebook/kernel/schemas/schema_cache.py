@@ -261,21 +261,21 @@ def _encode_generic(value: Any, origin: Any) -> bytes:
 
 
 def _encode_field(field: FieldInfo) -> bytes:
-    named = [(name, getattr(field, name, None)) for name in FieldInfo.__slots__]
+    items = [(name, getattr(field, name, None)) for name in FieldInfo.__slots__]
     # None says nothing but in `default`: half of the time goes by leaving it out.
     parts = [
         item
-        for item in named
+        for item in items
         if item[0] not in _IRRELEVANT and (item[1] is not None or item[0] == "default")
     ]
     return _encode_parts("Field", parts)
 
 
 def _encode_enumeration(kind: Any) -> bytes:
-    own = vars(kind)
+    members = vars(kind)
     plain = (
         all(base is kind or base in _ENUM_BASES for base in kind.__mro__)
-        and not any(name in own for name in _ENUM_CODE)
+        and not any(name in members for name in _ENUM_CODE)
         and not any(hasattr(kind, hook) for hook in _HOOKS)
     )
     if not plain:

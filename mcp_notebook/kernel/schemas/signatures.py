@@ -98,9 +98,9 @@ class Handler:
     """Parameters that get the `Context`."""
     hidden: tuple[str, ...]
     """Parameters that clients cannot set."""
-    required: tuple[str, ...]
+    required_names: tuple[str, ...]
     """Parameters that have no default."""
-    accepted: frozenset[str] | None
+    argument_names: frozenset[str] | None
     """All names that it can be given; None: any."""
 
 
@@ -123,7 +123,7 @@ def read_handler(
         parameters = _inspect_parameters(function)
     except (TypeError, ValueError):
         return Handler(description, (), (), (), None)
-    named: list[inspect.Parameter] = []
+    visible: list[inspect.Parameter] = []
     injected: list[inspect.Parameter] = []
     hidden: list[inspect.Parameter] = []
     for item in parameters:
@@ -137,14 +137,14 @@ def read_handler(
         if _is_injected(hint, hidden_types):
             injected.append(item)
         else:
-            (hidden if is_hidden(hint) else named).append(item)
+            (hidden if is_hidden(hint) else visible).append(item)
     is_open = any(item.kind is item.VAR_KEYWORD for item in parameters)
     return Handler(
         description,
         tuple(item.name for item in injected),
         tuple(item.name for item in hidden),
-        tuple(item.name for item in (*named, *hidden) if item.default is item.empty),
-        None if is_open else frozenset(item.name for item in named),
+        tuple(item.name for item in (*visible, *hidden) if item.default is item.empty),
+        None if is_open else frozenset(item.name for item in visible),
     )
 
 
@@ -181,8 +181,8 @@ def find_name(function: Callable[..., Any]) -> str:
 def find_docstring(function: Callable[..., Any]) -> str | None:
     """Return what is said about a callable: by itself, what it calls, or its class."""
     plain = _unwrap(function)
-    own = vars(function).get("__doc__") if isinstance(function, functools.partial) else None
-    doc = own or getattr(plain, "__doc__", None)
+    partial_doc = vars(function).get("__doc__") if isinstance(function, functools.partial) else None
+    doc = partial_doc or getattr(plain, "__doc__", None)
     if not doc and getattr(plain, "__name__", None) == "__call__":
         doc = type(function).__doc__
     return doc if isinstance(doc, str) else None

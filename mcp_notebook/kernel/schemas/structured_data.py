@@ -63,7 +63,7 @@ def check_parts(value: Any, max_chars: int, to_do: str) -> None:
         InvalidResult: Its JSON could only be too large.
     """
     left = max_chars
-    seen: set[int] = set()
+    counted_ids: set[int] = set()
     waiting = [value]
     while waiting and left >= 0:
         item = waiting.pop()
@@ -72,8 +72,8 @@ def check_parts(value: Any, max_chars: int, to_do: str) -> None:
             continue
         size, parts = _list_parts(item)
         left -= size
-        if left >= 0 and parts and id(item) not in seen:
-            seen.add(id(item))
+        if left >= 0 and parts and id(item) not in counted_ids:
+            counted_ids.add(id(item))
             waiting += parts
     if left < 0:
         raise make_size_error(f"more than {max_chars:,} characters of JSON", max_chars, to_do)

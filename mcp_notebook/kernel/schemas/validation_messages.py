@@ -27,7 +27,7 @@ _Schema = Mapping[str, Any]
 _Part = _Schema | bool
 """Part of a schema: True says nothing."""
 _AUTHORS = frozenset({"value_error", "assertion_error"})
-_KNOWN = frozenset(get_args(core_schema.ErrorType)) - _AUTHORS
+_SCHEMA_ERRORS = frozenset(get_args(core_schema.ErrorType)) - _AUTHORS
 """Types of error that the schema's own words explain."""
 _ABSENT = frozenset({"missing", "extra_forbidden", "unexpected_keyword_argument"})
 _FORMATS = {
@@ -75,7 +75,9 @@ def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str
             text = "missing" if problem["type"] == "missing" else "not allowed"
         else:
             came = f"got {format_value(problem['input'])} ({_name_type(problem['input'])})"
-            is_known = allowed and problem["type"] in _KNOWN and "[key]" not in problem["loc"]
+            is_known = (
+                allowed and problem["type"] in _SCHEMA_ERRORS and "[key]" not in problem["loc"]
+            )
             text = (
                 f"{came}; {f'allowed: {allowed}' if is_known else shorten_message(problem['msg'])}"
             )
@@ -148,7 +150,7 @@ def _explain_problem(problem: ErrorDetails, arguments: Mapping[str, Any], root: 
         return f"{name}: missing" + (f"; allowed: {allowed}." if allowed else ".")
     came = f"got {format_value(problem['input'])} ({name_json_type(problem['input'])})"
     is_key = bool(problem["loc"]) and problem["loc"][-1] == "[key]"
-    if allowed and kind in _KNOWN and not is_key:
+    if allowed and kind in _SCHEMA_ERRORS and not is_key:
         return f"{name}: {came}; allowed: {allowed}."
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return f"{name}: {came}; {shorten_message(message)}."

@@ -29,7 +29,7 @@ CLASS_MARK = "__mcp_tools__"
 INSTANCE = "mcp_instance"
 """Attribute of such a class: the one object whose methods are the tools."""
 
-_GONE = object()
+_UNDEFINED = object()
 _PREFIX = re.compile(r"[A-Za-z0-9_.-]*")
 
 
@@ -60,7 +60,10 @@ class Origin:
 
     def is_current(self, namespace: Mapping[str, Any]) -> bool:
         """Tell whether the variable holds what it held; its attributes are not looked at."""
-        return not self.is_variable or namespace.get(_get_variable(self.word), _GONE) is self.value
+        return (
+            not self.is_variable
+            or namespace.get(_get_variable(self.word), _UNDEFINED) is self.value
+        )
 
     def with_options(self, options: ToolOptions) -> "Origin":
         """Return the same place, with other options; methods of an object say theirs themselves."""

@@ -144,8 +144,8 @@ def make_tool(
 def _choose_name(function: Callable[..., Any], options: ToolOptions, variable: str | None) -> str:
     if options.name is not None:
         return options.name
-    own = getattr(function, "__name__", None)  # of any type, if a proxy answers
-    return variable or (own if isinstance(own, str) else None) or ""
+    python_name = getattr(function, "__name__", None)  # of any type, if a proxy answers
+    return variable or (python_name if isinstance(python_name, str) else None) or ""
 
 
 def _read_schema(

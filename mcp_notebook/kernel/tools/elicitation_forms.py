@@ -38,7 +38,7 @@ VALUE = "value"
 """Name of the one field of a form for something that has no fields of its own."""
 _FORMATS = frozenset({"email", "uri", "date", "date-time"})
 _TEXTS = ("title", "description")
-_KEPT = {
+_KEYWORDS = {
     "string": ("minLength", "maxLength", "pattern"),
     "integer": ("minimum", "maximum"),
     "number": ("minimum", "maximum"),
@@ -176,12 +176,12 @@ def _restrict_property(name: str, schema: Mapping[str, Any], definitions: Mappin
             raise _make_refusal(name, "a list of anything but choices")
         items = items if "anyOf" in items else {"type": "string", **items}
         restricted = {"type": "array", "items": items}
-    elif kind in _KEPT and "enum" not in schema and "const" not in schema:
+    elif kind in _KEYWORDS and "enum" not in schema and "const" not in schema:
         restricted = {"type": kind}
     else:
         raise _make_refusal(name, _OTHERWISE.get(kind, "of a kind that forms do not have"))
     restricted |= {
-        key: schema[key] for key in (*_TEXTS, *_KEPT[restricted["type"]]) if key in schema
+        key: schema[key] for key in (*_TEXTS, *_KEYWORDS[restricted["type"]]) if key in schema
     }
     if restricted["type"] == "integer":
         restricted |= _read_bounds(schema)
@@ -210,8 +210,10 @@ def _resolve(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
                 del resolved[wrapper]
         if target is None:
             return resolved
-        own = {key: value for key, value in target.items() if not (name and key == "title")}
-        resolved = own | resolved
+        target_keywords = {
+            key: value for key, value in target.items() if not (name and key == "title")
+        }
+        resolved = target_keywords | resolved
     return resolved
 
 

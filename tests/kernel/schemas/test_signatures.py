@@ -93,11 +93,11 @@ def test_a_handler_may_take_anything_or_only_its_names():
         """Closed."""
 
     handler = read_handler(closed, "f", hidden_types=(Marker,))
-    assert (handler.description, handler.required) == ("Closed.", ("a",))
+    assert (handler.description, handler.required_names) == ("Closed.", ("a",))
     assert (handler.injected, handler.hidden) == (("ctx",), ("c",))
-    assert handler.accepted == {"a", "b"}
-    assert read_handler(lambda **anything: anything, "f").accepted is None
-    assert read_handler(min, "f").accepted is None
+    assert handler.argument_names == {"a", "b"}
+    assert read_handler(lambda **anything: anything, "f").argument_names is None
+    assert read_handler(min, "f").argument_names is None
 
 
 def test_what_a_partial_has_fixed_is_listed():
