@@ -124,7 +124,7 @@ async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, era):
         for uri, said in (
             (gone, "has expired"),
             (f"{gone.rsplit('/', 2)[0]}/0/a.txt", "does not exist"),
-            ("notebook://0/1/a", "the notebook's kernel that kept it is gone"),
+            ("notebook://0/1/a", "the kernel that kept it is gone"),
             ("file:///etc/passwd", "does not exist"),
         ):
             error = await refusal(client, uri)

@@ -1,99 +1,24 @@
 """The links of a bridge: to real kernels, and to whatever else may listen in their place."""
 
-import asyncio
 import os
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 import anyio
 import pytest
+from kernel_stand_ins import peer, welcome
 from live import TIMEOUT, record_of, text_of
 
 from mcp_notebook.bridge.kernels import link as link_module
 from mcp_notebook.bridge.kernels import links as links_module
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import Record, make_id, read_start_time
-from mcp_notebook.errors import KernelGone, LinkError, ResourceFailed, UnknownResource
-from mcp_notebook.wire import frames, messages
+from mcp_notebook.errors import KernelGone, UnknownResource
+from mcp_notebook.wire import messages
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(os.name == "nt", reason="the stand-ins listen on Unix sockets"),
 ]
-
-
-@dataclass
-class Peer:
-    """What listens where a kernel should, and says what a test tells it to say."""
-
-    record: Record
-    heard: list[messages.AnyMessage] = field(default_factory=list)
-    connections: int = 0
-    may_answer: anyio.Event = field(default_factory=anyio.Event)
-    """A `Hello` is answered when this is set."""
-    called: anyio.Event = field(default_factory=anyio.Event)
-    was_read: anyio.Event = field(default_factory=anyio.Event)
-    """Set when a bridge has asked for a resource."""
-    left: anyio.Event = field(default_factory=anyio.Event)
-    """Set when a bridge has hung up."""
-    writer: asyncio.StreamWriter | None = None
-
-    def say(self, message):
-        """Send a message, or bytes that are none, to the bridge that came last."""
-        self.writer.writelines([message] if isinstance(message, bytes) else frames.encode(message))
-
-    async def serve(self, answer, reader, writer):
-        self.connections += 1
-        self.writer = writer
-        while (frame := await frames.read_message(reader)) is not None:
-            self.heard.append(frame[0])
-            if isinstance(frame[0], messages.Hello):
-                await self.may_answer.wait()
-                self.say(answer)
-            elif isinstance(frame[0], messages.Call):
-                self.called.set()
-            elif isinstance(frame[0], messages.ReadResource):
-                self.was_read.set()
-        self.left.set()
-
-
-def welcome(*names, protocol=messages.PROTOCOL_VERSION):
-    tools = [messages.ToolInfo(name=name, input_schema={"type": "object"}) for name in names]
-    return messages.Welcome(protocol=protocol, version="test", tools=tools)
-
-
-@asynccontextmanager
-async def peer(home, answer, *, name="sales", silent=False):
-    """Listen, and answer each `Hello` with this message; at once, or when told to."""
-    number = make_id()
-    record = Record(
-        id=number,
-        pid=os.getpid(),
-        started=read_start_time(os.getpid()),
-        host="test",
-        version="test",
-        protocol=1,
-        name=name,
-        socket=str(home / f"{number}.sock"),
-    )
-    here = Peer(record)
-    if not silent:
-        here.may_answer.set()
-
-    async def serve(reader, writer):
-        try:
-            await here.serve(answer, reader, writer)
-        finally:
-            writer.close()
-
-    server = await asyncio.start_unix_server(serve, record.socket)
-    try:
-        yield here
-    finally:
-        server.close()
-        if here.writer is not None:
-            here.writer.close()
 
 
 class Seen:
@@ -272,41 +197,6 @@ async def test_a_kernel_of_another_protocol_version_is_told_once_and_left_alone(
         await seen.until("other")
 
 
-@pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        (messages.Refused(message="The token is wrong."), "sales: The token is wrong."),
-        (messages.Goodbye(reason="no"), "is not a kernel of mcp-notebook"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "is not a kernel of mcp-notebook"),
-    ],
-)
-async def test_who_does_not_say_welcome_is_not_linked(home, answer, problem):
-    async with peer(home, answer) as odd:
-        catalog = Catalog()
-        with pytest.raises(LinkError, match=problem):
-            async with Links(catalog, on_change=lambda: None) as links:
-                await links.connect(odd.record)
-        assert catalog.entries() == ()
-
-
-async def test_a_record_without_a_listener_is_one_sentence(home):
-    async with peer(home, welcome()) as gone:
-        pass
-    with pytest.raises(LinkError, match="kernel of 'sales' cannot be reached"):
-        async with Links(Catalog(), on_change=lambda: None) as links:
-            await links.connect(gone.record)
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
-async def test_the_socket_of_another_user_is_not_spoken_to(home):
-    async with peer(home, welcome("top")) as theirs:
-        os.chown(theirs.record.socket, 12345, -1)
-        with pytest.raises(LinkError, match="belongs to another user"):
-            async with Links(Catalog(), on_change=lambda: None) as links:
-                await links.connect(theirs.record)
-        assert theirs.connections == 0
-
-
 async def test_an_error_of_the_block_comes_out_as_it_is(home):
     async with peer(home, welcome("top")) as notebook:
         with pytest.raises(ZeroDivisionError):  # noqa: PT012 - the block is the point
@@ -407,53 +297,6 @@ async def test_a_kernel_that_was_killed_is_told_as_dead_though_its_process_ends_
 
 
 # -- resources -------------------------------------------------------------------------------------
-
-
-def keeping(*names):
-    return welcome(*names).model_copy(update={"resources": True})
-
-
-async def test_a_kernel_that_is_too_old_for_resources_is_not_asked_for_them(home):
-    async with peer(home, welcome("a")) as old, Links(Catalog(), on_change=int) as links:
-        await links.connect(old.record)
-        assert await links.open_links[0].list_resources(0, 10) == []
-        with pytest.raises(KernelGone, match="has no resources"):
-            await links.read_resource(f"notebook://{old.record.id}/1/a.csv")
-        assert [type(message) for message in old.heard] == [messages.Hello]
-
-
-async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(home, monkeypatch):
-    monkeypatch.setattr(link_module, "LIST_LIMIT", 0.05)
-    monkeypatch.setattr(link_module, "READ_LIMIT", 0.05)
-    async with peer(home, keeping("a")) as mute, Links(Catalog(), on_change=int) as links:
-        await links.connect(mute.record)
-        assert await links.open_links[0].list_resources(0, 10) == []
-        with pytest.raises(ResourceFailed, match=r"within 0\.05 s, the time limit"):
-            await links.read_resource(f"notebook://{mute.record.id}/1/a.csv")
-        # What comes late is nobody's.
-        mute.say(messages.Contents(id=2, error="late"))
-        mute.say(messages.Tools(tools=[]))
-
-
-async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):
-    async with peer(home, keeping("a")) as dying, Links(Catalog(), on_change=int) as links:
-        await links.connect(dying.record)
-        (link,) = links.open_links
-        uri = f"notebook://{dying.record.id}/1/a.csv"
-        async with anyio.create_task_group() as tasks:
-
-            async def read():
-                with pytest.raises(KernelGone, match="is gone, and its resources"):
-                    await links.read_resource(uri)
-
-            with anyio.fail_after(TIMEOUT):
-                tasks.start_soon(read)
-                await dying.was_read.wait()
-                dying.writer.close()
-        with anyio.fail_after(TIMEOUT):
-            await link.end.wait()
-        with pytest.raises(UnknownResource, match="is gone"):
-            await links.read_resource(uri)
 
 
 @pytest.mark.parametrize("uri", ["", "notebook://", "notebook:///a", "file:///a", "notebook://k"])

@@ -1,16 +1,13 @@
 """Calls that wait for their client: which state gets which call back, and for how long."""
 
-import asyncio
-
 import anyio
 import pytest
 
-from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
+from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
 from mcp_notebook.bridge.server import parked_calls as parking
 from mcp_notebook.bridge.server.parked_calls import ParkedCalls
-from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownState
-from mcp_notebook.wire import content_blocks, messages
+from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
 ASK = messages.Ask(id=1, question=1, key="q", message="Sure?", form={})
@@ -78,43 +75,6 @@ async def test_only_so_many_calls_are_parked_and_a_close_cancels_them(call, sent
     parked.close()
     assert len(sent) == parking.MAX_PARKED
     assert len(parked) == 0
-
-
-async def test_who_follows_a_call_hears_of_its_questions_and_keeps_what_came_meanwhile(call, sent):
-    heard = []
-
-    async def hear(message):
-        heard.append(message)
-
-    listener = Listener(progress=hear, log=hear, log_level="info")
-    log = messages.Log(id=1, level="info", text="asks")
-    call.handle(log, [])
-    call.handle(ASK, [])
-    assert await call.follow(listener) is None
-    assert heard == [log]
-    assert list(call.questions.values()) == [ASK]
-    call.handle(messages.Progress(id=1, message="waiting for the user's answer for 5 s"), [])
-    reply = messages.Answer(id=1, question=1, action="accept")
-    call.answer(reply)
-    call.answer(reply)  # it is no longer open
-    assert sent == [reply]
-    late = messages.Progress(id=1, progress=1)
-    follower = asyncio.ensure_future(call.follow(listener))
-    await anyio.wait_all_tasks_blocked()
-    call.handle(late, [])
-    call.handle(messages.Log(id=1, level="info", text="goes on"), [])
-    await anyio.wait_all_tasks_blocked()
-    assert late in heard
-    assert len(heard) == 3
-    call.handle(*content_blocks.pack_result(1, Result([Text("done")])))
-    assert await follower == Result((Text("done"),))
-
-
-async def test_a_question_that_is_taken_back_is_no_longer_open(call):
-    call.handle(ASK, [])
-    call.handle(messages.Withdraw(id=1, question=1), [])
-    assert await call.follow(NO_LISTENER, open_questions={1}) is None
-    assert call.questions == {}
 
 
 async def test_a_call_that_was_lost_while_it_was_parked_says_so_to_who_comes_back(call, sent):

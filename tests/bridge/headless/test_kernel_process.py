@@ -1,0 +1,56 @@
+"""The process of a headless kernel, without a notebook's cells."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+from live import TIMEOUT, kernel_env
+
+from mcp_notebook.bridge.headless.kernel_process import check_kernel_name, run_kernel
+from mcp_notebook.errors import NotebookError
+from mcp_notebook.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+def test_a_kernelspec_that_is_installed_is_fine():
+    check_kernel_name("python3", Path("sums.ipynb"))
+
+
+def test_a_kernelspec_that_is_not_is_named_with_those_that_are():
+    with pytest.raises(NotebookError, match=r"sums\.ipynb needs the kernel 'nope'.*python3"):
+        check_kernel_name("nope", Path("sums.ipynb"))
+
+
+async def test_a_kernel_runs_in_the_notebooks_folder_and_ends_with_the_block(home):
+    settings = Settings(home=home / "state")
+    async with run_kernel("python3", home / "sums.ipynb", kernel_env(home), settings) as kernel:
+        process = psutil.Process(kernel.manager.provisioner.pid)
+        assert Path(process.cwd()) == home
+        folder = kernel.log.parent
+        assert folder.is_dir()
+    assert not process.is_running()
+    assert not folder.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+async def test_how_a_kernel_ended_is_known_as_soon_as_it_has(home):
+    settings = Settings(home=home / "state")
+    async with run_kernel("python3", home / "sums.ipynb", kernel_env(home), settings) as kernel:
+        os.kill(kernel.manager.provisioner.pid, signal.SIGKILL)
+        with anyio.fail_after(TIMEOUT):
+            assert await kernel.wait_for_end() == "was killed by SIGKILL (out of memory, perhaps)"
+        assert kernel.describe_death().startswith("Its process was killed by SIGKILL")
+
+
+async def test_a_program_that_ends_at_once_is_told_with_what_it_wrote(home, monkeypatch):
+    script = home / "sitecustomize.py"
+    script.write_text("import sys; sys.exit('no way')", encoding="utf-8")
+    env = kernel_env(home) | {"PYTHONPATH": str(home)}
+    with pytest.raises(NotebookError, match=r"(?s)ended while starting.*no way"):
+        async with run_kernel("python3", home / "a.ipynb", env, Settings(home=home / "state")):
+            pass

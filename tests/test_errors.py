@@ -1,0 +1,56 @@
+import pytest
+
+from mcp_notebook.errors import (
+    AmbiguousTool,
+    DefinitionError,
+    NoSuchTool,
+    TimedOut,
+    UnknownResource,
+    UnknownTool,
+    VersionMismatch,
+)
+
+
+def test_a_definition_error_is_shown_in_one_line():
+    assert DefinitionError("No.")._render_traceback_() == ["DefinitionError: No."]
+
+
+def test_a_tool_that_the_notebook_does_not_have_is_told_with_the_closest_one_or_all():
+    assert str(NoSuchTool("tpo", ("top", "rain"))).endswith("did you mean 'top'?")
+    assert str(NoSuchTool("x", ("top", "rain"))).endswith("tools: top, rain.")
+    assert str(NoSuchTool("x")).endswith("tools: none.")
+    with pytest.raises(KeyError):
+        raise NoSuchTool("x")
+
+
+def test_an_unknown_tool_is_told_with_the_first_twenty():
+    names = tuple(f"t{number}" for number in range(21))
+    text = str(UnknownTool("x", names))
+    assert "t19, ..." in text
+    assert "t20" not in text
+    assert "No open notebook offers a tool" in str(UnknownTool("x"))
+
+
+def test_an_ambiguous_name_is_told_with_the_names_to_use():
+    assert "a.top or b.top" in str(AmbiguousTool("top", ("a.top", "b.top")))
+
+
+def test_an_unknown_resource_says_whether_it_has_expired():
+    assert "it has expired" in str(UnknownResource("notebook://k/1", expired=True))
+    assert "it does not exist" in str(UnknownResource("notebook://k/1"))
+    assert str(UnknownResource("notebook://k/1", "Gone.")) == "Gone."
+
+
+def test_a_time_limit_says_who_set_it():
+    assert "--timeout" in str(TimedOut("top", 5, own=True))
+    assert "MCP_NOTEBOOK_CALL_TIMEOUT" in str(TimedOut("top", 5, own=False))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bridge", "older", "place"),
+    [(1, 2, "kernel", "in the notebook's environment"), (2, 1, "bridge", "is started from")],
+)
+def test_a_mismatch_says_which_side_to_upgrade_and_where(kernel, bridge, older, place):
+    text = str(VersionMismatch(kernel=kernel, bridge=bridge))
+    assert f"Upgrade the {older}'s: `pip install -U mcp-notebook`" in text
+    assert place in text
