@@ -104,14 +104,14 @@ async def in_the_bridge(version: str) -> None:
 def on_the_link() -> None:
     """Measure what a change of one tool of many costs before clients hear of it."""
     message = messages.Tools(tools=tools())
-    frames = [frames.encode(messages.Tools(tools=tools(text)))[0] for text in "ab"]
+    encoded = [frames.encode(messages.Tools(tools=tools(text)))[0] for text in "ab"]
     show("link: kernel writes", [timed(lambda: frames.encode(message)) for _ in range(ROUNDS)])
     catalog = Catalog()
     reads, joins = [], []
     for number in range(ROUNDS):
-        body = frames[number % 2][4:]
-        reads.append(timed(lambda: messages._parse(body)))  # noqa: B023 - run at once
-        parsed = messages._parse(body)[0].tools
+        body = encoded[number % 2][4:]
+        reads.append(timed(lambda: frames._parse(body)))  # noqa: B023 - run at once
+        parsed = frames._parse(body)[0].tools
         joins.append(timed(lambda: catalog.set_kernel("1", notebook="a", tools=parsed)))  # noqa: B023
     show("link: bridge reads", reads)
     show("catalogue takes them", joins)
