@@ -23,7 +23,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.calls.progress_bars import ProgressBars
 from mcp_notebook.kernel.calls.streams import leave_stream, route_stream
-from mcp_notebook.kernel.calls.task_guards import Steps, guarded
+from mcp_notebook.kernel.calls.task_guards import Steps, guard_coroutine
 from mcp_notebook.kernel.results.outputs import Displayed, Output, Printed
 from mcp_notebook.kernel.safe.text import clean_text
 from mcp_notebook.kernel.tools.context import (
@@ -65,7 +65,7 @@ class Capture:
         """The steps of the call's tasks."""
         self.max_chars: int | None = None
         """Characters of the call's result, if its tool sets a limit; None: as the settings say."""
-        self.written = 0
+        self.printed_chars = 0
         """Characters that were printed, also those that were dropped since."""
         self._reset()
 
@@ -80,7 +80,7 @@ class Capture:
         self._clear_at_next = False
 
     @contextmanager
-    def active(self) -> Iterator[None]:
+    def activate(self) -> Iterator[None]:
         """Send all output of the current context here."""
         token = _current.set(self)
         try:
@@ -102,7 +102,7 @@ class Capture:
         if not text:
             return
         self._clear_if_due()
-        self.written += len(text)
+        self.printed_chars += len(text)
         if self._client.report is not None:
             self._report_line(text, self._client.report)
         room = MAX_PRINTED - self._printed
@@ -117,9 +117,9 @@ class Capture:
         self._tail_size += len(self._tail[-1])
         self._dropped += start - max(room, 0)
         while self._tail_size > _MAX_TAIL and len(self._tail) > 1:
-            gone = len(self._tail.popleft())
-            self._tail_size -= gone
-            self._dropped += gone
+            oldest_chars = len(self._tail.popleft())
+            self._tail_size -= oldest_chars
+            self._dropped += oldest_chars
 
     def _report_line(self, text: str, report: Callable[[Update], None]) -> None:
         self._line += text[-2 * _MAX_LINE :].replace("\r", "\n")
@@ -208,7 +208,7 @@ class OutputRouter:
         self._restore: list[Callable[[], None]] = []
 
     @contextmanager
-    def routed(self) -> Iterator[None]:
+    def route_outputs(self) -> Iterator[None]:
         """Route the outputs of calls within this block; blocks may overlap, on any threads."""
         streams = sys.stdout, sys.stderr
         self.acquire()
@@ -258,7 +258,7 @@ class OutputRouter:
                 leave_stream(self._streams.pop())
 
     def _create_guarded_task(self, capture: Capture, task: Any, **options: Any) -> Any:
-        return self._create_task(guarded(task, capture.steps), **options)
+        return self._create_task(guard_coroutine(task, capture.steps), **options)
 
 
 def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], None]:
@@ -270,26 +270,26 @@ def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], N
         in_call: Gets the call's capture and the function's arguments.
     """
     try:
-        own = name in vars(owner)
+        is_own_attribute = name in vars(owner)
         function = getattr(owner, name)
     except (TypeError, AttributeError):
         return lambda: None  # the user put something in its place that cannot be patched
 
-    def routed(*args: Any, **kwargs: Any) -> Any:
+    def replacement(*args: Any, **kwargs: Any) -> Any:
         capture = _current.get()
         return function(*args, **kwargs) if capture is None else in_call(capture, *args, **kwargs)
 
     def restore() -> None:
         # Who patched after us (a cell that is running, the user) keeps that: ours passes everything
         # through once no call is active.
-        if vars(owner).get(name) is not routed:
+        if vars(owner).get(name) is not replacement:
             return
-        if own:
+        if is_own_attribute:
             setattr(owner, name, function)
         else:
             delattr(owner, name)
 
-    setattr(owner, name, routed)
+    setattr(owner, name, replacement)
     return restore
 
 

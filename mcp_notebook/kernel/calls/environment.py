@@ -40,8 +40,8 @@ class CallEnvironment:
         self._logging = LoggingPatcher(current_capture)
 
     @contextmanager
-    def entered(self, capture: Capture) -> Iterator[None]:
-        """Give the code in this block, which is a call's, an environment of its own.
+    def surround(self, capture: Capture) -> Iterator[None]:
+        """Run the code of a call in this block, apart from cells and from other calls.
 
         Args:
             capture: Takes what the code prints, displays and logs.
@@ -50,7 +50,7 @@ class CallEnvironment:
         self._bars.install()
         if capture.wants_logs:
             self._logging.install()
-        with self.router.routed(), capture.active():
+        with self.router.route_outputs(), capture.activate():
             yield
 
     def close(self) -> None:

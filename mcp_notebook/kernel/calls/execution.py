@@ -80,7 +80,7 @@ class Execution:
             The call's result, or what `wait` returned.
         """
         try:
-            with self.environment.entered(call.capture), gate:
+            with self.environment.surround(call.capture), gate:
                 return self._run_in_gate(call, gate, wait)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
             return self.convert_error(call, error, by_user=gate.interrupted)

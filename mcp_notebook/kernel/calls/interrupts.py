@@ -5,7 +5,7 @@ any other. While a call runs on the main thread, SIGINT's handler is `InterruptG
 then raises KeyboardInterrupt in the tool's code, whether the user pressed "Interrupt" or another
 thread asked for it with `InterruptGate.interrupt`. Before and after, the handler that was there
 stays in force, and no signal of ours is ever left over for the user's next cell. `ThreadGate` does
-the same for a call in a thread of its own, without signals. Coroutine calls are cancelled as tasks:
+the same for a call in its own thread, without signals. Coroutine calls are cancelled as tasks:
 a KeyboardInterrupt inside the idle event loop would end the kernel. `InterruptWatch` hears the
 user's "Interrupt" for them.
 """
@@ -89,7 +89,7 @@ class InterruptGate:
 
 
 class ThreadGate:
-    """A gate in a thread of its own: open from when it is entered until it is left.
+    """A gate in the thread of one call: open from when it is entered until it is left.
 
     What is raised there from outside arrives between two instructions of Python; code that does not
     come back to Python is not reached.

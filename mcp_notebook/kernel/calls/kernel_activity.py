@@ -32,7 +32,7 @@ A notice costs 0.3 ms."""
 _PARENT = "mcp_call"
 """Type of the request that the notices answer, as it were: Jupyter Server tells by this type
 whether a status counts as use, and some clients fail on a message that answers nothing. A frontend
-that waits for a cell of its own passes over it."""
+that waits for its own cell passes over it."""
 
 
 class KernelActivity:

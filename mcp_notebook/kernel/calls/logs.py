@@ -19,7 +19,7 @@ _FORMATTER = logging.Formatter("%(message)s")  # with the traceback, where there
 class LogTaker(Protocol):
     """What is needed of `kernel.calls.capture.Capture`."""
 
-    written: int
+    printed_chars: int
     """Characters that were printed so far."""
 
     @property
@@ -53,9 +53,9 @@ class LoggingPatcher:
             if taker is None or not taker.wants_logs:
                 original(logger, record)
                 return
-            before = taker.written
+            before = taker.printed_chars
             original(logger, record)
-            taker.log(_read_record(record), is_printed=taker.written != before)
+            taker.log(_read_record(record), is_printed=taker.printed_chars != before)
 
         self._ours = handle
         logging.Logger.callHandlers = handle  # type: ignore[method-assign, assignment]

@@ -221,15 +221,15 @@ class _Finder(MetaPathFinder):
 
 def _replace(owner: Any, name: str, function: Any) -> Callable[[], None]:
     """Set an attribute of a class; return what undoes that, unless somebody set it since."""
-    own = vars(owner).get(name)
+    previous = vars(owner).get(name)
 
     def undo() -> None:
         if vars(owner).get(name) is not function:
             return
-        if own is None:
+        if previous is None:
             delattr(owner, name)
         else:
-            setattr(owner, name, own)
+            setattr(owner, name, previous)
 
     setattr(owner, name, function)
     return undo

@@ -1,7 +1,7 @@
-"""Where calls run: on the main thread between cells, in a thread of their own, inside a cell.
+"""Where calls run: on the main thread between cells, in a thread each, or inside a cell.
 
 Runs in the user's kernel. Each runner takes a call from any thread, runs its code in its place, and
-hands the result to ``done``, exactly once, or never if the call was stopped before it began.
+hands the result to ``on_result``, exactly once, or never if the call was stopped before it began.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ from mcp_notebook.kernel.calls.outcome import error_result
 class Runner(Protocol):
     """A place where calls run."""
 
-    def start(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
-        """Run a call now or later, and hand its result to `done`.
+    def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
+        """Run a call now or later, and hand its result to `on_result`.
 
         Args:
             call: It waits in the queue.
-            done: Called once, on the thread where the code ended.
+            on_result: Called once, on the thread where the code ended.
         """
 
 
@@ -54,56 +54,69 @@ class MainRunner:
         self._watch = watch
         self._copy_context = copy_context
 
-    def start(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+    def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         """Run a call when the loop comes to it."""
-        self._loop.call_soon_threadsafe(self._run, call, done)
+        self._loop.call_soon_threadsafe(self._run, call, on_result)
 
-    def _run(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+    def _run(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         # A callback of the loop: an exception that left it could end the kernel.
-        self._copy_context().run(self._run_in_context, call, done)
+        self._copy_context().run(self._run_in_context, call, on_result)
 
-    def _run_in_context(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+    def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         gate = InterruptGate()
         if not self._execution.begin(call, gate):
             return
-        outcome = self._execution.run(call, gate, partial(self._start_task, done))
+        outcome = self._execution.run(call, gate, partial(self._start_task, on_result))
         if isinstance(outcome, Result):
-            done(outcome)  # otherwise it is a task, which does so
+            on_result(outcome)  # otherwise it is a task, which does so
 
     def _start_task(
         self,
-        done: Callable[[Result], None],
+        on_result: Callable[[Result], None],
         call: ActiveCall,
         coroutine: Coroutine[Any, Any, Any],
-    ) -> "asyncio.Task[None]":
+    ) -> "asyncio.Task[Result | BaseException]":
         self._execution.environment.router.acquire()
-        task = self._loop.create_task(
-            self._await(call, coroutine, done), context=contextvars.copy_context()
-        )
+        context = contextvars.copy_context()
+        task = self._loop.create_task(self._await(call, coroutine), context=context)
+        self._loop.call_soon(self._watch.acquire)  # not within a step, which has the signal
+        task.add_done_callback(partial(self._finish, call, on_result), context=context)
         call.set_interrupt(lambda: self._loop.call_soon_threadsafe(task.cancel))
         if call.stop_request is not None:
-            # Later: a task that has not begun would not get to the answer in `_await`.
+            # Later: a task that has not begun would never await the coroutine.
             self._loop.call_soon(task.cancel)
         return task
 
     async def _await(
-        self, call: ActiveCall, coroutine: Coroutine[Any, Any, Any], done: Callable[[Result], None]
-    ) -> None:
-        self._loop.call_soon(self._watch.acquire)  # not within a step, which has the signal
+        self, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]
+    ) -> Result | BaseException:
         # What left a task besides Exception and CancelledError would end the kernel's loop.
         try:
-            result = self._execution.converter.convert_value(call, await coroutine)
+            return self._execution.converter.convert_value(call, await coroutine)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
+            return error
+
+    def _finish(
+        self,
+        call: ActiveCall,
+        on_result: Callable[[Result], None],
+        task: "asyncio.Task[Result | BaseException]",
+    ) -> None:
+        # Not in the task: each of its steps can be interrupted, also while it hands out the result.
+        try:
+            outcome = task.result()
+        except BaseException as error:  # noqa: BLE001 - an interrupt at the end of the last step
+            outcome = error
+        if not isinstance(outcome, Result):
             by_user = call.capture.steps.interrupted
-            result = self._execution.convert_error(call, error, by_user=by_user)
-        finally:
-            self._loop.call_soon(self._watch.release)
-            self._execution.environment.router.release()
-        done(result)
+            outcome = self._execution.convert_error(call, outcome, by_user=by_user)
+        self._execution.environment.router.release()
+        on_result(outcome)
+        self._watch.release()
 
 
 class ThreadRunner:
-    """Runs each call in a thread of its own, also while a cell runs.
+    """Runs each call in a new thread, also while a cell runs.
 
     Args:
         loop: The main thread's event loop.
@@ -124,28 +137,28 @@ class ThreadRunner:
         self._watch = watch
         self._copy_context = copy_context
 
-    def start(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+    def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         """Run a call at once; it fails if the system gives no more threads."""
         self._loop.call_soon_threadsafe(self._watch.acquire)
         # Not a pool: its threads would be waited for when the kernel ends.
         thread = threading.Thread(
-            target=self._run, args=(call, done), name=f"mcp-notebook-{call.tool}", daemon=True
+            target=self._run, args=(call, on_result), name=f"mcp-notebook-{call.tool}", daemon=True
         )
         try:
             thread.start()
         except RuntimeError as error:
             self._loop.call_soon_threadsafe(self._watch.release)
-            done(error_result(f"The tool {call.tool!r} cannot be run: {error}. Try again."))
+            on_result(error_result(f"The tool {call.tool!r} cannot be run: {error}. Try again."))
 
-    def _run(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
-        self._copy_context().run(self._run_in_context, call, done)
+    def _run(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
+        self._copy_context().run(self._run_in_context, call, on_result)
         with contextlib.suppress(RuntimeError):  # the kernel ended meanwhile
             self._loop.call_soon_threadsafe(self._watch.release)
 
-    def _run_in_context(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+    def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         gate = ThreadGate()
         if self._execution.begin(call, gate):
-            done(self._execution.run(call, gate, self._await))
+            on_result(self._execution.run(call, gate, self._await))
 
     def _await(self, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]) -> Result:
         async def wait() -> Any:
@@ -173,14 +186,14 @@ class InlineRunner:
     def __init__(self, execution: Execution) -> None:
         self._execution = execution
 
-    def start(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+    def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         """Run a call to its end."""
-        contextvars.copy_context().run(self._run, call, done)
+        contextvars.copy_context().run(self._run, call, on_result)
 
-    def _run(self, call: ActiveCall, done: Callable[[Result], None]) -> None:
+    def _run(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         gate = InterruptGate()
         if self._execution.begin(call, gate):
-            done(self._execution.run(call, gate, partial(self._await, gate)))
+            on_result(self._execution.run(call, gate, partial(self._await, gate)))
 
     def _await(
         self, gate: InterruptGate, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]
@@ -188,7 +201,7 @@ class InlineRunner:
         from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - for %mcp call only
 
         async def wait() -> Any:
-            with self._execution.environment.router.routed():
+            with self._execution.environment.router.route_outputs():
                 return await coroutine
 
         with start_blocking_portal() as portal:

@@ -2,7 +2,7 @@
 
 Runs in the user's kernel, on the thread that prints. IPython sets ``sys.stdout.write`` at the start
 of each cell and puts back the old one at its end; a patch made the same way in between is lost. So
-a stream gets a class of its own, whose ``write`` is a data descriptor that cannot be pushed aside.
+each stream gets its own class, whose ``write`` is a data descriptor that cannot be pushed aside.
 A ``write`` that is set on the stream gets everything that nobody takes.
 """
 

@@ -56,7 +56,7 @@ class Steps:
         return gate is not None and gate.interrupt()
 
 
-def guarded(coroutine: Any, steps: Steps) -> Any:
+def guard_coroutine(coroutine: Any, steps: Steps) -> Any:
     """Return a coroutine that does the same, but raises nothing that ends the loop.
 
     Args:
@@ -95,7 +95,7 @@ class _Guarded(Coroutine[Any, Any, Any]):
         except (KeyboardInterrupt, SystemExit) as error:
             if isinstance(error, KeyboardInterrupt) and self._steps.interrupted:
                 raise asyncio.CancelledError from error
-            raise _ended(error) from error
+            raise _make_tool_error(error) from error
 
     def close(self) -> None:
         self._coroutine.close()
@@ -104,5 +104,5 @@ class _Guarded(Coroutine[Any, Any, Any]):
         return self._coroutine.__await__()
 
 
-def _ended(error: BaseException) -> ToolError:
+def _make_tool_error(error: BaseException) -> ToolError:
     return ToolError(f"A task that the tool started raised {describe_error(error)}.")

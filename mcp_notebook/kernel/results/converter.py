@@ -275,8 +275,8 @@ def _assemble(
 ) -> Result:
     """Put what a call printed and displayed before its value, and fit all of it to the budget."""
     # Called only now: rendering the value may have printed and displayed something, too.
-    done = outputs() if callable(outputs) else outputs
-    blocks = fit_pieces([*render_outputs(done, budget), *pieces], budget)
+    all_outputs = outputs() if callable(outputs) else outputs
+    blocks = fit_pieces([*render_outputs(all_outputs, budget), *pieces], budget)
     return Result(blocks or [Text(NOTHING)], structured, is_error)
 
 

@@ -42,7 +42,7 @@ class Conversion:
 
     @property
     def cls(self) -> type | None:
-        """The class; None as long as there is none of that name."""
+        """The class; None until a class of that name is imported."""
         if not isinstance(self.kind, str):
             return self.kind
         module, _, name = self.kind.rpartition(".")
@@ -76,19 +76,19 @@ class CustomTypes:
                 conversions[kind] = Conversion(kind, function)
             self._conversions = conversions
 
-    def find(self, value: Any, used: Collection[Conversion] = ()) -> Conversion | None:
+    def find(self, value: Any, exclude: Collection[Conversion] = ()) -> Conversion | None:
         """Return the converter of the first of a value's classes that has one.
 
         Args:
             value: Anything.
-            used: Those not to be used again: what they returned is being converted.
+            exclude: Converters not to use again: what they returned is being converted.
         """
         conversions = self._conversions
         if not conversions or value is None or isinstance(value, (Annotated, Result)):
             return None
         by_class: dict[type, Conversion] = {}
         for conversion in conversions.values():
-            cls = None if conversion in used else conversion.cls
+            cls = None if conversion in exclude else conversion.cls
             if cls is not None:
                 by_class[cls] = conversion
         kinds = type(value).__mro__
@@ -105,7 +105,7 @@ def _check_kind(kind: Any) -> None:
     if not isinstance(kind, type):
         raise DefinitionError(
             "`registry.convert` takes a class or its full name, 'pandas.DataFrame', not "
-            f"a {type(kind).__name__}; call it once for each class."
+            f"an object of type {type(kind).__name__}; call it once for each class."
         )
     if issubclass(kind, (Annotated, Result, type(None))):
         raise DefinitionError(
@@ -117,8 +117,8 @@ def _check_function(kind: Kind, function: Any) -> None:
     name = kind if isinstance(kind, str) else kind.__name__
     if not callable(function):
         raise DefinitionError(
-            f"`registry.convert({name}, ...)` takes a function of one argument, the value, not a "
-            f"{type(function).__name__}."
+            f"`registry.convert({name}, ...)` takes a function of one argument, the value, not "
+            f"an object of type {type(function).__name__}."
         )
     called = getattr(type(function), "__call__", None)  # noqa: B004 - of its instances
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):

@@ -165,8 +165,8 @@ def _find_plain_text(data: Mapping[str, Any]) -> Piece | None:
 
 def _render_svg(source: str, budget: Budget) -> list[Piece]:
     try:
-        drawn = svg.draw_svg(source, budget.picture_side, budget.renderer)
-        pieces = render_encoded_image(drawn, budget)
+        png = svg.draw_svg(source, budget.picture_side, budget.renderer)
+        pieces = render_encoded_image(png, budget)
     except NotDrawn as error:
         size = min(MAX_SPECIFICATION, budget.chars)
         if len(source) <= size:
@@ -234,8 +234,8 @@ def _render_medium(medium: Medium, budget: Budget) -> list[Piece]:
 def _make_html_piece(html: str, content: "HtmlContent") -> Piece:
     text = clean_text(content.text)
     if content.converted_chars < content.markup_chars:
-        gone = content.markup_chars - content.converted_chars
-        note = f"[... {gone:,} of {content.markup_chars:,} characters of HTML left out ...]"
+        left_out = content.markup_chars - content.converted_chars
+        note = f"[... {left_out:,} of {content.markup_chars:,} characters of HTML left out ...]"
         text = f"{text}\n{note}".lstrip()
     original = Original(
         name="page",

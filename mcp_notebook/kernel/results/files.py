@@ -114,12 +114,12 @@ class Files:
             message = f"An object of type {kind} is not a path: {describe_error(error)}."
             raise Unreadable(message) from None
 
-        # A path may run code of its own, or contain a NUL.
-        written = run_guarded(lambda: os.fsdecode(os.fspath(path)), refuse)
-        real = Path(run_guarded(lambda: os.path.realpath(written), refuse))
-        name = clean_text(written)
+        # The methods of a path may run any code, and its text may contain a NUL.
+        path_text = run_guarded(lambda: os.fsdecode(os.fspath(path)), refuse)
+        real = Path(run_guarded(lambda: os.path.realpath(path_text), refuse))
+        name = clean_text(path_text)
         if not any(real.is_relative_to(root) for root in self._roots):
-            absolute = clean_text(os.path.abspath(written))  # noqa: PTH100 - pathlib keeps ".."
+            absolute = clean_text(os.path.abspath(path_text))  # noqa: PTH100 - pathlib keeps ".."
             raise Unreadable(self._explain_outside(name, absolute, real))
         if os.name == "posix" and any(real.is_relative_to(place) for place in _SYSTEM_VIEWS):
             raise Unreadable(f"The file {name} is not shown: it is a view of the system's.")

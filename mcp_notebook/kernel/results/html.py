@@ -282,7 +282,7 @@ class _Converter(MarkdownConverter):
         return f"[{text.strip()}]({address})" if text.strip() else ""
 
     def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        # A picture that is embedded in the document has a block of its own.
+        # A picture that is embedded in the document has its own block.
         name = str(el.get("alt") or el.get("src") or "")
         return f"[picture: {name[:_MAX_ADDRESS]}]" if el.get("src") else ""
 

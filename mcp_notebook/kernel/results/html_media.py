@@ -62,7 +62,7 @@ class _MediaParser(HTMLParser):
             return
         source = (values.get("src") or values.get("data", "")).strip()
         if source.startswith("data:"):
-            # An embedded sound has a block of its own.
+            # An embedded sound has its own block.
             self.media += [] if kind == "audio" else [_decode_medium(kind, source)]
         elif source:
             note = f"{_KINDS[kind]}, which is not fetched: {source[:MAX_ADDRESS]}"

@@ -20,11 +20,11 @@ def format_registered(format_: Callable[..., Any], value: Any) -> Mapping[str, A
         MIME types and values; None if nothing is registered.
     """
     owner = getattr(format_, "__self__", None)
-    whole = (
+    of_all_types = (
         getattr(owner, "ipython_display_formatter", None),
         getattr(owner, "mimebundle_formatter", None),
     )
-    if any(_has_formatter(formatter, value) for formatter in whole):
+    if any(_has_formatter(formatter, value) for formatter in of_all_types):
         data: Mapping[str, Any] = format_(value)[0]
         return data
     formatters: Mapping[str, Any] = getattr(owner, "formatters", {})

@@ -4,16 +4,23 @@ Runs in the user's kernel, on the thread of the call. The items of such a collec
 one by one; any other collection is one JSON text or one table.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from mcp_notebook.kernel.results.blocks import images
 from mcp_notebook.kernel.results.files import MAX_FILES, is_path
 from mcp_notebook.kernel.results.iterators import MAX_COLLECTED
+from mcp_notebook.kernel.results.value_rules import Rule, match_rules
+from mcp_notebook.kernel.safe.deadline import DeadlineExceeded
 
 _SCALARS = frozenset({bool, int, float, str, type(None)})
 _COLLECTIONS = frozenset({list, tuple, dict})
+_RICH_METHODS = (
+    *("_repr_mimebundle_", "_repr_png_", "_repr_jpeg_", "_repr_svg_"),
+    *("_repr_markdown_", "_repr_html_", "_repr_latex_", "_repr_json_"),
+)
 _MAX_DEPTH = 1
 """Collections within collections whose items are looked at one by one."""
 _MAX_LOOKED_AT = 8
@@ -75,3 +82,26 @@ class RichItems:
         items = collection.values() if isinstance(collection, Mapping) else collection
         paths = filter(is_path, islice(items, MAX_COLLECTED))
         return len(list(islice(paths, MAX_FILES + 1))) > MAX_FILES
+
+
+def is_rich(value: Any, rules: Iterable[Rule[Any]]) -> bool:
+    """Tell whether a value by itself is more than text and data.
+
+    Args:
+        value: Anything; if its own code fails, it is not rich.
+        rules: The table of values.
+
+    Raises:
+        DeadlineExceeded: The value's own code took too long.
+    """
+    rich_rules = (rule for rule in rules if rule.is_rich)
+    try:
+        return (
+            next(match_rules(rich_rules, value), None) is not None
+            or (isinstance(value, bytes) and images.is_image(value))
+            or any(callable(getattr(type(value), name, None)) for name in _RICH_METHODS)
+        )
+    except (KeyboardInterrupt, DeadlineExceeded):
+        raise
+    except BaseException:  # noqa: BLE001 - one item that fails does not hide the others
+        return False

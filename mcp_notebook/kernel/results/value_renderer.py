@@ -19,7 +19,7 @@ from mcp_notebook.kernel.results.files import Files, is_path
 from mcp_notebook.kernel.results.ipython_formatters import format_registered, has_registered_format
 from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collect_items, is_iterator
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
-from mcp_notebook.kernel.results.rich_items import RichItems
+from mcp_notebook.kernel.results.rich_items import RichItems, is_rich
 from mcp_notebook.kernel.results.tables import render
 from mcp_notebook.kernel.results.value_rules import Position, Rule, match_rules
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
@@ -37,10 +37,6 @@ MISSING: Any = object()
 """Stands for no data."""
 _RICH = ("image/png", "image/jpeg", "text/markdown")
 _COLLECTIONS = frozenset({list, tuple, dict})
-_RICH_METHODS = (
-    *("_repr_mimebundle_", "_repr_png_", "_repr_jpeg_", "_repr_svg_"),
-    *("_repr_markdown_", "_repr_html_", "_repr_latex_", "_repr_json_"),
-)
 
 
 class Format(Protocol):
@@ -137,10 +133,10 @@ class ValueRenderer:
         within = replace(position, conversions=(*position.conversions, conversion))
 
         def convert() -> list[Piece]:
-            converted = conversion.function(value)
-            if is_iterator(converted):
-                converted = collect_items(converted, MAX_COLLECTED)
-            return self.render(converted, within)
+            output = conversion.function(value)
+            if is_iterator(output):
+                output = collect_items(output, MAX_COLLECTED)
+            return self.render(output, within)
 
         return run_guarded(
             convert, lambda error: [Piece(Text(f"[{conversion.describe_failure(error)}]"))]
@@ -220,7 +216,9 @@ class ValueRenderer:
             value,
             position.depth,
             is_custom=lambda item: custom_types.find(item, position.conversions) is not None,
-            is_rich=lambda item: self._is_rich(item) or has_registered_format(self._format, item),
+            is_rich=lambda item: (
+                is_rich(item, self._context.rules) or has_registered_format(self._format, item)
+            ),
         )
         built_in = type(value) in _COLLECTIONS
         if not (
@@ -235,19 +233,6 @@ class ValueRenderer:
             left_out = len(value) - MAX_COLLECTED
             pieces.append(Piece(Text(f"[{left_out:,} more items are left out.]")))
         return join_texts(pieces)
-
-    def _is_rich(self, value: Any) -> bool:
-        try:
-            rules = (rule for rule in self._context.rules if rule.is_rich)
-            return (
-                next(match_rules(rules, value), None) is not None
-                or (isinstance(value, bytes) and images.is_image(value))
-                or any(callable(getattr(type(value), name, None)) for name in _RICH_METHODS)
-            )
-        except (KeyboardInterrupt, DeadlineExceeded):
-            raise
-        except BaseException:  # noqa: BLE001 - one item that fails does not hide the others
-            return False
 
     def _render_entries(self, value: Any, items: RichItems, within: Position) -> Iterable[Piece]:
         for key in islice(value, MAX_COLLECTED):
@@ -307,7 +292,7 @@ class ValueRenderer:
 
     def _is_data(self, value: Any, position: Position) -> bool:
         """Tell whether the structured content says the same as a value."""
-        return self._data is not MISSING and value is position.whole
+        return self._data is not MISSING and value is position.root
 
     def _make_json_piece(self, value: Any, position: Position) -> Piece:
         if not self._is_data(value, position):
@@ -318,8 +303,8 @@ class ValueRenderer:
         return author_blocks.make_json_piece(self._data, sys.maxsize, repeats_data=True)
 
     def _format_json(self, value: Any) -> str:
-        converted = to_json_value(value, self._budget.chars)
-        return converted if isinstance(converted, str) else format_json(converted)
+        json_value = to_json_value(value, self._budget.chars)
+        return json_value if isinstance(json_value, str) else format_json(json_value)
 
 
 def find_figures(value: Any) -> list[Any] | None:

@@ -22,7 +22,7 @@ _get_module = type.__dict__["__module__"].__get__
 class Position:
     """Where a value lies within the value that a tool returned."""
 
-    whole: Any
+    root: Any
     """What the tool returned."""
     depth: int = 0
     """In how many collections the value lies."""

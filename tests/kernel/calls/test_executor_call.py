@@ -8,7 +8,6 @@ import pytest
 from mcp_notebook.errors import Cancelled, ToolError
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.executor_call import run_in_executor
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
@@ -60,11 +59,6 @@ class Broken(Executor):
         future = Future()
         future.set_exception(BrokenExecutor("a process was killed."))
         return future
-
-
-@pytest.fixture
-def queue():
-    return CallQueue(10)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.calls import stopping
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
 
@@ -31,11 +30,6 @@ class Caller:
     def text(self):
         [result] = self.results
         return "".join(block.text for block in result.content)
-
-
-@pytest.fixture
-def queue():
-    return CallQueue(10)
 
 
 @pytest.fixture

@@ -171,11 +171,16 @@ async def coroutine(value):
 @pytest.mark.parametrize(
     ("kind", "function", "said"),
     [
-        (5, str, "a class or its full name, 'pandas.DataFrame', not a int; call it once for each"),
-        ((int, str), str, "not a tuple"),
-        (list[int], str, "not a GenericAlias"),
-        (int | str, str, "not a UnionType"),
-        (None, str, "not a NoneType"),
+        (
+            5,
+            str,
+            "a class or its full name, 'pandas.DataFrame', not an object of type int; call it",
+        ),
+        (5, str, "call it once for each"),
+        ((int, str), str, "not an object of type tuple"),
+        (list[int], str, "not an object of type GenericAlias"),
+        (int | str, str, "not an object of type UnionType"),
+        (None, str, "not an object of type NoneType"),
         ("DataFrame", str, "'pandas.DataFrame', not 'DataFrame'."),
         ("a b.C", str, "not 'a b.C'"),
         (type(None), str, "as a NoneType is not converted"),

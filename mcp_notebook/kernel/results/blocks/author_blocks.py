@@ -24,13 +24,13 @@ from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance, saf
 from mcp_notebook.kernel.safe.to_json import format_json, to_bounded_json
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
-MAX_SAID = 2_000
+MAX_DESCRIPTION = 2_000
 """Characters of what a block says about itself: of a name, a title, a description."""
 MAX_URI = 8_000
 """Characters of a block's URI."""
 MAX_JSON = 2**24
 """Elements and characters of a value that is written as JSON: more could not be sent."""
-_WHOLE = frozenset({"uri", "data"})
+_UNCUT_FIELDS = frozenset({"uri", "data"})
 _TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
 
 
@@ -40,7 +40,7 @@ def render_encoded_image(data: Any, budget: Budget) -> list[Piece]:
 
 
 def render_image(make: Callable[[], Piece], budget: Budget) -> list[Piece]:
-    """Render an image, or the reason why there is none.
+    """Render an image, or the reason why it cannot be shown.
 
     Args:
         make: Makes the image, or raises `Unshowable`.
@@ -102,23 +102,23 @@ def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -
         max_items: Elements and characters of it that are written.
         repeats_data: Structured content says the same.
     """
-    converted, partial = to_bounded_json(value, max_items)
-    text = converted if isinstance(converted, str) else format_json(converted)
-    if partial:
+    json_value, is_partial = to_bounded_json(value, max_items)
+    text = json_value if isinstance(json_value, str) else format_json(json_value)
+    if is_partial:
         original = describe_data_original(value, lambda: _write_whole_json(value))
     else:
-        written = format_json(converted) if isinstance(converted, str) else text
-        form = FileFormat(".json", "application/json", lambda: written)
+        json_text = format_json(json_value) if isinstance(json_value, str) else text
+        form = FileFormat(".json", "application/json", lambda: json_text)
         original = Original("value", "The whole value as JSON", (form,), sys.getsizeof(text))
-    return Piece(Text(text), original, is_partial=partial, repeats_data=repeats_data)
+    return Piece(Text(text), original, is_partial=is_partial, repeats_data=repeats_data)
 
 
 def _write_whole_json(value: Any) -> str:
-    converted, partial = to_bounded_json(value, MAX_JSON)
-    if partial:
+    json_value, is_partial = to_bounded_json(value, MAX_JSON)
+    if is_partial:
         # Lists of one list of one list... take no memory, and as text all that there is.
         raise ValueError(f"it has more than {MAX_JSON:,} elements and characters")
-    return format_json(converted)
+    return format_json(json_value)
 
 
 def _fit_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:
@@ -128,9 +128,9 @@ def _fit_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]
         if value is None and item.default is not MISSING:
             changes[item.name] = item.default
         elif isinstance(value, str):
-            changes[item.name] = (
-                clean_text(value) if item.name in _WHOLE else cut_text(clean_text(value), MAX_SAID)
-            )
+            text = clean_text(value)
+            is_cut = item.name not in _UNCUT_FIELDS
+            changes[item.name] = cut_text(text, MAX_DESCRIPTION) if is_cut else text
         elif isinstance(value, PurePath) and item.name in _TEXT_FIELDS:
             changes[item.name] = _write_path(value, as_uri=item.name == "uri")
         elif item.name in _TEXT_FIELDS:
@@ -156,7 +156,9 @@ def _check_addressed(block: Resource | ResourceLink, budget: Budget) -> list[Pie
         return [Piece(replace(block, uri=normalize_uri(block.uri)))]
     if isinstance(block.data, (str, bytes)):
         return render_resource(block, budget)
-    text = f"[Resource(data) takes a text or bytes, not a {type(block.data).__name__}]"
+    text = (
+        f"[Resource(data) takes a text or bytes, not an object of type {type(block.data).__name__}]"
+    )
     return [Piece(Text(text))]
 
 
@@ -173,8 +175,8 @@ def _encode_image(block: Image, budget: Budget) -> Piece:
         return images.encode_pil_image(data, budget, block.mime_type)
     if images.is_array(data):
         return images.encode_pil_image(images.convert_array(data), budget, block.mime_type)
-    name = type(data).__name__
-    text = f"Image(data) takes a picture's encoded bytes, a PIL image or an array, not a {name}"
+    name = f"an object of type {type(data).__name__}"
+    text = f"Image(data) takes a picture's encoded bytes, a PIL image or an array, not {name}"
     if isinstance(data, (str, os.PathLike)):
         raise Unshowable(f"{text}: for a file, Image(pathlib.Path(path).read_bytes()).")
     raise Unshowable(f"{text}.")

@@ -39,14 +39,15 @@ def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
     documents become links. Notes on an image and the link to its original follow it. All texts and
     links together keep to `budget.chars`: the longest texts are cut, and followed by links.
     """
-    kept, notes = fit_image_count(list(skip_repeated_images(pieces)), budget.pictures, budget.keep)
-    kept, more = _limit_count(kept)
+    remaining = list(skip_repeated_images(pieces))
+    remaining, notes = fit_image_count(remaining, budget.pictures, budget.keep)
+    remaining, more = _limit_count(remaining)
     notes += more
-    kept = fit_bytes(kept, budget)
-    kept, more = _limit_count(list(finish_images(kept, budget.keep)))
+    remaining = fit_bytes(remaining, budget)
+    remaining, more = _limit_count(list(finish_images(remaining, budget.keep)))
     notes += more
     chars = budget.chars - sum(len(note.text) for note in notes)
-    return [*truncate_texts(kept, chars, budget.keep), *notes]
+    return [*truncate_texts(remaining, chars, budget.keep), *notes]
 
 
 def fit_bytes(pieces: Sequence[Piece], budget: Budget) -> list[Piece]:

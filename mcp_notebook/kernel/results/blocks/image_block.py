@@ -47,12 +47,12 @@ def describe_encoded_original(
 
 def skip_repeated_images(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Let each picture through once: a figure may have been shown and returned."""
-    seen: set[bytes] = set()
+    earlier_images: set[bytes] = set()
     for piece in pieces:
         if isinstance(piece.block, Image):
-            if piece.block.data in seen:
+            if piece.block.data in earlier_images:
                 continue
-            seen.add(piece.block.data)
+            earlier_images.add(piece.block.data)
         yield piece
 
 
@@ -68,23 +68,23 @@ def fit_image_count(
     if len(places) <= most:
         return list(pieces), []
     left_out = set(places[most - 1 : -1])
-    kept: list[Piece] = []
+    remaining: list[Piece] = []
     linked = 0
     for index, piece in enumerate(pieces):
         block = piece.block
         if index not in left_out or not isinstance(block, Image):
-            kept.append(piece)
+            remaining.append(piece)
             continue
         original = piece.original or describe_encoded_original(block.data, block.mime_type)
         title = f"Picture {places.index(index) + 1} of {len(places)}"
         links = keep(replace(original, title=title))
         linked += bool(links)
-        kept += map(Piece, links)
+        remaining += map(Piece, links)
     text = f"{len(left_out)} of {len(places)} pictures are left out"
     if linked:
         which = "their" if linked == len(left_out) else f"{linked} of their"
         text += f"; links to the pictures stand in {which} places"
-    return kept, [Text(f"[{text}.]")]
+    return remaining, [Text(f"[{text}.]")]
 
 
 def finish_images(pieces: Sequence[Piece], keep: OriginalSink) -> Iterator[Piece]:

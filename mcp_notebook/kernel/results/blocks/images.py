@@ -310,12 +310,13 @@ def convert_array(value: Any) -> Any:
             "An array is shown as a picture only where Pillow is installed: `pip install pillow`."
         ) from None
     if numpy is None:
-        raise Unshowable(f"{_ARRAY_RULES}, but not a {type(value).__name__}.")
+        raise Unshowable(f"{_ARRAY_RULES}, not an object of type {type(value).__name__}.")
     try:
         array = numpy.asarray(value)
     except Exception as error:  # a tensor on a GPU, or one that has gradients
         raise Unshowable(
-            f"Image(array) cannot read a {type(value).__name__}: {describe_error(error)}."
+            f"Image(array) cannot read an object of type {type(value).__name__}: "
+            f"{describe_error(error)}."
         ) from error
     if array.ndim == _COLOUR and array.shape[2] == 1:
         array = array[:, :, 0]

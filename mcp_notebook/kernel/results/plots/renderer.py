@@ -78,17 +78,18 @@ class ProcessRenderer:
         if failed_at is not None and time.monotonic() - failed_at < REST_SECONDS:
             minutes = f"{REST_SECONDS / 60:g} minutes"
             raise NotDrawn(f"{name} failed at this a moment ago and is left alone for {minutes}")
-        left = compute_drawing_time_left(RESULT_SECONDS)
-        if left <= 0:
+        seconds_left = compute_drawing_time_left(RESULT_SECONDS)
+        if seconds_left <= 0:
             limit = f"{RESULT_SECONDS:g} seconds"
             raise NotDrawn(
                 f"the plots before it took the {limit} that those of one result may take"
             )
         started = time.monotonic()
         try:
-            picture = self._draw(library, {"source": source, **options}, min(self.seconds, left))
+            seconds = min(self.seconds, seconds_left)
+            picture = self._draw(library, {"source": source, **options}, seconds)
         except NotDrawn as error:
-            if time.monotonic() - started >= self._slow_seconds and left >= self.seconds:
+            if time.monotonic() - started >= self._slow_seconds and seconds_left >= self.seconds:
                 self._remember(key)
             raise NotDrawn(f"{name} {error}") from None
         finally:

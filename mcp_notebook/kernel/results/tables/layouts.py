@@ -52,7 +52,7 @@ def layout_markdown(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Tabl
 
 
 def layout_csv(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
-    """Lay out a table as CSV; if it has no names, there is no header."""
+    """Lay out a table as CSV; without a header if its columns have no names."""
     header = [_csv_line(names)] if any(names) else []
     return TableLines(header, [_csv_line(row) for row in rows], GAP)
 

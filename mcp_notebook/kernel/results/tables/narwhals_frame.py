@@ -1,7 +1,7 @@
 """The tables of polars, pyarrow, modin and cuDF as frames, by way of narwhals.
 
 Runs in the user's kernel, on the threads of `Frame`. narwhals is imported with the first of these
-tables, the libraries themselves never. pandas has frames of its own, in `tables.pandas_frame`:
+tables, the libraries themselves never. pandas has its own frames, in `tables.pandas_frame`:
 narwhals does not know its index.
 """
 

@@ -139,7 +139,7 @@ class _Preview:
 
 def _make_preview(frame: Frame, budget: Budget) -> _Preview:
     positions = select_ends(frame.width, MAX_COLUMNS)
-    # A row takes at least two characters: there is no room for more rows than that.
+    # A row takes at least two characters, so no more rows than that fit.
     limit = min(budget.table_rows, max(budget.chars // 2, 1))
     slices = _slice_rows(frame.height, limit)
     columns = _read_columns(frame, positions, slices) if frame.width else []

@@ -18,8 +18,8 @@ def test_an_image_whose_bytes_are_no_picture_becomes_a_sentence(converter):
 def test_an_image_made_of_something_else_becomes_a_sentence(converter):
     text = only_text(converter.make_result(Image("chart.png"), ()))
     assert text == (
-        "[Image(data) takes a picture's encoded bytes, a PIL image or an array, not a str: "
-        "for a file, Image(pathlib.Path(path).read_bytes()).]"
+        "[Image(data) takes a picture's encoded bytes, a PIL image or an array, not an object of "
+        "type str: for a file, Image(pathlib.Path(path).read_bytes()).]"
     )
 
 

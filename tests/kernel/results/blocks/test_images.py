@@ -274,7 +274,10 @@ def test_all_rows_of_a_tall_array_are_converted():
         (np.array([[-1.0, 2.0]]), "floats from -1 to 2: scale it"),
         (np.array([[np.nan, 2.0]]), "NaN or infinite"),
         (np.zeros((0, 6)), "without elements"),
-        (Tensor(RuntimeError("on the GPU")), "cannot read a Tensor: RuntimeError: on the GPU"),
+        (
+            Tensor(RuntimeError("on the GPU")),
+            "cannot read an object of type Tensor: RuntimeError: on the GPU",
+        ),
     ],
 )
 def test_an_array_that_is_not_an_image_is_refused_with_what_would_be(array, says):

@@ -1,0 +1,105 @@
+"""What a call prints, displays and logs goes to its capture; outside of it nothing changes."""
+
+import asyncio
+import builtins
+import contextlib
+import io
+import logging
+import sys
+
+import pytest
+
+from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.calls.capture import Capture
+from mcp_notebook.kernel.results.outputs import Displayed, Printed
+
+TQDM = pytest.importorskip("tqdm.std").tqdm
+
+
+class Stream(io.StringIO):
+    """A stream that is written in Python, as ipykernel's."""
+
+
+def say(text):
+    sys.stdout.write(text)
+
+
+def test_prints_and_displays_of_a_call_go_to_its_capture(environment, shell):
+    capture = Capture()
+    with contextlib.redirect_stdout(Stream()) as stdout:
+        say("before ")
+        with environment.surround(capture):
+            say("within")
+            shell.display_pub.publish({"text/plain": "shown within"})
+        say("after")
+    shell.display_pub.publish({"text/plain": "shown after"})
+    assert stdout.getvalue() == "before after"
+    assert capture.outputs == (Printed("within"), Displayed({"text/plain": "shown within"}))
+    assert [output["data"] for output in shell.display_pub.outputs] == [
+        {"text/plain": "shown after"}
+    ]
+
+
+def test_calls_that_overlap_keep_their_outputs_apart(environment, loop):
+    captures = [Capture(), Capture()]
+
+    async def call(number, first, second):
+        with environment.surround(captures[number]):
+            say(str(number))
+            first.set()
+            await second.wait()
+            say(str(number))
+
+    async def both():
+        events = asyncio.Event(), asyncio.Event()
+        await asyncio.gather(call(0, *events), call(1, *reversed(events)))
+
+    with contextlib.redirect_stdout(Stream()) as stdout:
+        loop.run_until_complete(both())
+    assert [capture.outputs for capture in captures] == [(Printed("0"),) * 2, (Printed("1"),) * 2]
+    assert stdout.getvalue() == ""
+
+
+def test_records_are_taken_only_from_calls_whose_logs_are_read(environment):
+    silent, logs = Capture(), Capture(log_level="info")
+    for capture in (silent, logs):
+        with environment.surround(capture):
+            logging.getLogger("sales").error("odd rows")
+    assert silent.outputs == ()
+    assert logs.outputs == (Printed("error: odd rows\n"),)
+
+
+def test_what_would_end_the_kernel_or_wait_for_input_is_refused_within_a_call(environment, loop):
+    stopped = []
+    loop.call_soon(stopped.append, True)
+    with environment.surround(Capture()):
+        for refused in (input, loop.stop):
+            with pytest.raises(ToolError, match="The tool asked"):
+                refused()
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    assert stopped
+
+
+def test_all_is_put_back_when_it_is_closed(environment, shell, loop):
+    def state():
+        return {
+            "stdout": type(sys.stdout),
+            "input": builtins.input,
+            "publish": shell.display_pub.publish,
+            "format": shell.display_formatter.format,
+            "exit": shell.ask_exit,
+            "stop": loop.stop,
+            "task": loop.create_task,
+            "logs": logging.Logger.callHandlers,
+            "bars": vars(TQDM).copy(),
+            "imports": list(sys.meta_path),
+        }
+
+    with contextlib.redirect_stdout(Stream()):
+        before = state()
+        with environment.surround(Capture(log_level="info")):
+            within = state()
+        environment.close()
+        assert state() == before
+    assert [name for name in before if within[name] == before[name]] == []

@@ -1,0 +1,123 @@
+"""The code of one call, from its arguments to its result, in the test's own process."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from mcp_notebook.content import Result, Text
+from mcp_notebook.errors import Cancelled
+from mcp_notebook.kernel.calls.active_call import INTERRUPTED, ActiveCall, StopRequest
+from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.calls.interrupts import InterruptGate
+from mcp_notebook.kernel.tools.declared_tool import make_tool
+
+UNWANTED = StopRequest(CallState.CANCELLED, Cancelled("No longer wanted."))
+
+
+def double(x: int) -> int:
+    """Double."""
+    sys.stdout.write("doubling")
+    return 2 * x
+
+
+def leave() -> None:
+    """Try to end the kernel."""
+    raise SystemExit(3)
+
+
+def interrupt() -> None:
+    """Do what "Interrupt" does."""
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+async def triple(x: int) -> int:
+    """Triple."""
+    return 3 * x
+
+
+@pytest.fixture
+def start(queue, registry):
+    """Declare a function as a tool, and return a call of it that waits."""
+
+    def start_call(function, **arguments):
+        registry.add(make_tool(function))
+        call = ActiveCall(
+            function.__name__,
+            arguments=arguments,
+            reply=lambda _: None,
+            lock=queue.lock,
+            declared=registry.get(function.__name__),
+        )
+        queue.add(call)
+        return call
+
+    return start_call
+
+
+def run(execution, call, wait=None):
+    gate = InterruptGate()
+    assert execution.begin(call, gate)
+    return execution.run(call, gate, wait)
+
+
+def text_of(result):
+    return "\n".join(block.text for block in result.content)
+
+
+def test_the_result_has_the_value_after_what_the_code_printed(execution, start):
+    call = start(double, x=4)
+    assert run(execution, call) == Result([Text("doubling"), Text("8")], {"result": 8})
+    assert call.state is CallState.RUNNING
+
+
+def test_wrong_arguments_never_reach_the_function(execution, start):
+    result = run(execution, start(double, x="many"))
+    assert result.is_error
+    assert "x: got 'many'" in text_of(result)
+    assert "doubling" not in text_of(result)
+
+
+def test_a_tool_that_was_removed_while_the_call_waited_is_unknown(execution, start, registry):
+    call = start(double, x=4)
+    registry.remove("double")
+    result = run(execution, call)
+    assert result.is_error
+    assert "'double'" in text_of(result)
+
+
+def test_whatever_the_code_raises_becomes_a_result(execution, start):
+    result = run(execution, start(leave))
+    assert result.is_error
+    assert "SystemExit: 3" in text_of(result)
+
+
+def test_an_interrupt_while_the_code_runs_is_the_users(execution, start):
+    call = start(interrupt)
+    result = run(execution, call)
+    assert result.is_error
+    assert text_of(result) == INTERRUPTED
+    assert call.is_interrupted
+
+
+def test_a_call_that_was_stopped_while_it_waited_does_not_begin(execution, start, queue):
+    call = start(double, x=4)
+    assert queue.withdraw(call, UNWANTED)
+    assert not execution.begin(call, InterruptGate())
+
+
+def test_a_call_that_is_stopped_before_its_code_takes_interrupts_does_not_run_it(execution, start):
+    call, gate = start(double, x=4), InterruptGate()
+    assert execution.begin(call, gate)
+    call.request_stop(UNWANTED)
+    assert text_of(execution.run(call, gate, None)) == "No longer wanted."
+
+
+def test_a_coroutine_is_left_to_who_waits_for_it(execution, start):
+    def wait(_call, coroutine):
+        with pytest.raises(StopIteration) as ended:
+            coroutine.send(None)
+        return ended.value.value
+
+    assert run(execution, start(triple, x=4), wait) == 12
