@@ -1,8 +1,12 @@
 """The kernel side: everything that runs inside the user's kernel.
 
 It turns functions of the notebook into tools, runs the calls that bridges send, and converts what
-the functions return. `extension` builds it on ``%load_ext`` and takes it apart again; it is the
-only module that knows all rooms. Each room imports only from those after it:
+the functions return.
+
+Face: `extension`, which builds all of it on ``%load_ext`` and takes it apart again, and is the only
+module that knows all rooms.
+
+Each room imports only from those after it:
 
 `notebook`
     What the author uses in cells: magics, decorators, `registry`, the card.
@@ -15,13 +19,13 @@ only module that knows all rooms. Each room imports only from those after it:
 `tools`
     What a tool is: declaration, options, metadata, `Context`, elicitation.
 `schemas`
-    Type hints and JSON Schemas: of arguments, of results, and what a mismatch says.
+    Type hints and JSON Schemas: of arguments, of results, and the messages for a mismatch.
 `safe`
     Reading anybody's objects safely: text, JSON, time limits.
 
 Threads: cells, magics, tools that run between cells and all coroutine tools belong to the kernel's
-main thread. The endpoint's thread has an event loop of its own, so that bridges are answered while
-a cell runs. Tools with ``run="thread"`` have one thread per call, and reading a resource runs on
+main thread. The endpoint's thread runs a separate event loop, so that bridges get answers while a
+cell runs. Tools with ``run="thread"`` have one thread per call, and reading a resource runs on
 worker threads. A tool's code never runs on the endpoint's thread. All our threads are daemons: none
 of them keeps the kernel from exiting.
 

@@ -13,6 +13,6 @@ threads hand results, progress, log messages and questions over to it with ``cal
 Creating the content of a resource may take long and may run code of the user's objects, so it
 happens on a few worker threads. The store may be used from any thread.
 
-Left to others: `calls` runs and stops calls and says what each of them is doing; `results` creates
+Left to others: `calls` runs and stops calls and reports on each of them; `results` creates
 the originals; `bridge.kernels` is the other end.
 """

@@ -25,7 +25,7 @@ MAX_CONTENT = 100 * 2**20
 """Bytes of one content: a bridge holds several copies of it on its way to the client."""
 
 Reply = Callable[[messages.Contents, Sequence[bytes]], None]
-"""Takes a content, or why there is none; called on any thread."""
+"""Takes a content, or the reason why it is missing; called on any thread."""
 
 
 class ResourceReader:

@@ -160,7 +160,7 @@ def _is_string(statement: ast.stmt) -> TypeGuard[ast.Expr]:
 
 
 def _find_comment(body: str) -> str | None:
-    """Return the text of the comment at the beginning of a cell; None if there is none."""
+    """Return the text of the comment at the beginning of a cell, if it has one."""
     lines = []
     for line in body.strip().splitlines():
         comment = _COMMENT.fullmatch(line.strip())

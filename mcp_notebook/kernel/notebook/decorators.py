@@ -1,6 +1,6 @@
 """``@mcp_tool`` and ``@mcp_tools``: declare tools in any cell or module.
 
-Runs on whatever thread defines the function, also where there is no notebook: without a loaded
+Runs on the thread that defines the function, also without a notebook: without a loaded
 extension the decorators only mark the function or class. ``%load_ext`` then declares what it finds
 in the notebook, and ``%mcp_tool`` what it names.
 """
@@ -49,7 +49,7 @@ def mcp_tool(
         options: The tool's options; ``mcp_tool?`` in a notebook explains each of them.
 
     Raises:
-        DefinitionError: The function cannot be a tool as it is written, or there is no such option.
+        DefinitionError: The function cannot be a tool, or an option does not exist.
     """
     check_keywords(options, "`@mcp_tool`", [option.name for option in fields(ToolOptions)])
     tool_options = ToolOptions(**options)

@@ -81,7 +81,7 @@ class NotebookTools(Mapping[str, Tool]):
         """Remove tools, all or none. Functions of the notebook stay defined.
 
         Raises:
-            NoSuchTool: There is no tool of that name.
+            NoSuchTool: The notebook has no tool of that name.
         """
         registry = _get_registry()
         for name in names:
@@ -99,8 +99,8 @@ class NotebookTools(Mapping[str, Tool]):
             changes: Any keywords of `Tool`.
 
         Raises:
-            NoSuchTool: There is no tool of that name.
-            DefinitionError: There is no such keyword, or the changed tool is not valid.
+            NoSuchTool: The notebook has no tool of that name.
+            DefinitionError: The keyword does not exist, or the changed tool is not valid.
         """
         check_keywords(changes, "`registry.update`", [item.name for item in fields(Tool)])
         registry = _get_registry()

@@ -99,7 +99,7 @@ def _format_default(schema: Any) -> str:
 
 
 def _strip_annotated(annotation: Any) -> Any:
-    """Return a type hint without the constraints of `Annotated`, which have their own column."""
+    """Return a type hint without the constraints of `Annotated`, which are in another column."""
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
@@ -120,7 +120,7 @@ def _describe_parameters(tool: DeclaredTool) -> list[tuple[str, str, str]]:
 
 
 def _describe_output(tool: DeclaredTool) -> str:
-    """Return what the structured results of a tool are; "" if it has none."""
+    """Describe the structured results of a tool; "" if it has none."""
     if tool.output is None:
         return ""
     schema = tool.output.schema
@@ -129,7 +129,7 @@ def _describe_output(tool: DeclaredTool) -> str:
 
 
 def _describe_options(tool: DeclaredTool) -> str:
-    """Return on one line the options that nothing else on the card shows; "" if there are none."""
+    """Return one line with the options that the rest of the card does not show; may be empty."""
     meta = tool.info.meta or {}
     hints = [_HINTS[hint] for hint in (tool.info.annotations or {}).items() if hint in _HINTS]
     parts = [", ".join(hints)]
@@ -144,7 +144,7 @@ def _describe_options(tool: DeclaredTool) -> str:
 
 def _collect_warnings(tool: DeclaredTool, names: Collection[str]) -> tuple[str, ...]:
     missing = [
-        f"`related` names `{other}`, but this notebook has no such tool (yet)."
+        f"`related` lists `{other}`, but this notebook has no tool of that name yet."
         for other in (tool.info.meta or {}).get(meta_keys.RELATED, ())
         if other not in names
     ]
@@ -155,7 +155,7 @@ def _render_html(tool: DeclaredTool, warnings: Sequence[str]) -> str:
     title = f" <b>{escape(tool.info.title)}</b>" if tool.info.title else ""
     options = _describe_options(tool)
     options = f"<div style='opacity:.7'>{escape(options)}</div>" if options else ""
-    # The lines of a list stay lines, those of a paragraph flow.
+    # Lists keep their lines; paragraphs flow.
     description = escape(tool.info.description).replace("\n\n", "<br><br>")
     description = description.replace("\n- ", "<br>- ")
     rows = "".join(

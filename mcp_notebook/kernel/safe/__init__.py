@@ -1,8 +1,8 @@
 """Anybody's values and code, handled so that neither can fail, hang or flood a call.
 
-The lowest room of the kernel side: values of users and libraries run code when they are printed,
-compared or converted, and that code may raise anything, take for ever, or return gigabytes. The
-other rooms reach such values through the functions here, and therefore need no guards of their own.
+The lowest room of the kernel side. Values of users and libraries run code when they are printed,
+compared or converted, and that code may raise anything, take forever, or return gigabytes. The
+other rooms reach such values through the functions here, and therefore need no further guards.
 
 Face, for all rooms of `kernel`:
 
@@ -11,11 +11,11 @@ Face, for all rooms of `kernel`:
 - `tabular_data`: tables, series and arrays of the data libraries as lists and dicts
 - `deadline`: time limits for the code of values; `foreign_code`: the guard around it
 - `magic_numbers`: the formats of encoded images and sounds
-- `threads`: raising an error in another thread
+- `interrupter`: raising an exception in the code of another thread
 
-Threads: all of it runs on the thread of the call that handles the value; `deadline` adds what
-interrupts it there. There is no state but that of the deadline in force.
+Threads: all of it runs on the thread of the call that handles the value, except that `interrupter`
+is called from other threads. The only state is the deadline in force.
 
-Left to others: which content a value becomes (`kernel.results`), and what type hints say about a
-value (`kernel.schemas`).
+Left to others: which content a value becomes (`kernel.results`), and the conversion by type hints
+(`kernel.schemas`).
 """

@@ -67,7 +67,7 @@ def run_bounded(function: Callable[[Any], _Result], value: Any) -> _Result:
         value: Whose code it is.
 
     Raises:
-        DeadlineExceeded: There is no time left, or not enough; its message says so of "an object".
+        DeadlineExceeded: The time is up, before or during the call.
     """
     current = _current.get()
     if current is None or _is_plain(type(value)):
@@ -177,7 +177,7 @@ class _Deadline:
         watch = threading.Thread(
             target=self._watch, args=(interrupter,), name="mcp-notebook-watch", daemon=True
         )
-        # If the system gives no more threads there is no bound.
+        # If the system has no more threads, the code runs without a bound.
         with contextlib.suppress(RuntimeError):
             watch.start()
 

@@ -5,13 +5,19 @@ value of one can only exist where the user has imported it.
 """
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 from mcp_notebook.kernel.safe.text import is_instance
 
+_BUILT_IN = frozenset({NoneType, bool, int, float, str, bytes, list, tuple, dict})
+
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value is one of pandas' marks of a missing one."""
+    """Tell whether a value is pandas' mark of a missing one: ``pd.NA`` or ``pd.NaT``."""
+    # Before the look-ups, as most elements of a long list are of these types.
+    if type(value) in _BUILT_IN:
+        return False
     return is_instance(value, "pandas.api.typing.NAType") or is_instance(
         value, "pandas.api.typing.NaTType"
     )

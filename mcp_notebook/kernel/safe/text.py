@@ -20,7 +20,7 @@ MAX_REPR = 2_000
 _UNSENDABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
 _MAX_HEX = 16
-"""Bytes that are written out of data that is no text."""
+"""Bytes that are written out of data that is not text."""
 _NEAR = 200
 """Characters that are given up to cut at the end of a line."""
 

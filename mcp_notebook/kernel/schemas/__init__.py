@@ -1,4 +1,4 @@
-"""Type hints and JSON Schemas: what a tool takes, what it returns, and what a mismatch says.
+"""Type hints and JSON Schemas: of arguments, of results, and the messages for a mismatch.
 
 Everything about types is here. A function's signature becomes the JSON Schema that clients read and
 the validator that its calls pass; a return annotation becomes an output schema, and each result is

@@ -52,7 +52,7 @@ class FunctionSchema:
     """What a function takes, for clients and for the call."""
 
     description: str
-    """The docstring without its sections on parameters and results; "" if there is none."""
+    """The docstring without its sections on parameters and results; may be empty."""
     input_schema: dict[str, Any]
     """JSON Schema 2020-12 of the arguments: an object, properties in the signature's order."""
     warnings: tuple[str, ...]
@@ -268,7 +268,7 @@ def _list_warnings(
         signature: The function's.
         doc: Its docstring.
         description: What clients read.
-        fields: What clients pass, if these are no parameters.
+        fields: What clients pass, if not the function's parameters.
     """
     hints = []
     if not description and not signature.has_description:

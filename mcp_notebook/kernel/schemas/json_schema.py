@@ -71,7 +71,9 @@ def check_schema(
     except SchemaError as error:
         place = "/".join(map(str, error.absolute_path))
         where = f" at {place!r}" if place else ""
-        raise wrong(f"is no JSON Schema{where}: {shorten_message(error.message)}.") from None
+        raise wrong(
+            f"is not a valid JSON Schema{where}: {shorten_message(error.message)}."
+        ) from None
     except _NotUsableError as error:
         raise wrong(str(error)) from None
     except RecursionError:
@@ -82,7 +84,7 @@ def check_schema(
 def _describe_json_error(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "is nested too deeply: make it flatter."
-    return f"is no JSON ({shorten_message(str(error))}): use what JSON has only."
+    return f"is not valid JSON ({shorten_message(str(error))}): use what JSON has only."
 
 
 # -- all schemas within a schema -------------------------------------------------------------------
@@ -147,7 +149,7 @@ def _resolve_reference(reference: str, resolver: Any) -> Any:
         ) from error
     if not isinstance(target.contents, dict | bool):
         raise _NotUsableError(
-            f"refers to {format_value(reference)}, which is no schema: correct it."
+            f"refers to {format_value(reference)}, which is not a schema: correct it."
         )
     return target
 

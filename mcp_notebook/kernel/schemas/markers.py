@@ -56,7 +56,7 @@ class Hidden:
 
         def sales(region: str, source: Annotated[Connection, Hidden] = warehouse): ...
 
-    Its type may be anything. It is only a mark: there are no objects of it.
+    Its type may be anything. It is only a mark and cannot be instantiated.
 
     Raises:
         DefinitionError: It is called, as in ``source=Hidden(warehouse)``.
@@ -69,8 +69,8 @@ class Hidden:
 
     def __init__(self, *_default: Any) -> None:
         raise DefinitionError(
-            "`Hidden` is no default, or a plain call of the function would get a marker for its "
-            "value: write it into the type hint, `limit: Annotated[int, Hidden] = 10`."
+            "`Hidden` cannot be a default: a plain call of the function would get it as "
+            "a value. Write it into the type hint, `limit: Annotated[int, Hidden] = 10`."
         )
 
 
@@ -117,7 +117,7 @@ def find_header_problem(schema: Mapping[str, Any]) -> str | None:
         where = ".".join(path)
         if not isinstance(header, str) or not _TOKEN.fullmatch(header):
             return (
-                f"the header of `{where}`, {quoted}, is no header's name: use letters, digits and "
+                f"the header of `{where}`, {quoted}, is not a valid name: use letters, digits and "
                 "`-`"
             )
         kind = position.get("type")

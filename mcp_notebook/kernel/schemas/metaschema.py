@@ -36,7 +36,7 @@ def _find_problem(schema: Any, root: Any) -> str | None:
     if isinstance(schema, bool):
         return None
     if not isinstance(schema, Mapping):
-        return f"{format_value(schema)} is no schema"
+        return f"{format_value(schema)} is not a schema"
     for keyword, value in schema.items():
         is_valid = _RULES.get(keyword)
         if is_valid is not None and not is_valid(value):

@@ -96,7 +96,7 @@ def flatten_model(item: Parameter, texts: Mapping[str, str]) -> FlatModel:
 
 
 def refuse_unknown(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Refuse arguments that are no fields, where others are not allowed.
+    """Refuse arguments that are not fields, if the model forbids others.
 
     Raises:
         ValidationError: Names them.

@@ -20,7 +20,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
 
 _VALIDATOR = "mcp_notebook.kernel.schemas.json_validator"
 WRAP = "result"
-"""The property that holds what is no object."""
+"""The property that holds a value other than an object."""
 _REFERENCES = ("$ref", "$dynamicRef")
 _DEFINITIONS = ("$defs", "definitions")
 _VALUES = frozenset({"const", "enum", "default", "examples"})

@@ -40,7 +40,7 @@ from mcp_notebook.kernel.schemas.validation_messages import explain_value, forma
 from mcp_notebook.wording import count
 
 MAX_PLACES = 5
-"""Places that do not match, of which the client is told."""
+"""Mismatches that an error message lists."""
 _TO_DO = (
     "The tool's author can correct what it returns or its {}, or declare it with "
     "`validate_output=False` (`--no-validate-output`)."
@@ -49,12 +49,12 @@ _TO_DO = (
 
 @dataclass(frozen=True)
 class OutputSchema:
-    """What a tool's results are for a program."""
+    """The structured results of a tool: their schema, and the conversion to it."""
 
     schema: dict[str, Any]
-    """JSON Schema 2020-12, as published: its root says ``"type": "object"``."""
+    """JSON Schema 2020-12, as published; its root has ``"type": "object"``."""
     is_wrapped: bool
-    """Whether what the function returns is the property ``result``."""
+    """Whether the function's value is the property ``result`` of an object around it."""
     validates: bool = True
     """Whether results that do not match are refused."""
     _returns: ReturnType | None = field(default=None, repr=False, compare=False)
@@ -68,7 +68,7 @@ class OutputSchema:
             max_chars: Characters of JSON that it may have.
 
         Raises:
-            InvalidResult: It does not match, is too large, or is no data.
+            InvalidResult: It does not match, is too large, or cannot become data.
         """
         check_parts(value, max_chars, RETURN_LESS)
         data = self._convert_value(value, max_chars)
@@ -80,12 +80,12 @@ class OutputSchema:
 
     @functools.cached_property
     def comparison(self) -> Any:
-        """What results are compared by; slow to make."""
+        """The validator for results; slow to make."""
         return make_comparison(self.schema)
 
     @property
     def can_be_none(self) -> bool:
-        """Whether None may be a result."""
+        """Whether None is a valid result."""
         try:
             self.convert(None, 1_000)
         except InvalidResult:
@@ -123,7 +123,7 @@ class OutputSchema:
             raise self._make_mismatch(lines)
 
     def _explain(self, error: Exception, value: Any, max_chars: int) -> InvalidResult:
-        """Return what is said of a value that could not be converted."""
+        """Return the error for a value that could not be converted."""
         if isinstance(error, ValidationError):
             schema = self.schema
             if self.is_wrapped:
@@ -228,10 +228,10 @@ def _derive(
 
 
 def _read_returns(function: Callable[..., Any], *, is_requested: bool) -> ReturnType | None:
-    """Return what the return annotation says; None if there is none, or none that is asked for.
+    """Read the return annotation; None if it is missing, or if the author wants no schema of it.
 
     Raises:
-        Exception: It cannot be read, or is no JSON Schema.
+        Exception: It cannot be read, or is not a JSON Schema.
     """
     annotation = read_return_annotation(function)
     if is_requested:

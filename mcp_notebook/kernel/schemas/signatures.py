@@ -25,9 +25,9 @@ class HintedParameter:
 
     name: str
     hint: Any
-    """Resolved; `NO_DEFAULT` if there is none."""
+    """Resolved; `NO_DEFAULT` for a parameter without one."""
     default: Any
-    """`NO_DEFAULT` if there is none."""
+    """`NO_DEFAULT` for a parameter without one."""
     seen_as: Literal["argument", "injected", "hidden"]
     """Whether clients see it, or why not."""
 
@@ -74,7 +74,7 @@ NO_ANNOTATION: Any = inspect.Signature.empty
 
 
 def read_return_annotation(function: Callable[..., Any]) -> Any:
-    """Return what a function's signature says that it returns, or `NO_ANNOTATION`.
+    """Return the return annotation of a function, or `NO_ANNOTATION`.
 
     Raises:
         Exception: Whatever the author's expression raises; ``NameError`` for an unknown name.
@@ -90,7 +90,7 @@ def read_return_annotation(function: Callable[..., Any]) -> Any:
 
 @dataclass(frozen=True)
 class Handler:
-    """What a function takes whose arguments an author describes by hand."""
+    """The parameters of a function whose input schema the author wrote by hand."""
 
     description: str
     """As `FunctionSchema.description`."""
@@ -101,13 +101,13 @@ class Handler:
     required_names: tuple[str, ...]
     """Parameters that have no default."""
     argument_names: frozenset[str] | None
-    """All names that it can be given; None: any."""
+    """All names that clients can pass; None: any."""
 
 
 def read_handler(
     function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
 ) -> Handler:
-    """Read what a function takes by name; one that does not tell is taken to take anything.
+    """Read the parameters of a function; without a signature, it counts as taking any.
 
     Args:
         function: Any callable.
@@ -115,7 +115,7 @@ def read_handler(
         hidden_types: Parameters annotated with one of these are not for clients.
 
     Raises:
-        DefinitionError: A parameter cannot be given by name.
+        DefinitionError: A parameter cannot be passed by name.
     """
     plain = _unwrap(function)
     description = parse_docstring(find_docstring(function)).description
@@ -152,7 +152,7 @@ def _read_hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: 
     try:
         return _read_hint(item, plain, name)
     except DefinitionError:
-        return Any  # clients are told the author's schema, whatever the hint means
+        return Any  # clients get the author's schema, whatever the hint means
 
 
 def _unwrap(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -173,13 +173,13 @@ def _unwrap(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def find_name(function: Callable[..., Any]) -> str:
-    """Return what a callable is called where it was written."""
+    """Return the name that a callable has in its source."""
     name = getattr(_unwrap(function), "__name__", None)
     return name if isinstance(name, str) and name else type(function).__name__
 
 
 def find_docstring(function: Callable[..., Any]) -> str | None:
-    """Return what is said about a callable: by itself, what it calls, or its class."""
+    """Return the docstring of a callable, of the function that it calls, or of its class."""
     plain = _unwrap(function)
     partial_doc = vars(function).get("__doc__") if isinstance(function, functools.partial) else None
     doc = partial_doc or getattr(plain, "__doc__", None)

@@ -2,7 +2,7 @@
 
 A declaration from a cell, a decorator or data becomes a `DeclaredTool`; the registry keeps the
 tools of the notebook, follows the variables that they were declared from, and knows why a tool was
-dropped. What a function can do during a call, `Context` and its elicitations, is here as well.
+dropped. What a function can use during a call, `Context` and its elicitations, is here as well.
 
 Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension`:
 
@@ -10,7 +10,7 @@ Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension
 - `attribute_tools`: tools that are methods or attributes of an object
 - `tool_registry`: `ToolRegistry`
 - `options`: `ToolOptions`, `ToolKeywords`; `option_table`: the same for pages and help
-- `metadata`: what clients are told besides schemas; `icons`: `Icon`
+- `metadata`: what clients get besides schemas; `icons`: `Icon`
 - `context`: `Context`, `Client`, log levels; `elicitation`: questions of a call and their answers
 
 Threads: tools are declared on the thread of the cell or tool that declares them; the registry is
@@ -18,5 +18,5 @@ safe on any thread and calls its subscriber on the thread of the change. A `Cont
 thread of its call; answers to elicitations come in on the link's thread.
 
 Left to others: how options are written in a notebook (`kernel.notebook`), how a tool is called
-(`kernel.calls`), and how clients are told (`kernel.link`).
+(`kernel.calls`), and how clients learn of it (`kernel.link`).
 """

@@ -1,9 +1,9 @@
 """Tools that are attributes: methods of an object, ``module.function``, ``model.predict``.
 
 Runs in the user's kernel, on the thread that declares them. A class can mark some of its methods
-with ``@mcp_tool``; an object of it, or the one object of a class under ``@mcp_tools``, then offers
-them as tools that share its state. A word on a magic's line is looked up here, and again when the
-variable that it begins with holds something else.
+with ``@mcp_tool``. An object of it, or the single object of a class under ``@mcp_tools``, then
+offers them as tools that share its state. The words on a magic's line are resolved here, and again
+when the variable that one begins with has changed.
 """
 
 import inspect
@@ -27,7 +27,7 @@ from mcp_notebook.wording import suggest
 CLASS_MARK = "__mcp_tools__"
 """Attribute of a class under ``@mcp_tools``: its `ClassOfTools`."""
 INSTANCE = "mcp_instance"
-"""Attribute of such a class: the one object whose methods are the tools."""
+"""Attribute of such a class: the single object whose methods are the tools."""
 
 _UNDEFINED = object()
 _PREFIX = re.compile(r"[A-Za-z0-9_.-]*")
@@ -43,10 +43,10 @@ class ClassOfTools:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
-    """Where in the notebook tools come from, for following it."""
+    """Where in the notebook tools come from, so that they can follow it."""
 
     word: str
-    """As it stands on the line: ``counter``, ``model.predict``."""
+    """As written on the line: ``counter``, ``model.predict``."""
     value: Any
     """What the word's variable held when the tools were made."""
     options: ToolOptions | None = None
@@ -54,26 +54,26 @@ class Origin:
     is_object: bool = False
     """Whether the tools are methods of an object."""
     schemas: SchemaCache | None = None
-    """Those of earlier starts."""
+    """Schemas of earlier starts."""
     is_variable: bool = True
-    """False for a class in a module: it is no variable of the notebook."""
+    """False for a class in a module, which the notebook's variables do not include."""
 
     def is_current(self, namespace: Mapping[str, Any]) -> bool:
-        """Tell whether the variable holds what it held; its attributes are not looked at."""
+        """Tell whether the variable still holds the same object, whatever its attributes."""
         return (
             not self.is_variable
             or namespace.get(_get_variable(self.word), _UNDEFINED) is self.value
         )
 
     def with_options(self, options: ToolOptions) -> "Origin":
-        """Return the same place, with other options; methods of an object say theirs themselves."""
+        """Return the same origin with other options; marked methods keep those of their mark."""
         return self if self.is_object else replace(self, options=options)
 
     def make_tools(self, namespace: Mapping[str, Any]) -> list[DeclaredTool]:
-        """Make the tools anew from what the variable holds now; none if it is gone.
+        """Make the tools anew from what the variable holds now; none if it was deleted.
 
         Raises:
-            DefinitionError: It holds something that cannot have them.
+            DefinitionError: It holds something that cannot be tools.
         """
         if _get_variable(self.word) not in namespace:
             return []
@@ -97,21 +97,21 @@ def make_tools_by_name(
     prefix: str | None = None,
     schemas: SchemaCache | None = None,
 ) -> list[DeclaredTool]:
-    """Make the tools of what a word on a magic's line names.
+    """Make the tools that a word on a magic's line stands for.
 
     Args:
         word: A variable of the notebook, or an attribute of one: ``f``, ``statistics.mean``.
         namespace: The notebook's variables.
-        options: What the line says.
-        prefix: What the names of an object's tools begin with.
-        schemas: Those of earlier starts.
+        options: The options on the line; None if it has none.
+        prefix: The beginning of the names of an object's tools.
+        schemas: Schemas of earlier starts.
 
     Returns:
-        One tool, called as the last part of the word; of an object with marked methods, one for
-        each of these.
+        One tool, with the last part of the word as its name; for an object with marked methods,
+        one for each of them.
 
     Raises:
-        DefinitionError: There is no such thing, or it cannot be a tool.
+        DefinitionError: The word does not exist in the notebook, or cannot be a tool.
     """
     variable, value = _get_variable(word), _look_up(word, namespace)
     origin = Origin(
@@ -121,7 +121,7 @@ def make_tools_by_name(
     if owner is not None:
         if options is not None:
             raise DefinitionError(
-                f"`{word}` is an object with tools: options of each are said at its method, "
+                f"`{word}` is an object with tools: write the options of each at its method, "
                 "`@mcp_tool(timeout=...)`; the line takes only `--prefix`."
             )
         chosen = own_prefix if prefix is None else prefix
@@ -144,7 +144,7 @@ def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredT
 
     Args:
         owner: The object.
-        prefix: What the names of the tools begin with.
+        prefix: The beginning of their names.
         origin: Where in the notebook it is.
 
     Raises:
@@ -152,7 +152,8 @@ def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredT
     """
     if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
         raise DefinitionError(
-            f"`prefix` is letters, digits, `_`, `.` and `-`, as in 'sales_', not {prefix!r}."
+            "`prefix` must consist of letters, digits, `_`, `.` and `-`, as in 'sales_', not "
+            f"{prefix!r}."
         )
     return [
         replace(
@@ -170,7 +171,7 @@ def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredT
 def find_marked_methods(owner: type) -> dict[str, ToolOptions]:
     """Return the methods of a class that ``@mcp_tool`` marks, base classes' first.
 
-    A method that a class overrides counts as the class has it, marked or not. No property is asked.
+    A method that a class overrides counts as in that class, marked or not. No property is read.
     """
     methods: dict[str, ToolOptions] = {}
     for base in reversed(owner.__mro__):
@@ -185,14 +186,14 @@ def find_marked_methods(owner: type) -> dict[str, ToolOptions]:
 
 
 def read_class_mark(owner: Any) -> ClassOfTools | None:
-    """Return what ``@mcp_tools`` left on this very class, if it did."""
+    """Return what ``@mcp_tools`` left on this class itself, not on a base class."""
     mark = vars(owner).get(CLASS_MARK) if isinstance(owner, type) else None
     return mark if type(mark) is ClassOfTools else None
 
 
 def find_classes_of_tools(values: Iterable[tuple[str, Any]]) -> list[str]:
     """Return the names among a namespace's items that hold a class under ``@mcp_tools``."""
-    # Not `isinstance`: a proxy that loads lazily should not load for being asked.
+    # Not `isinstance`: a lazy proxy would load.
     names = {
         id(value): name
         for name, value in reversed(tuple(values))
@@ -202,7 +203,7 @@ def find_classes_of_tools(values: Iterable[tuple[str, Any]]) -> list[str]:
 
 
 def mark_class(owner: type, prefix: str) -> ClassOfTools:
-    """Make the one object of a class, and remember it on the class.
+    """Make the single object of a class, and remember it on the class.
 
     Raises:
         DefinitionError: The class cannot be called without arguments, or has no marked methods.
@@ -211,7 +212,7 @@ def mark_class(owner: type, prefix: str) -> ClassOfTools:
     name = owner.__name__
     if not find_marked_methods(owner):
         raise DefinitionError(
-            f"`{name}` has no tools: put `@mcp_tool` above the methods that should be tools."
+            f"`{name}` has no tools: add `@mcp_tool` above each method that should become one."
         )
     if inspect.isabstract(owner):
         raise DefinitionError(
@@ -224,8 +225,8 @@ def mark_class(owner: type, prefix: str) -> ClassOfTools:
         setattr(owner, INSTANCE, mark.instance)
     except (AttributeError, TypeError):
         raise DefinitionError(
-            f"`{name}` takes no attributes, so it cannot be decorated: make an object of it, and "
-            "write `%mcp_tool` with the object's name."
+            f"`{name}` does not allow new attributes, so it cannot be decorated: create an "
+            "object of it, and write `%mcp_tool` with the object's name."
         ) from None
     return mark
 
@@ -235,7 +236,7 @@ def _check_no_arguments(owner: type) -> None:
     try:
         signature = inspect.signature(owner)
     except (TypeError, ValueError):
-        return  # not written in Python: calling it will tell
+        return  # not written in Python: the call shows whether it needs any
     try:
         signature.bind()
     except TypeError:
@@ -247,21 +248,21 @@ def _check_no_arguments(owner: type) -> None:
         ]
         variable = name.lower()
         raise DefinitionError(
-            f"`{name}` needs arguments ({', '.join(needed)}), and `@mcp_tools` has none for it: "
-            f"leave the decorator out, make the object, `{variable} = {name}(...)`, and write "
-            f"`%mcp_tool {variable}`."
+            f"`{name}` needs arguments ({', '.join(needed)}), but `@mcp_tools` creates the "
+            "object without any: remove the decorator, create the object, "
+            f"`{variable} = {name}(...)`, and write `%mcp_tool {variable}`."
         ) from None
 
 
 def _find_owner(value: Any, word: str) -> tuple[Any, str]:
-    """Return the object whose methods are the tools, and its prefix; None if there is none."""
+    """Return the object whose methods are the tools, if the value is or has one, and its prefix."""
     mark = read_class_mark(value)
     if mark is not None:
         return mark.instance, mark.prefix
     if issubclass(type(value), type):
         if find_marked_methods(value):
             raise DefinitionError(
-                f"`{word}` is a class with tools: put `@mcp_tools` above it, or make an object, "
+                f"`{word}` is a class with tools: add `@mcp_tools` above it, or create an object, "
                 f"`{word.lower()} = {word}(...)`, and write `%mcp_tool {word.lower()}`."
             )
         return None, ""

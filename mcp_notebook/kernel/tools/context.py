@@ -1,15 +1,15 @@
-"""``Context``: what a tool can say and ask while it runs.
+"""``Context``: how a running tool reports progress, sends log messages, and asks the user.
 
 Runs in the user's kernel, on whichever thread the tool uses it from. A parameter annotated with
-`Context` is not for clients: it gets the context of the call. An `Update` or a log message that
-nobody asked for is thrown away.
+`Context` is hidden from clients and gets the context of the call. Progress and log messages that
+the client did not ask for are dropped.
 """
 
 import asyncio
 import logging
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _LOOK = 0.1
-"""Seconds between two looks at whether a call that waits for an answer shall stop: a thread is not
-interrupted while it waits."""
+"""Seconds between two checks of whether a call that waits for an answer should stop: nothing can
+interrupt a thread that waits."""
 Choices: TypeAlias = list[str] | tuple[str, ...] | Mapping[str, str]
-"""Texts to choose one from; of a mapping its keys, and the user sees its values."""
+"""The texts to choose from. Of a mapping, the keys are the choices and the user sees the values."""
 _NO_DEFAULT: Any = object()
 
 LogLevel: TypeAlias = Literal[
@@ -43,12 +43,12 @@ LEVELS: dict[LogLevel, int] = {
     "alert": 60,
     "emergency": 70,
 }
-"""What each level is in Python's ``logging``."""
+"""The number of each level in Python's ``logging``."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """How far a call is; what is None stays as it was."""
+    """The progress of a call; a field that is None leaves the earlier value."""
 
     done: float | None = None
     total: float | None = None
@@ -66,14 +66,14 @@ class LogMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """What a call's client wants to hear while it runs, and whether its user can be asked."""
+    """What the client of a call wants to receive meanwhile, and whether it can ask its user."""
 
     report: Callable[[Update], None] | None = None
-    """Takes progress; None: it is not wanted."""
+    """Receives progress; None: the client does not want it."""
     send_log: Callable[[LogMessage], None] | None = None
-    """Takes log messages; None: they are not wanted."""
+    """Receives log messages; None: the client does not want them."""
     elicitations: Elicitations | None = None
-    """Takes questions for the user; None: there is no user."""
+    """Passes on questions for the user; None: the client cannot ask one."""
 
 
 NO_CLIENT = Client()
@@ -88,14 +88,14 @@ class Context:
             for epoch in ctx.track(range(epochs)):
                 ...
 
-    ``Context()`` belongs to no call: for calling the function oneself, in a cell or a test.
+    ``Context()`` belongs to no call. Use it to call the function yourself, in a cell or a test.
 
     Args:
         tool: Name of the tool.
-        report: Takes updates; None: nobody asked for progress.
-        send_log: Takes log messages.
-        stopped: Returns why the call shall stop, None if it shall not.
-        elicitations: Takes what the tool asks; None: nobody can be asked.
+        report: Receives progress; None: the client does not want it.
+        send_log: Receives log messages; None: the client does not want them.
+        stopped: Returns why the call should stop, None if it should go on.
+        elicitations: Passes on the tool's questions; None: the client cannot ask its user.
     """
 
     def __init__(
@@ -118,26 +118,26 @@ class Context:
 
     @property
     def wants_progress(self) -> bool:
-        """Whether the client asked to be told how far the call is."""
+        """Whether the client asked for progress."""
         return self._report is not None
 
     @property
     def cancelled(self) -> bool:
-        """Whether the call shall stop: the client or the user cancelled it, or its time is up.
+        """Whether the call should stop: the client or the user cancelled it, or its time is up.
 
-        For tools with ``run="thread"`` whose code is long outside of Python; all others are stopped
-        without asking.
+        For tools with ``run="thread"`` that spend long outside of Python code; all others are
+        stopped without their help.
         """
         return self._stopped() is not None
 
     def raise_if_cancelled(self) -> None:
-        """Raise `Cancelled` if the call shall stop."""
+        """Raise `Cancelled` if the call should stop."""
         reason = self._stopped()
         if reason is not None:
             raise Cancelled(reason)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the client how far the call is; cheap, call it as often as you like.
+        """Tell the client how far the call is; cheap, so call it as often as you like.
 
         Args:
             done: How much is done, in any unit.
@@ -145,7 +145,7 @@ class Context:
             message: What is being done, for a person.
 
         Raises:
-            TypeError: `done` or `total` is no number.
+            TypeError: `done` or `total` is not a number.
         """
         for name, value in (("done", done), ("total", 0 if total is None else total)):
             if not isinstance(value, Real) or isinstance(value, bool):
@@ -160,8 +160,8 @@ class Context:
         """Yield the items, and tell the client how many are done.
 
         Args:
-            items: What a loop goes through.
-            total: How many there are; their length, where they have one.
+            items: The items to loop over.
+            total: How many there are. By default, their length, if they have one.
             message: What is being done, for a person.
         """
         if total is None:
@@ -177,14 +177,14 @@ class Context:
         """Send a log message to the client, if it asked for messages of that level.
 
         Args:
-            message: The text; of anything else its ``str``.
+            message: The text; of any other object, its ``str``.
             level: How severe it is.
 
         Raises:
-            ValueError: There is no such level.
+            ValueError: The level does not exist.
         """
         if level not in LEVELS:
-            raise ValueError(f"log: there is no level {level!r}; there are {', '.join(LEVELS)}")
+            raise ValueError(f"log: level must be one of {', '.join(LEVELS)}, not {level!r}")
         if self._send_log is not None:
             self._send_log(LogMessage(level, str(message)))
 
@@ -223,37 +223,31 @@ class Context:
             if answer.accepted:
                 plot(answer.data)
 
-        A tool on the main thread holds it while it waits: no cell runs until the user has answered.
+        A tool on the main thread blocks it while it waits: no cell runs until the user answers.
 
         Args:
             message: The question, for a person.
-            kind: What is asked for: a type (``str``, ``int``, ``Literal["a", "b"]``, an ``Enum``,
+            kind: What to ask for: a type (``str``, ``int``, ``Literal["a", "b"]``, an ``Enum``,
                 ``Annotated[int, Field(ge=1)]``...), a list of texts or a dict of them to choose
-                one from, or a pydantic model, dataclass or ``TypedDict`` of such fields. None: only
-                whether the user agrees.
-            default: What is entered already.
-            key: A name for the question, for clients that answer before they are asked.
+                one from, or a pydantic model, dataclass or ``TypedDict`` of such fields. None: ask
+                only whether the user agrees.
+            default: The value that the form starts with.
+            key: A name for the question, for clients that can answer in advance.
 
         Returns:
-            `Accepted`, with the value as `data`, or `NotAccepted`; `accepted` tells which.
+            `Accepted`, with the value as `data`, or `NotAccepted`; check `accepted`.
 
         Raises:
-            CannotElicit: The client cannot ask its user; `can_elicit` tells before.
-            InvalidAnswer: The answer is not of the type that was asked for.
-            Cancelled: The call shall stop.
-            TypeError: There is no form for what is asked for: it is nested, for instance.
-            ValueError: The default is none of it, the message is too long, or the key is that of an
-                open question.
+            CannotElicit: The client cannot ask its user; check `can_elicit` first.
+            InvalidAnswer: The answer does not match `kind`.
+            Cancelled: The call should stop.
+            TypeError: MCP has no form for `kind`: it is nested, for instance.
+            ValueError: The default does not fit `kind`, the message is too long, or another open
+                question has the same key.
         """
         self._elicitations.check_possible(message)
-        if _in_coroutine():
-            raise RuntimeError(
-                "elicit: it would hold up everything else in the event loop: in a coroutine, write "
-                "`await ctx.elicit_async(...)`"
-            )
-        form = _make_form(kind, default)
-        self.raise_if_cancelled()
-        number, reply = self._elicitations.ask(message, form.schema, key)
+        _refuse_coroutine()
+        form, number, reply = self._ask(message, kind, default, key)
         try:
             while not wait((reply,), timeout=_LOOK).done:
                 self.raise_if_cancelled()
@@ -285,20 +279,31 @@ class Context:
     ) -> Answer[Any]:
         """Ask the client's user, as `elicit` does, in a coroutine; other calls and cells run on."""
         self._elicitations.check_possible(message)
-        form = _make_form(kind, default)
-        self.raise_if_cancelled()
-        number, reply = self._elicitations.ask(message, form.schema, key)
+        form, number, reply = self._ask(message, kind, default, key)
         try:
             return _read_answer(form, await asyncio.wrap_future(reply))
         finally:
             self._elicitations.withdraw(number)
 
+    def _ask(
+        self, message: str, kind: object, default: Any, key: str | None
+    ) -> tuple["ElicitationForm", int, Future[Reply]]:
+        """Send the question; return its form, its number, and the reply to wait for."""
+        form = _make_form(kind, default)
+        self.raise_if_cancelled()
+        return (form, *self._elicitations.ask(message, form.schema, key))
 
-def _in_coroutine() -> bool:
+
+def _refuse_coroutine() -> None:
     try:
-        return asyncio.current_task() is not None
+        is_coroutine = asyncio.current_task() is not None
     except RuntimeError:  # no loop runs in this thread
-        return False
+        is_coroutine = False
+    if is_coroutine:
+        raise RuntimeError(
+            "elicit: it would block the event loop; in a coroutine, write "
+            "`await ctx.elicit_async(...)`"
+        )
 
 
 def _make_form(kind: object, default: Any) -> "ElicitationForm":

@@ -1,4 +1,4 @@
-"""A declared tool: a function, its schemas, and what clients are told about it.
+"""A declared tool: a function, its schemas, and the metadata that clients get.
 
 Runs in the user's kernel, at definition, on the thread that declares the tool. `make_tool` builds
 one from any callable; the mark that ``@mcp_tool`` leaves on a function is read and written here.
@@ -15,7 +15,7 @@ from mcp_notebook.kernel.schemas.output_schema import OutputSchema, make_output_
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import restore_icon
-from mcp_notebook.kernel.tools.metadata import add_result_size, make_metadata
+from mcp_notebook.kernel.tools.metadata import Metadata, add_result_size, make_metadata
 from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options
 from mcp_notebook.wire import messages
 
@@ -54,19 +54,19 @@ class DeclaredTool:
     """A function that clients can call."""
 
     info: messages.ToolInfo
-    """What clients are told; its `name` identifies the tool in this kernel."""
+    """What clients get; its `name` identifies the tool in this kernel."""
     function: Callable[..., Any]
     """What a call runs."""
     schema: "FunctionSchema | AuthorSchema"
     """The arguments: read from the signature, or written by the author."""
     options: ToolOptions
-    """What the author said about it."""
+    """The options that the author set."""
     variable: str | None
-    """The notebook's variable that the tool follows; None: it follows none."""
+    """The notebook's variable that the tool follows, if any."""
     origin: ToolOrigin | None = None
     """What the tool follows in place of a variable."""
     output: OutputSchema | None = None
-    """The structured results, if it has any."""
+    """The schema of structured results, if the tool has them."""
     notes: tuple[str, ...] = ()
     """Hints for the author, besides those of `schema`."""
 
@@ -92,7 +92,7 @@ def make_tool(
 
     Args:
         function: Any callable with a signature.
-        options: What the author said about it; None: what ``@mcp_tool`` left on it.
+        options: The options that the author set; None: those that ``@mcp_tool`` left on it.
         variable: The notebook's variable that the tool follows, and is named after.
         schemas: Schemas of earlier starts.
 
@@ -113,7 +113,25 @@ def make_tool(
         function, name, schema=options.output_schema, validates=options.validate_output
     )
     metadata = make_metadata(options, name, schema)
-    info = messages.ToolInfo(
+    info = _make_info(name, metadata, schema, output)
+    return DeclaredTool(
+        info=add_result_size(info, options.max_result_chars or 0),
+        function=function,
+        schema=schema,
+        options=_freeze_options(options, metadata, schema),
+        variable=variable,
+        output=output,
+        notes=notes,
+    )
+
+
+def _make_info(
+    name: str,
+    metadata: Metadata,
+    schema: "FunctionSchema | AuthorSchema",
+    output: OutputSchema | None,
+) -> messages.ToolInfo:
+    return messages.ToolInfo(
         name=name,
         title=metadata.title,
         description=metadata.description,
@@ -123,21 +141,19 @@ def make_tool(
         icons=metadata.icons,
         meta=metadata.meta,
     )
-    options = replace(
+
+
+def _freeze_options(
+    options: ToolOptions, metadata: Metadata, schema: "FunctionSchema | AuthorSchema"
+) -> ToolOptions:
+    """Return the options as they were checked, even if the author's files and dicts change later.
+
+    A tool that follows its variable is made again from them.
+    """
+    return replace(
         options,
-        # A tool that follows its name is made again: from the pictures as they were, not the files.
         icons=tuple(map(restore_icon, metadata.icons or ())),
-        # The author's own dict may change; what was checked does not.
         input_schema=None if options.input_schema is None else deepcopy(schema.input_schema),
-    )
-    return DeclaredTool(
-        info=add_result_size(info, options.max_result_chars or 0),
-        function=function,
-        schema=schema,
-        options=options,
-        variable=variable,
-        output=output,
-        notes=notes,
     )
 
 
@@ -191,8 +207,8 @@ def mark(function: _F, options: ToolOptions) -> _F:
 
 
 def read_mark(function: Any) -> ToolOptions | None:
-    """Return the options that ``@mcp_tool`` left, if it did: a mock answers to any name."""
-    options = getattr(function, MARK, None)
+    """Return the options that ``@mcp_tool`` left, if any."""
+    options = getattr(function, MARK, None)  # of any type: a mock has every attribute
     return options if type(options) is ToolOptions else None
 
 
@@ -210,6 +226,6 @@ def find_marked(
 ) -> Iterable[tuple[str, Callable[..., Any]]]:
     """Yield the variables that hold a function with the mark of ``@mcp_tool``."""
     for name, value in variables:
-        # Not `read_mark`: a proxy that loads lazily must not load for being asked.
+        # Not `read_mark`: a lazy proxy would load.
         if read_own_mark(value) is not None:
             yield name, value

@@ -22,7 +22,7 @@ MAX_OPEN = 50
 
 
 class _NoTruthValue:
-    """What is no condition by itself: `if answer:` would also take a "no" for a yes."""
+    """An answer that refuses to be a condition: `if answer:` would be true for a "no", too."""
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -74,14 +74,14 @@ class Elicitation:
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """A question whose answer nobody waits for any more."""
+    """A question whose answer is no longer awaited."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back to a question."""
+    """The user's reply to a question."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] = field(default_factory=dict)
@@ -95,9 +95,8 @@ class Elicitations:
     """The questions of one call; safe to use from any thread.
 
     Args:
-        ask: Sends a question; None: nobody can be asked.
-        refusal: Makes what is raised, of a question, when something is asked although `ask` is
-            None.
+        ask: Sends a question; None: the client cannot ask its user.
+        refusal: Makes the error for a question that is asked although `ask` is None.
     """
 
     def __init__(
@@ -111,26 +110,26 @@ class Elicitations:
         self._open: dict[int, tuple[str, Future[Reply]]] = {}
         self._closed: CallError | None = None
         self.is_used = False
-        """Whether the tool has asked, or whether it can: its result is for this client only."""
+        """Whether the tool asked, or checked whether it can: its result is for this client only."""
 
     def set_waiting_callback(self, waits: Callable[[bool], None]) -> None:
-        """Have this called with True when the call begins to wait, with False when it has ended.
+        """Set a function to call with True when the call begins to wait, and with False after.
 
-        It is called under the lock of this object. To be set before the call runs.
+        It is called under this object's lock. Set it before the call runs.
         """
         self._waits = waits
 
     @property
     def is_possible(self) -> bool:
-        """Whether anybody can be asked."""
+        """Whether the client can ask its user."""
         self.is_used = True
         return self._ask is not None and self._closed is None
 
     def check_possible(self, message: str) -> None:
-        """Raise the reason if nobody can be asked.
+        """Raise an error if the client cannot ask its user.
 
         Raises:
-            CallError: That is so.
+            CallError: It cannot.
         """
         self.is_used = True
         if self._closed is not None:
@@ -141,12 +140,12 @@ class Elicitations:
     def ask(
         self, message: str, schema: dict[str, Any], key: str | None
     ) -> tuple[int, Future[Reply]]:
-        """Send a question; returns its number and what its reply comes to.
+        """Send a question; return its number and the future of its reply.
 
         Raises:
-            CallError: Nobody can be asked.
-            TypeError: The message or the key is no text.
-            ValueError: The message is too long, or a question of that key is open.
+            CallError: The client cannot ask its user.
+            TypeError: The message or the key is not a text.
+            ValueError: The message is too long, or another open question has that key.
         """
         _check_texts(message, key)
         self.check_possible(message)

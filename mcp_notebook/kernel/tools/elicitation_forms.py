@@ -1,17 +1,17 @@
-"""What a user can be asked: a Python type becomes a form, and what the user entered a value of it.
+"""The forms of elicitation: a type becomes a form, and the user's answer a value of that type.
 
-Runs in the user's kernel, when a tool asks. MCP's forms are flat: an object whose properties are
-texts, numbers, booleans, dates, a choice of texts, or a list of such choices. The schema of a type
-is brought into that restricted form, and a type that has none is refused.
+Runs in the user's kernel, on the thread of the tool that asks. MCP's forms are flat: an object
+whose properties are texts, numbers, booleans, dates, a choice of texts, or a list of such choices.
+The schema of a type is rewritten to that restricted form; a type without one is refused.
 
 ===================================  ===============================================================
-asked for                            becomes
+argument                             form
 ===================================  ===============================================================
-nothing                              a form without fields: the user agrees or not
+None                                 no fields: the user agrees or not
 a list or tuple of texts             one choice
-a dict of texts                      one choice, its values are what the user sees
-a model, dataclass or ``TypedDict``  a form, each field a property
-anything else                        a form of one field, ``value``
+a dict of texts                      one choice; the user sees the values
+a model, dataclass or ``TypedDict``  a property for each field
+any other type                       one property, ``value``
 ===================================  ===============================================================
 """
 
@@ -35,7 +35,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
 )
 
 VALUE = "value"
-"""Name of the one field of a form for something that has no fields of its own."""
+"""Name of the only property of a form for a type without fields."""
 _FORMATS = frozenset({"email", "uri", "date", "date-time"})
 _TEXTS = ("title", "description")
 _KEYWORDS = {
@@ -45,12 +45,12 @@ _KEYWORDS = {
     "boolean": (),
     "array": ("minItems", "maxItems"),
 }
-"""What MCP's forms say of each type of property, besides its texts and its default."""
+"""Keywords that MCP's forms have for each type of property, besides texts and the default."""
 _OTHERWISE = {
     "object": "nested",
     **dict.fromkeys(("string", "integer", "number", "boolean"), "a choice of something else"),
 }
-"""What is said of a type that is refused."""
+"""How messages call a type that is refused."""
 _POSSIBLE = (
     "a form has only fields of str, int, float, bool, date or datetime, a choice of texts (a "
     "Literal, an Enum) or a list of such choices"
@@ -59,20 +59,20 @@ _POSSIBLE = (
 
 @dataclass(frozen=True)
 class ElicitationForm:
-    """Something that a user can be asked for."""
+    """The form for one question, and the way from its answer to a value."""
 
     schema: dict[str, Any]
-    """For the client."""
+    """What the client gets."""
     _validator: SchemaValidator | None = field(repr=False)
     _is_whole: bool = field(repr=False)
-    """The form itself is the value, not its one field."""
+    """Whether the form as a whole is the value, not its only property."""
     _default: Any = field(repr=False)
 
     def read(self, content: Mapping[str, Any]) -> Any:
-        """Return what the user entered, as a value of the type that was asked for.
+        """Return the user's answer as a value of the type that the form was made for.
 
         Raises:
-            InvalidAnswer: It does not fit; one line for each problem.
+            InvalidAnswer: The answer does not fit; one line for each problem.
         """
         if self._validator is None:
             return None
@@ -86,7 +86,7 @@ class ElicitationForm:
             return self._validator.validate_python(values)[VALUE]
         except ValidationError as error:
             reason = explain_arguments(error, values, schema)
-        except Exception as error:  # noqa: BLE001 - a validator of the author's may raise anything
+        except Exception as error:  # noqa: BLE001 - the author's validators may raise anything
             reason = shorten_message(f"{type(error).__name__}: {error}")
         if self._is_whole:
             reason = "\n".join(line.removeprefix(f"{VALUE}.") for line in reason.splitlines())
@@ -94,23 +94,23 @@ class ElicitationForm:
 
 
 def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
-    """Return the form that asks for a value of this type, or for one of these choices.
+    """Return the form for a value of a type, or for one of several choices.
 
     Raises:
         TypeError: MCP has no form for it.
-        ValueError: The default is no value of it.
+        ValueError: The default does not fit the type.
     """
     if kind is None:
         return ElicitationForm({"type": "object", "properties": {}}, None, False, NO_DEFAULT)
     annotation = _make_choice_type(kind) if isinstance(kind, (list, tuple, Mapping)) else kind
     try:
-        if inspect.isroutine(kind):  # pydantic would take it for what it returns
+        if inspect.isroutine(kind):  # pydantic would use its return type
             raise TypeError("it is a function")  # noqa: TRY301
         published, validator = build_schema(
             [make_parameter(VALUE, translate_hint(annotation), default)]
         )
     except Exception as error:
-        # pydantic's advice for a type that it does not know is for authors of models.
+        # For an unknown type, pydantic's advice is meant for authors of models.
         unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
         reason = "" if unknown else f" ({shorten_message(f'{type(error).__name__}: {error}')})"
         raise TypeError(
@@ -120,7 +120,7 @@ def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
     schema = _resolve(published["properties"][VALUE], definitions)
     is_whole = schema.get("type") == "object" and "properties" in schema
     if is_whole and default is not NO_DEFAULT:
-        raise ValueError("elicit: a form's defaults are those of its fields: leave `default` out")
+        raise ValueError("elicit: a form takes its defaults from its fields: remove `default`")
     fields = schema["properties"] if is_whole else {VALUE: schema}
     properties = {
         name: _restrict_property(name, item, definitions) for name, item in fields.items()
@@ -135,10 +135,10 @@ def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
 
 
 def _make_choice_type(kind: Sequence[Any] | Mapping[Any, Any]) -> Any:
-    """Return choices that were given as they are, as a type."""
+    """Return a type for choices that are texts."""
     texts = [*kind, *kind.values()] if isinstance(kind, Mapping) else [*kind]
     if not texts or not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"elicit: choices are texts, at least one: not {format_value(kind)}")
+        raise TypeError(f"elicit: choices must be one or more texts, not {format_value(kind)}")
     choice: Any = Literal.__getitem__(tuple(map(str, kind)))
     if not isinstance(kind, Mapping):
         return choice
@@ -149,7 +149,7 @@ def _make_choice_type(kind: Sequence[Any] | Mapping[Any, Any]) -> Any:
 def _check_default(default: Any, validator: SchemaValidator) -> None:
     try:
         validator.validate_python({VALUE: default})
-    except Exception as error:  # a validator of the author's may raise anything
+    except Exception as error:  # the author's validators may raise anything
         raise ValueError(
             f"elicit: the default {format_value(default)} is nothing that can be entered"
         ) from error
@@ -179,7 +179,7 @@ def _restrict_property(name: str, schema: Mapping[str, Any], definitions: Mappin
     elif kind in _KEYWORDS and "enum" not in schema and "const" not in schema:
         restricted = {"type": kind}
     else:
-        raise _make_refusal(name, _OTHERWISE.get(kind, "of a kind that forms do not have"))
+        raise _make_refusal(name, _OTHERWISE.get(kind, "of a type that forms do not have"))
     restricted |= {
         key: schema[key] for key in (*_TEXTS, *_KEYWORDS[restricted["type"]]) if key in schema
     }
@@ -198,7 +198,7 @@ def _make_refusal(name: str, what: str) -> TypeError:
 
 
 def _resolve(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without references, wrappers of one, and null, which no form has."""
+    """Return a schema without what forms lack: references, single alternatives, and null."""
     resolved: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
     for _ in range(len(definitions) + 10):  # a type may refer to itself
         name = str(resolved.pop("$ref", "")).rpartition("/")[2]
@@ -220,12 +220,12 @@ def _resolve(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
 def _read_choices(
     schema: Mapping[str, Any], titled: str, definitions: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the choices among texts that a schema is, None if it is something else.
+    """Return the keywords of a choice among texts; None if the schema is something else.
 
     Args:
         schema: Without references.
         titled: The keyword for choices that have titles.
-        definitions: What references mean.
+        definitions: The targets of references.
     """
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
@@ -247,7 +247,7 @@ def _get_title(part: Mapping[str, Any]) -> str:
 
 
 def _read_bounds(schema: Mapping[str, Any]) -> dict[str, int]:
-    """Return an integer's exclusive bounds as those that MCP knows; the kernel checks all."""
+    """Return an integer's exclusive bounds as inclusive ones, which are all that MCP has."""
     bounds = {}
     if isinstance(above := schema.get("exclusiveMinimum"), int | float):
         bounds["minimum"] = math.floor(above) + 1

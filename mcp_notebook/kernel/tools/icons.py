@@ -1,7 +1,7 @@
-"""Icons of a tool: an address as it is, a file or a PIL image as a ``data:`` address.
+"""The icons of a tool: addresses, or files and PIL images as ``data:`` addresses.
 
-Runs in the user's kernel, at definition: a file is read then and not again. PIL measures pictures
-where it is installed; icons work without it.
+Runs in the user's kernel, at definition, on the thread that declares the tool. Files are read then
+and never again. If PIL is installed, it measures pictures; icons work without it.
 """
 
 import base64
@@ -20,16 +20,17 @@ from mcp_notebook.kernel.safe.text import describe_error, is_instance
 from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
 
 MAX_BYTES = 64 * 2**10
-"""Bytes of one icon that travels in the tool's description: each client reads it in each list."""
+"""Bytes of one icon whose picture is part of the tool's metadata: every client reads it in every
+list of tools."""
 MAX_ICONS = 4
 """Icons of one tool: sizes and themes of one picture."""
 SIDES = (128, 64, 32)
-"""Pixels on the longer side that a PIL image is scaled down to: the first that is small enough."""
+"""Pixels that the longer side of a PIL image is scaled down to: the first that is small enough."""
 _MAX_ADDRESS = 2_000
 
 IconTheme = Literal["light", "dark"]
 _SVG = "image/svg+xml"
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # not a single letter: that is a drive
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # at least two letters: `C:` is a drive
 _SIZE = re.compile(r"[1-9][0-9]*x[1-9][0-9]*|any")
 _KINDS = "PNG, JPEG, WebP, GIF or SVG"
 
@@ -42,9 +43,9 @@ class Icon:
         src: An ``https:`` or ``data:`` address, the path of a file (PNG, JPEG, WebP, GIF or SVG, at
             most 64 KB), or a PIL image (scaled down to 128 pixels). Files and images are read when
             the tool is defined.
-        mime_type: Its MIME type, where an address does not tell.
+        mime_type: Its MIME type, for an address that does not show it.
         sizes: Its sizes in pixels, ``"48x48"`` or several of them; ``"any"`` for one that scales.
-            Of files and images they are known.
+            Files and images are measured.
         theme: The background it is made for, ``"light"`` or ``"dark"``; None: either.
     """
 
@@ -55,22 +56,24 @@ class Icon:
 
 
 def read_icons(icons: Any, tool: str) -> list[dict[str, Any]]:
-    """Return icons under MCP's names, their pictures within.
+    """Return icons under MCP's names, with the pictures of files and images inside.
 
     Args:
-        icons: What the author gave: `Icon`, or what an icon's `src` may be, of each.
+        icons: The author's list; each item is an `Icon`, or a value for its `src`.
         tool: The tool's name, for messages.
 
     Raises:
-        DefinitionError: One of them is no icon; names it.
+        DefinitionError: One of them cannot be used; the message names it.
     """
     if isinstance(icons, (str, bytes, Path, Icon)) or not isinstance(icons, Iterable):
-        raise DefinitionError(f"`{tool}`: `icons` is a list, even of one: `icons=[...]`.")
+        raise DefinitionError(
+            f"`{tool}`: `icons` must be a list, also for a single icon: `icons=[...]`."
+        )
     listed = list(icons)
     if len(listed) > MAX_ICONS:
         raise DefinitionError(
-            f"`{tool}`: {len(listed)} icons are too many, {MAX_ICONS} are the most: clients read "
-            "them in every list of tools."
+            f"`{tool}`: {len(listed)} icons are too many, since clients read them in every list of "
+            f"tools: keep to {MAX_ICONS}."
         )
     return [
         _read_icon(icon if isinstance(icon, Icon) else Icon(icon), f"`{tool}`: its icon")
@@ -79,7 +82,7 @@ def read_icons(icons: Any, tool: str) -> list[dict[str, Any]]:
 
 
 def restore_icon(info: Mapping[str, Any]) -> Icon:
-    """Return the icon that `read_icons` told of, its picture within."""
+    """Return an `Icon` for what `read_icons` returned, with its picture inside."""
     return Icon(info["src"], info.get("mimeType"), info.get("sizes"), info.get("theme"))
 
 
@@ -95,13 +98,13 @@ def _read_icon(icon: Icon, what: str) -> dict[str, Any]:
     mime_type = icon.mime_type or source.mime_type
     if mime_type is not None and not _is_picture_type(mime_type):
         raise DefinitionError(
-            f"{what} has the MIME type {format_value(icon.mime_type)}: say that of a picture, "
-            "`mime_type='image/png'`, say, or leave it out."
+            f"{what} has the MIME type {format_value(icon.mime_type)}, which is not that of a "
+            "picture: write `mime_type='image/png'`, say, or leave it out."
         )
     if icon.theme is not None and icon.theme not in get_args(IconTheme):
         raise DefinitionError(
-            f"{what} has the theme {format_value(icon.theme)}: it is 'light' or 'dark', or left "
-            "out for both."
+            f"{what} has the theme {format_value(icon.theme)}: use 'light' or 'dark', or "
+            "leave it out for both."
         )
     info: dict[str, Any] = {"src": source.address}
     if mime_type is not None:
@@ -129,12 +132,12 @@ def _read_sizes(sizes: Any, what: str) -> list[str]:
         if all(isinstance(size, str) and _SIZE.fullmatch(size) for size in texts):
             return texts
     raise DefinitionError(
-        f"{what} has the sizes {format_value(sizes)}: write `sizes='48x48'`, a list of such, or "
-        "'any' for a picture that scales."
+        f"{what} has the sizes {format_value(sizes)}: write `sizes='48x48'`, a list of such texts, "
+        "or 'any' for a picture that scales."
     )
 
 
-# -- where it comes from ---------------------------------------------------------------------------
+# -- sources of icons ------------------------------------------------------------------------------
 
 
 def _read_source(src: Any, what: str) -> _Source:
@@ -144,7 +147,7 @@ def _read_source(src: Any, what: str) -> _Source:
         return _read_file(src, what)
     if not isinstance(src, str):
         raise DefinitionError(
-            f"{what} is of type {type(src).__name__}: give an https or data address, the path of a "
+            f"{what} is of type {type(src).__name__}: use an https or data address, the path of a "
             "file, or a PIL image."
         )
     scheme = match[1].lower() if (match := _ADDRESS.match(src)) else None
@@ -154,10 +157,10 @@ def _read_source(src: Any, what: str) -> _Source:
         return _read_data_address(src, what)
     if scheme == "https":
         return _read_web_address(src, what)
-    advice = "give its path" if scheme == "file" else "use an https address, or a file's path"
+    advice = "use its path" if scheme == "file" else "use an https address, or a file's path"
     raise DefinitionError(
-        f"{what} {format_value(src)} has an address of the kind `{scheme}:`, which clients do "
-        f"not take: {advice}."
+        f"{what} {format_value(src)} is a `{scheme}:` address, which clients do not accept: "
+        f"{advice}."
     )
 
 
@@ -168,13 +171,13 @@ def _read_web_address(address: str, what: str) -> _Source:
         host = None
     if not host or not address.isascii() or re.search(r"[\s\x00-\x1f\x7f]", address):
         raise DefinitionError(
-            f"{what} {format_value(address)} is no complete web address: write it as a browser "
+            f"{what} {format_value(address)} is not a complete web address: write it as a browser "
             "shows it, 'https://example.com/icon.png'."
         )
     if len(address) > _MAX_ADDRESS:
         raise DefinitionError(
             f"{what} has an address of {len(address):,} characters, more than {_MAX_ADDRESS:,}: "
-            "give its file instead."
+            "use its file instead."
         )
     return _Source(address)
 
@@ -184,21 +187,21 @@ def _read_data_address(address: str, what: str) -> _Source:
     mime_type, *parameters = head.split(";")
     if not comma or not _is_picture_type(mime_type) or not address.isascii():
         raise DefinitionError(
-            f"{what} {format_value(address[:60])}... is a data address of no picture: it begins "
-            "with 'data:image/png;base64,', say; or give its file."
+            f"{what} {format_value(address[:60])}... is not the data address of a picture: begin "
+            "it with 'data:image/png;base64,', say, or use the picture's file."
         )
     try:
         encoded = parameters[-1:] == ["base64"]
         data = base64.b64decode(payload, validate=True) if encoded else unquote_to_bytes(payload)
     except (binascii.Error, ValueError) as error:
         raise DefinitionError(
-            f"{what} is a data address whose base64 cannot be read ({error}): give its file."
+            f"{what} is a data address with invalid base64 ({error}): use the picture's file."
         ) from None
     _check_length(len(data), what)
     picture = _detect_picture(data)
     if picture is None and mime_type in _TYPES:
         raise DefinitionError(
-            f"{what} is a data address that holds no picture: give the file of a {_KINDS} picture."
+            f"{what} is a data address without a picture: use the file of a {_KINDS} picture."
         )
     return _Source(address, mime_type, picture[1] if picture else None)
 
@@ -208,11 +211,11 @@ def _read_file(path: Path, what: str) -> _Source:
     try:
         path = path.expanduser()
         if path.is_dir():
-            raise DefinitionError(f"{what} is a folder: give the path of a picture in it.")
+            raise DefinitionError(f"{what} is a folder: use the path of a picture in it.")
         if not path.is_file():
             raise DefinitionError(
-                f"{what} is no file in {format_value(str(Path.cwd()))}: correct the path, or "
-                "give a whole one."
+                f"{what} is not a file in {format_value(str(Path.cwd()))}: correct the path, "
+                "or use an absolute one."
             )
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -220,12 +223,12 @@ def _read_file(path: Path, what: str) -> _Source:
     except (OSError, RuntimeError, ValueError) as error:  # no home folder; a NUL in the path
         raise DefinitionError(
             f"{what} cannot be read ({shorten_message(describe_error(error))}): correct the path, "
-            "or the file's rights."
+            "or the file's permissions."
         ) from None
     _check_length(size, what)
     picture = _detect_picture(data)
     if picture is None:
-        raise DefinitionError(f"{what} is no picture that clients can show: give {_KINDS}.")
+        raise DefinitionError(f"{what} is not a picture that clients can show: use {_KINDS}.")
     return _Source(_make_data_address(data, picture[0]), *picture)
 
 
@@ -233,8 +236,8 @@ def _check_length(size: int, what: str) -> None:
     if size > MAX_BYTES:
         raise DefinitionError(
             f"{what} has {size:,} bytes, and clients read it in every list of tools: make it "
-            f"smaller than {MAX_BYTES:,} bytes (128x128 pixels are enough), open it with PIL "
-            "(`PIL.Image.open(path)` as the icon is scaled down), or give an https address."
+            f"smaller than {MAX_BYTES:,} bytes (128x128 pixels are enough), pass it as a PIL image "
+            "(`PIL.Image.open(path)`), which is scaled down, or use an https address."
         )
 
 
@@ -242,7 +245,7 @@ def _encode_pil_image(image: Any, what: str) -> _Source:
     try:
         for side in SIDES:
             small = image.copy()
-            # In colours: those of a palette cannot be mixed.
+            # Scaling mixes colours, which a palette does not allow.
             small = small.convert("RGBA" if "A" in small.getbands() or small.info else "RGB")
             small.thumbnail((side, side))
             buffer = io.BytesIO()
@@ -253,7 +256,7 @@ def _encode_pil_image(image: Any, what: str) -> _Source:
     except Exception as error:  # PIL raises anything on broken images
         raise DefinitionError(
             f"{what} is a PIL image that cannot be encoded "
-            f"({shorten_message(describe_error(error))}): give another."
+            f"({shorten_message(describe_error(error))}): use another."
         ) from error
     return _Source(
         _make_data_address(data, "image/png"), "image/png", f"{small.width}x{small.height}"
@@ -264,13 +267,13 @@ def _make_data_address(data: bytes, mime_type: str) -> str:
     return f"data:{mime_type};base64,{base64.b64encode(data).decode('ascii')}"
 
 
-# -- what it is ------------------------------------------------------------------------------------
+# -- types of pictures -----------------------------------------------------------------------------
 
 _TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif", _SVG})
 
 
 def _detect_picture(data: bytes) -> tuple[str, str | None] | None:
-    """Return a picture's MIME type and its size where that is known; None if it is none."""
+    """Return the MIME type of a picture, and its size if known; None if it is not a picture."""
     mime_type = detect_image_type(data)
     if mime_type is None:
         return (_SVG, "any") if _is_svg(data) else None
@@ -286,11 +289,11 @@ def _detect_picture(data: bytes) -> tuple[str, str | None] | None:
 
 
 def _is_svg(data: bytes) -> bool:
-    """Tell whether a document's outermost element is that of SVG."""
-    from xml.etree import ElementTree as ET  # noqa: PLC0415 - as it is known; for this only
+    """Tell whether the root element of an XML document is that of SVG."""
+    from xml.etree import ElementTree as ET  # noqa: PLC0415 - its usual name; only for this
 
     try:
-        # Only the first element is asked for: what follows is the client's to read.
+        # Only the first element: the client parses the rest.
         _, root = next(ET.iterparse(io.BytesIO(data), events=("start",)))  # noqa: S314
     except (ET.ParseError, StopIteration, ValueError, LookupError):
         return False

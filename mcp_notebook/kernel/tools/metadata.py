@@ -1,4 +1,4 @@
-"""What a tool says about itself besides its schemas: checked, and in the form that clients get.
+"""The metadata of a tool, besides its schemas: checked, and in the form that clients get.
 
 Runs in the user's kernel, at definition, on the thread that declares the tool. Pure, but for icons,
 whose files are read.
@@ -28,17 +28,18 @@ MAX_META = 64 * 2**10
 DEFAULT_RESULT_CHARS = 50_000
 """Characters of a result that Claude Code shows unasked: 25,000 tokens, of numbers two each."""
 MAX_RESULT_CHARS = 500_000
-"""Characters of a result that it shows if it is told."""
+"""The most that it shows if the tool's metadata asks for more."""
 _DEPTH_OF_META = 20
-"""Lists and dicts around it on the way to a client, with some to spare: readers take about 200."""
+"""Levels of lists and dicts around it in a message to a client, with some to spare: parsers take
+about 200."""
 
 
 class ArgumentSchema(Protocol):
-    """What is needed of `FunctionSchema`, or of `AuthorSchema`."""
+    """The common part of `FunctionSchema` and `AuthorSchema` that metadata needs."""
 
     @property
     def description(self) -> str:
-        """What the docstring says."""
+        """The text of the docstring."""
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Check arguments."""
@@ -56,10 +57,10 @@ class Metadata:
 
 
 def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Metadata:
-    """Return what clients are told about a tool besides its schemas.
+    """Return the metadata of a tool that clients get besides its schemas.
 
     Args:
-        options: What its author said.
+        options: The options that its author set.
         name: The tool's name.
         schema: Its function's, for the docstring's text and to check the examples.
 
@@ -93,10 +94,10 @@ def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Me
 
 
 def add_result_size(info: messages.ToolInfo, chars: int) -> messages.ToolInfo:
-    """Tell clients of a tool whose results may be longer than what they take by default.
+    """Add the size of results to a tool's metadata if it is above the default of clients.
 
     Args:
-        info: What clients are told about the tool; what its author said of this is left.
+        info: What clients get; a size that its author set stays.
         chars: Characters of text in its results.
     """
     if chars <= DEFAULT_RESULT_CHARS or meta_keys.MAX_RESULT_SIZE in (info.meta or {}):
@@ -109,7 +110,7 @@ def add_result_size(info: messages.ToolInfo, chars: int) -> messages.ToolInfo:
 def _check_text(text: Any, option: str, name: str) -> str:
     if not isinstance(text, str):
         raise DefinitionError(
-            f"`{name}`: `{option}` is a text, not of type {type(text).__name__}: put quotes "
+            f"`{name}`: `{option}` must be a text, not of type {type(text).__name__}: put quotes "
             "around it."
         )
     return clean_text(text)
@@ -120,7 +121,7 @@ def _check_words(words: Any, option: str, name: str) -> tuple[str, ...]:
     listed = not isinstance(words, str) and isinstance(words, (Sequence, set, frozenset))
     if not listed or not all(isinstance(word, str) and word.strip() for word in words):
         raise DefinitionError(
-            f"`{name}`: `{option}` is a list of texts, like `{option}=['sales']`, not "
+            f"`{name}`: `{option}` must be a list of texts, like `{option}=['sales']`, not "
             f"{format_value(words)}."
         )
     ordered = sorted(words) if isinstance(words, (set, frozenset)) else words
@@ -138,7 +139,7 @@ _HINTS = {
 
 
 def _read_hints(options: ToolOptions, name: str) -> dict[str, bool]:
-    """Return what the author said, under MCP's names; of the rest clients suppose the worst."""
+    """Return the hints that are set, under MCP's names; clients assume the worst of the rest."""
     hints = {}
     for option, hint in _HINTS.items():
         value = getattr(options, option)
@@ -146,13 +147,13 @@ def _read_hints(options: ToolOptions, name: str) -> dict[str, bool]:
             continue
         if not isinstance(value, bool):
             raise DefinitionError(
-                f"`{name}`: `{option}` is True or False, not {format_value(value)}."
+                f"`{name}`: `{option}` must be True or False, not {format_value(value)}."
             )
         hints[hint] = value
     if options.read_only and options.destructive:
         raise DefinitionError(
-            f"`{name}` cannot be both `read_only` and `destructive`: what changes nothing destroys "
-            "nothing; leave one out."
+            f"`{name}` cannot be both `read_only` and `destructive`: a tool that "
+            "only reads cannot destroy anything. Remove one of them."
         )
     return hints
 
@@ -165,7 +166,7 @@ def _describe_examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
     calls = [examples] if isinstance(examples, Mapping) else examples
     if isinstance(calls, str) or not isinstance(calls, Sequence):
         raise DefinitionError(
-            f"`{name}`: `examples` is a list of the arguments of calls, like "
+            f"`{name}`: `examples` must be a list of dicts of arguments, like "
             f"`examples=[{{'year': 2012}}]`, not {format_value(examples)}."
         )
     texts = [
@@ -184,17 +185,18 @@ def _describe_example(example: Any, number: int, schema: ArgumentSchema, name: s
     what = f"`{name}`: its example {number}"
     if not isinstance(example, Mapping) or not all(isinstance(key, str) for key in example):
         raise DefinitionError(
-            f"{what}, {format_value(example)}, is no mapping of parameters to values: write "
-            "`{'year': 2012}`, say."
+            f"{what}, {format_value(example)}, is not a dict of arguments: write it as "
+            "`{'year': 2012}`."
         )
     text = _dump_json(dict(example), what)
     try:
-        # As a client would send it; a validator of the author's may change what it gets.
+        # A copy, as a client would send it: the author's validators may change what they get.
         schema.validate(json.loads(text))
     except InvalidArguments as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise DefinitionError(
-            f"{what}, {_shorten(text)}, is refused by the tool itself ({reason}): correct it."
+            f"{what}, {_shorten(text)}, does not match the tool's own parameters "
+            f"({reason}): correct it."
         ) from None
     return text
 
@@ -211,8 +213,8 @@ def _dump_json(value: Any, what: str) -> str:
         text.encode()
     except Exception as error:  # an object of the author's may raise anything
         raise DefinitionError(
-            f"{what} cannot be said in JSON ({shorten_message(describe_error(error))}): use texts, "
-            "numbers, lists and dicts."
+            f"{what} cannot be written as JSON ({shorten_message(describe_error(error))}): use "
+            "only texts, numbers, lists and dicts."
         ) from error
     return text
 
@@ -228,7 +230,7 @@ def _check_meta(meta: Any, name: str) -> dict[str, Any]:
     """Return the author's ``_meta`` as plain JSON, its keys checked by MCP's rules."""
     if not isinstance(meta, Mapping):
         raise DefinitionError(
-            f"`{name}`: `meta` is a dict, like `meta={{'com.example/team': 'sales'}}`, not "
+            f"`{name}`: `meta` must be a dict, like `meta={{'com.example/team': 'sales'}}`, not "
             f"{format_value(meta)}."
         )
     for key in meta:
@@ -241,12 +243,11 @@ def _check_meta(meta: Any, name: str) -> dict[str, Any]:
             f"every list of tools: keep to {MAX_META:,}."
         )
     try:
-        # As far within each other as it will be in the list of tools.
+        # As deeply nested as it will be in the list of tools.
         from_json("[" * _DEPTH_OF_META + text + "]" * _DEPTH_OF_META)
     except ValueError:
         raise DefinitionError(
-            f"`{name}`: its `meta` has more lists and dicts within each other than clients read: "
-            "make it flatter."
+            f"`{name}`: its `meta` is nested deeper than clients read: make it flatter."
         ) from None
     plain: dict[str, Any] = json.loads(text)
     return plain
@@ -264,7 +265,7 @@ def _check_priority(priority: Any, name: str) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise DefinitionError(
-            f"`{name}`: `priority` is a number, higher ones are listed first (0 unless said), not "
-            f"{format_value(priority)}."
+            f"`{name}`: `priority` must be a number (0 by default; higher ones are listed first), "
+            f"not {format_value(priority)}."
         )
     return number

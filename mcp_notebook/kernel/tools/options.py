@@ -21,15 +21,15 @@ event loop), or in a thread of its own, also while a cell runs."""
 MAX_NAME = 64
 """Characters: the strictest limit among clients and MCP's own conformance suite."""
 MIN_RESULT_CHARS = 200
-"""Of fewer characters, nothing would be left beside the sentence on what was cut."""
+"""With fewer characters, the note on what was cut would leave no room for text."""
 EPHEMERAL = "ephemeral"
-"""The value of `cache` of a tool whose results are never to be given again, by nobody."""
+"""The value of `cache` for a tool whose results must never be reused, not even by clients."""
 _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolOptions:
-    """What an author can say about a tool besides its function.
+    """The options of a tool that its author can set.
 
     The fields' docstrings are shown to users: `kernel.tools.option_table` reads them.
     """
@@ -125,7 +125,7 @@ class ToolOptions:
 
     @property
     def cache_time(self) -> float | None:
-        """Seconds for which results are given again; None: they are not."""
+        """Seconds for which results are reused; None: they are not."""
         return None if self.cache in (None, EPHEMERAL) else parse_duration(self.cache or 0)
 
 
@@ -159,10 +159,10 @@ class ToolKeywords(TypedDict, total=False):
 
 
 def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> None:
-    """Refuse options that mean nothing.
+    """Refuse options that have no meaning, alone or together.
 
     Args:
-        options: What the author said.
+        options: The options that the author set.
         name: The tool's name.
         takes_context: Whether the function has a parameter for the `Context`.
 
@@ -171,29 +171,31 @@ def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> No
     """
     if options.run not in (*get_args(RunMode),):
         modes = " or ".join(map(repr, get_args(RunMode)))
-        raise DefinitionError(f"`{name}`: `run` is {modes}, not {options.run!r}.")
+        raise DefinitionError(f"`{name}`: `run` must be {modes}, not {options.run!r}.")
     _check_duration(options.timeout, "timeout", name)
     _check_cache(options, name)
     for option, least in (("max_concurrency", 1), ("max_result_chars", MIN_RESULT_CHARS)):
         most = getattr(options, option)
         if most is not None and (type(most) is not int or most < least):
             raise DefinitionError(
-                f"`{name}`: `{option}` is a whole number, at least {least:,}, not {most!r}."
+                f"`{name}`: `{option}` must be a whole number, at least {least:,}, not {most!r}."
             )
     for option in ("validate_output", "flatten"):
         if not isinstance(value := getattr(options, option), bool):
-            raise DefinitionError(f"`{name}`: `{option}` is True or False, not {value!r}.")
+            raise DefinitionError(f"`{name}`: `{option}` must be True or False, not {value!r}.")
     if options.logs is not None and options.logs not in (*LEVELS,):
-        raise DefinitionError(f"`{name}`: `logs` is {', '.join(LEVELS)}, not {options.logs!r}.")
+        raise DefinitionError(
+            f"`{name}`: `logs` must be one of {', '.join(LEVELS)}, not {options.logs!r}."
+        )
     if options.executor is not None and not isinstance(options.executor, Executor):
         raise DefinitionError(
-            f"`{name}`: `executor` is a concurrent.futures.Executor (a ProcessPoolExecutor, say), "
-            f"not {options.executor!r}."
+            f"`{name}`: `executor` must be a concurrent.futures.Executor (a ProcessPoolExecutor, "
+            f"say), not {options.executor!r}."
         )
     if options.executor is not None and takes_context:
         raise DefinitionError(
-            f"`{name}`: what an executor runs cannot have a `Context`: remove that parameter, or "
-            'use `run="thread"`.'
+            f"`{name}`: a function that an executor runs cannot take a `Context`: remove that "
+            'parameter, or use `run="thread"`.'
         )
 
 
@@ -206,13 +208,13 @@ def _check_cache(options: ToolOptions, name: str) -> None:
         time = 0.0
     if not 0 < time < math.inf:
         raise DefinitionError(
-            f"`{name}`: `cache` is a time, more than 0 (seconds, or a text like '60s' or '5min'), "
+            f"`{name}`: `cache` must be a time above 0 (seconds, or a text like '60s' or '5min'), "
             f"or {EPHEMERAL!r}, not {options.cache!r}."
         )
     if options.read_only is not True:
         raise DefinitionError(
-            f"`{name}`: `cache` is for tools that change nothing, whose calls may be left out: say "
-            "so with `read_only=True` (`--read-only`), or leave `cache` out."
+            f"`{name}`: `cache` is only for tools that change nothing, so that a call can be "
+            "skipped: add `read_only=True` (`--read-only`), or remove `cache`."
         )
 
 
@@ -224,7 +226,8 @@ def check_name(name: Any) -> None:
     """
     if not isinstance(name, str):
         raise DefinitionError(
-            f"A tool's name is a text, not of type {type(name).__name__}: write `name='my_tool'`."
+            f"A tool's name must be a text, not of type {type(name).__name__}: write "
+            "`name='my_tool'`."
         )
     if _NAME.fullmatch(name):
         return
@@ -250,7 +253,7 @@ def parse_duration(duration: float | str) -> float:
             ``"5min"`` (or ``"5m"``), ``"2h"``, ``"1d"``.
 
     Raises:
-        ValueError: It is no duration.
+        ValueError: The text is not a duration.
     """
     if not isinstance(duration, str):
         return float(duration)
@@ -267,6 +270,6 @@ def _check_duration(duration: float | str | None, option: str, name: str) -> Non
         usable = False
     if not usable:
         raise DefinitionError(
-            f"`{name}`: `{option}` is a time, more than 0: seconds, or a text like '30s' or "
+            f"`{name}`: `{option}` must be a time above 0: seconds, or a text like '30s' or "
             f"'5min', not {duration!r}."
         )

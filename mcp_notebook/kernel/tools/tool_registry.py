@@ -45,7 +45,7 @@ class ToolRegistry:
 
     @property
     def dropped(self) -> Mapping[str, str]:
-        """Why tools went that followed a variable: by the tool's name, a sentence.
+        """Why tools that followed a variable were dropped: a sentence for each tool's name.
 
         A reason is kept until there is a tool of that name again.
         """
@@ -71,7 +71,7 @@ class ToolRegistry:
         self._change(add_to)
 
     def replace(self, old: DeclaredTool, new: DeclaredTool) -> None:
-        """Put a tool in the place of another; does nothing if that one has gone meanwhile.
+        """Put a tool in the place of another; does nothing if that one is no longer there.
 
         Raises:
             DefinitionError: All icons together are too large for one list of tools.
@@ -114,7 +114,7 @@ class ToolRegistry:
         Returns:
             A sentence for each tool that was dropped although its variable still exists.
         """
-        # Without the lock, which others wait for: the user's code is looked at.
+        # Without the lock, which others wait for: this can run code of the user's objects.
         updates = [
             update
             for tools in _group(self.tools)
@@ -162,27 +162,30 @@ def _check_icons(tools: Iterable[DeclaredTool]) -> None:
 
 @dataclass(frozen=True)
 class _Update:
-    """What becomes of the tools of one variable or origin after a cell."""
+    """How a cell changed the tools of one variable or origin."""
 
     before: Sequence[DeclaredTool]
     after: Sequence[DeclaredTool]
     reason: str
     """Why tools of `before` are not in `after`."""
     is_failure: bool = False
-    """What they were declared from still exists, but cannot be tools."""
+    """Whether their source still exists, but cannot become tools."""
 
     @property
     def warning(self) -> str | None:
-        """The sentence for the author; None if the tools went because he took them away."""
+        """The sentence for the author; None if they removed the tools themselves."""
         if not self.is_failure:
             return None
         names = ", ".join(repr(tool.name) for tool in self.before)
-        subject = f"The tools {names} are" if len(self.before) > 1 else f"The tool {names} is"
-        return f"{subject} gone: {self.reason}"
+        if len(self.before) > 1:
+            return f"The tools {names} are gone: {self.reason}"
+        # The messages of a declaration begin with the tool's name.
+        reason = self.reason.removeprefix(f"`{self.before[0].name}`: ")
+        return f"The tool {names} is gone: {reason}"
 
 
 def _group(tools: Iterable[DeclaredTool]) -> Iterable[Sequence[DeclaredTool]]:
-    """Bring together the tools that have one origin: they change together."""
+    """Group the tools that share an origin: they change together."""
     groups: dict[int, list[DeclaredTool]] = {}
     for tool in tools:
         groups.setdefault(id(tool if tool.origin is None else tool.origin), []).append(tool)
@@ -192,12 +195,12 @@ def _group(tools: Iterable[DeclaredTool]) -> Iterable[Sequence[DeclaredTool]]:
 def _compare(
     tools: Sequence[DeclaredTool], namespace: Mapping[str, Any], schemas: SchemaCache | None
 ) -> _Update | None:
-    """Return what has become of tools of one variable or origin; None if nothing has."""
+    """Return how the tools of one variable or origin have changed; None if they have not."""
     try:
         current = _make_current(tools, namespace, schemas)
     except DefinitionError as error:
         return _Update(tools, (), str(error), is_failure=True)
-    except Exception as error:  # noqa: BLE001 - a proxy may raise whatever it is asked
+    except Exception as error:  # noqa: BLE001 - a proxy may raise anything
         return _Update(tools, (), describe_error(error), is_failure=True)
     if list(current) == list(tools):
         return None
@@ -230,7 +233,7 @@ def _make_current(
         raise DefinitionError(
             f"`{first.variable}` is of type {type(current).__name__} now, not a function."
         )
-    # A decorated redefinition says all its options anew.
+    # A decorated redefinition brings all its options.
     options = None if read_mark(current) else first.options
     return (make_tool(current, options, variable=first.variable, schemas=schemas),)
 

@@ -42,7 +42,7 @@ def with_arguments(self, path, *, mode):
         (lambda: mcp_tools(type("Box", (), {})), "`Box` has no tools"),
         (
             lambda: mcp_tools(with_tool(__init__=with_arguments)),
-            "make the object, `box = Box(...)`, and write `%mcp_tool box`.",
+            "create the object, `box = Box(...)`, and write `%mcp_tool box`.",
         ),
         (
             lambda: mcp_tools(

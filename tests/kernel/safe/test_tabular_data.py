@@ -74,6 +74,19 @@ def test_arrays_become_nested_lists_and_times_stay_times():
     assert list_elements(moments) == [datetime(2024, 1, 1)]  # noqa: DTZ001 - as numpy has it
 
 
-@pytest.mark.parametrize(("value", "missing"), [(pd.NA, True), (pd.NaT, True), (None, False)])
+class Number(int):
+    """A subclass of a built-in type."""
+
+
+@pytest.mark.parametrize(
+    ("value", "missing"),
+    [
+        (pd.NA, True),
+        (pd.NaT, True),
+        *((value, False) for value in (None, True, 1, 1.5, float("nan"), "NaT", b"", [], (), {})),
+        *((value, False) for value in (Number(1), np.float64("nan"), np.datetime64("NaT"))),
+        *((value, False) for value in (pd.Timestamp(0), object())),
+    ],
+)
 def test_pandas_marks_of_missing_values_are_known(value, missing):
     assert is_missing(value) is missing

@@ -86,14 +86,14 @@ def by_hand_no_text(region: Annotated[str, Field(json_schema_extra={HEADER_KEY: 
         (anything, "plain str, int or bool only"),
         (spaces, "'Sales region'"),
         (empty, "''"),
-        (no_text, "5, is no header's name"),
+        (no_text, "5, is not a valid name"),
         (twice, "`region` and `other` have the same header 'REGION'"),
         (nested, "inside a type"),
         (within_list, "inside a type"),
         (of_a_list, "plain str, int or bool only"),
         (of_a_model, "Outer"),
-        (by_hand, "no header's name"),
-        (by_hand_no_text, "no header's name"),
+        (by_hand, "not a valid name"),
+        (by_hand_no_text, "not a valid name"),
     ],
 )
 def test_a_header_that_mcp_forbids_is_refused_at_definition(function, said):
@@ -149,7 +149,7 @@ def test_a_schema_of_any_depth_and_any_value_is_checked():
     schema = {HEADER_KEY: 10**5000, "type": "string"}
     for _ in range(10_000):
         schema = {"type": "object", "properties": {"a": schema}}
-    assert "no header's name" in find_header_problem(schema)
+    assert "not a valid name" in find_header_problem(schema)
 
 
 # -- hidden ----------------------------------------------------------------------------------------

@@ -454,7 +454,7 @@ def test_a_schema_by_hand_that_is_no_object_is_wrapped_with_its_references():
         ({"$ref": "https://example.com/x"}, "nothing is fetched"),
         ({"$ref": "#/$defs/x"}, "which it does not hold"),
         ({"pattern": "("}, "regular expression"),
-        ({"default": object()}, "is no JSON"),
+        ({"default": object()}, "is not valid JSON"),
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, "JSON Schema 2020-12"),
         ({"properties": {"a": {"$id": "x"}}}, "`$id`"),
         ({"$ref": "#"}, "in a circle"),

@@ -281,7 +281,7 @@ def test_decorating_without_a_notebook_only_marks():
         ("missing.f", "run the cell that defines or imports it."),
         ("model.nothing", "`model` has no attribute `nothing`"),
         ("counter.broken", "`counter.broken` fails: RuntimeError."),
-        ("Counter", "`Counter` is a class with tools: put `@mcp_tools` above it, or make an"),
+        ("Counter", "`Counter` is a class with tools: add `@mcp_tools` above it, or create an"),
         ("number", "'number' is not a function, but of type int"),
         ("math.sqrt", "`sqrt`: the parameter `x` is positional-only"),
         ("math.hypot", "`hypot`"),
@@ -294,9 +294,11 @@ def test_a_word_that_names_no_tool_is_refused_in_a_sentence(word, said):
 
 def test_options_that_an_object_or_a_function_cannot_have_are_refused():
     namespace = {"c": Counter(), "f": statistics.mean}
-    assert "said at its method" in refusal("c", namespace, options=ToolOptions(title="T"))
+    assert "write the options of each at its method" in refusal(
+        "c", namespace, options=ToolOptions(title="T")
+    )
     assert "`--prefix` is for an object" in refusal("f", namespace, prefix="x")
-    assert "`prefix` is letters" in refusal("c", namespace, prefix="a b")
+    assert "`prefix` must consist of letters" in refusal("c", namespace, prefix="a b")
 
 
 def test_an_attribute_of_a_class_that_raises_hides_no_method():

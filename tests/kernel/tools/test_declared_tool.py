@@ -49,7 +49,7 @@ def test_clients_are_told_both_schemas_and_the_description():
         (functools.partial(rain), {}, "cannot be a tool's name"),
         (rain, {"name": "heavy rain"}, "--name heavy_rain"),
         (rain, {"flatten": True, "input_schema": {"type": "object"}}, "leave one of them out"),
-        (rain, {"timeout": 0}, "`timeout` is a time"),
+        (rain, {"timeout": 0}, "`timeout` must be a time"),
     ],
 )
 def test_what_cannot_be_a_tool_is_refused(function, options, said):

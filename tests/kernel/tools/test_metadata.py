@@ -83,8 +83,8 @@ def test_title_and_description_are_texts_that_clients_can_take():
     said = info(title="A \ud800 title", description="Line\n\x1b[31mred\x1b[0m")
     assert said.title == "A \ufffd title"
     assert said.description == "Line\nred"
-    assert "`title` is a text" in refusal(title=5)
-    assert "`description` is a text" in refusal(description=["a"])
+    assert "`title` must be a text" in refusal(title=5)
+    assert "`description` must be a text" in refusal(description=["a"])
 
 
 # -- hints -----------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_hints_that_contradict_each_other_are_refused():
 @pytest.mark.parametrize("option", ["read_only", "destructive", "idempotent", "open_world"])
 @pytest.mark.parametrize("value", [1, "yes", np.True_, Angry()])
 def test_a_hint_is_true_or_false(option, value):
-    assert f"`{option}` is True or False" in refusal(**{option: value})
+    assert f"`{option}` must be True or False" in refusal(**{option: value})
 
 
 # -- examples --------------------------------------------------------------------------------------
@@ -132,19 +132,19 @@ def test_an_example_is_written_as_a_client_would_send_it():
 @pytest.mark.parametrize(
     ("examples", "said"),
     [
-        ([{"city": "a"}, {"year": 1}], 'its example 2, {"year": 1}, is refused by the tool'),
+        ([{"city": "a"}, {"year": 1}], 'its example 2, {"year": 1}, does not match the tool'),
         ([{"city": "a", "year": "x"}], "year"),
         ([{"city": "a", "yer": 1}], "yer"),
-        ([{"city": math.nan}], "cannot be said in JSON"),
-        ([{"city": "\ud800"}], "cannot be said in JSON"),
-        ([{"city": object()}], "cannot be said in JSON"),
+        ([{"city": math.nan}], "cannot be written as JSON"),
+        ([{"city": "\ud800"}], "cannot be written as JSON"),
+        ([{"city": object()}], "cannot be written as JSON"),
         ([{"city": Angry()}], "example 1"),
-        ([{5: "a"}], "no mapping of parameters"),
-        (["city"], "no mapping of parameters"),
-        ("city", "`examples` is a list"),
-        (5, "`examples` is a list"),
+        ([{5: "a"}], "not a dict of arguments"),
+        (["city"], "not a dict of arguments"),
+        ("city", "`examples` must be a list"),
+        (5, "`examples` must be a list"),
         ([{"city": "a" * 5_000}], "5,012 characters"),
-        ([[Angry()]], "no mapping"),
+        ([[Angry()]], "not a dict of arguments"),
     ],
 )
 def test_an_example_that_is_none_is_refused_with_its_number_and_the_reason(examples, said):
@@ -154,7 +154,7 @@ def test_an_example_that_is_none_is_refused_with_its_number_and_the_reason(examp
 def test_an_example_that_contains_itself_is_refused():
     example = {"city": "a"}
     example["year"] = example
-    assert "cannot be said in JSON" in refusal(examples=[example])
+    assert "cannot be written as JSON" in refusal(examples=[example])
 
 
 def test_a_validator_of_the_authors_sees_a_copy_of_an_example_and_may_raise_anything():
@@ -218,13 +218,13 @@ def test_a_priority_is_any_finite_number(priority):
     "priority", [math.nan, math.inf, "high", None, True, 10**400, 1j, Decimal(1), Angry()]
 )
 def test_a_priority_that_is_no_finite_number_is_refused(priority):
-    assert "`priority` is a number" in refusal(priority=priority)
+    assert "`priority` must be a number" in refusal(priority=priority)
 
 
 @pytest.mark.parametrize("option", ["tags", "related"])
 @pytest.mark.parametrize("value", ["sales", [5], [""], [" "], None, 5, [Angry()], Angry()])
 def test_tags_and_related_are_lists_of_texts(option, value):
-    assert f"`{option}` is a list of texts" in refusal(**{option: value})
+    assert f"`{option}` must be a list of texts" in refusal(**{option: value})
 
 
 def test_words_are_one_line_each():
@@ -268,14 +268,14 @@ def test_a_key_that_mcp_does_not_allow_is_refused(key, said):
 @pytest.mark.parametrize(
     ("meta", "said"),
     [
-        ([], "`meta` is a dict"),
-        ("a", "`meta` is a dict"),
-        ({"com.example/a": object()}, "cannot be said in JSON"),
-        ({"com.example/a": math.inf}, "cannot be said in JSON"),
+        ([], "`meta` must be a dict"),
+        ("a", "`meta` must be a dict"),
+        ({"com.example/a": object()}, "cannot be written as JSON"),
+        ({"com.example/a": math.inf}, "cannot be written as JSON"),
         ({"com.example/a": "x" * 100_000}, "characters of JSON"),
         ({"com.example/a": Angry()}, "`meta`"),
         ({"com.example/a": json.loads("[" * 190 + "]" * 190)}, "make it flatter"),
-        ({"com.example/a": 10**5000}, "cannot be said in JSON"),
+        ({"com.example/a": 10**5000}, "cannot be written as JSON"),
     ],
 )
 def test_meta_that_is_no_json_is_refused(meta, said):

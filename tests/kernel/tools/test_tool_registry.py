@@ -186,7 +186,7 @@ def test_a_variable_that_cannot_be_a_tool_any_more_drops_it_with_a_reason(regist
     declare(registry, namespace, "a", "b")
     namespace["a"] = value
     (warning,) = registry.follow(namespace)
-    assert warning.startswith(f"The tool 'a' is gone: {reason}")
+    assert warning.startswith(f"The tool 'a' is gone: {reason.removeprefix('`a`: ')}")
     assert names(registry) == ["b"]
     assert list(registry.dropped) == ["a"]
     assert registry.dropped["a"].startswith(reason)
