@@ -170,13 +170,13 @@ class TimedOut(CallError):
     Args:
         tool: Name of the tool.
         seconds: The limit.
-        own: Whether the tool's author set it.
+        is_own: Whether the tool's author set it.
     """
 
-    def __init__(self, tool: str, seconds: float, *, own: bool) -> None:
+    def __init__(self, tool: str, seconds: float, *, is_own: bool) -> None:
         change = (
             "Its author set the limit with `timeout=` (`--timeout` in a cell)"
-            if own
+            if is_own
             else "That is the limit for all tools, MCP_NOTEBOOK_CALL_TIMEOUT. A tool can set its "
             "own with `timeout=`"
         )

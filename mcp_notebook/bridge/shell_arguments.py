@@ -58,20 +58,20 @@ def _name_types(value: Any) -> set[str]:
 
 
 def _list_types(
-    schema: Any, root: Mapping[str, Any], seen: frozenset[str] = frozenset()
+    schema: Any, root: Mapping[str, Any], visited: frozenset[str] = frozenset()
 ) -> Iterator[str]:
     """Yield the JSON types that a schema allows; none if it does not restrict them."""
     if not isinstance(schema, Mapping):
         return
     name = str(schema.get("$ref", "")).rpartition("/")[2]
-    if name and name not in seen:  # schemas may be recursive
-        seen |= {name}
-        yield from _list_types(root.get("$defs", {}).get(name), root, seen)
-    named = schema.get("type", [])
-    yield from [named] if isinstance(named, str) else named
-    if not named:
+    if name and name not in visited:  # schemas may be recursive
+        visited |= {name}
+        yield from _list_types(root.get("$defs", {}).get(name), root, visited)
+    types = schema.get("type", [])
+    yield from [types] if isinstance(types, str) else types
+    if not types:
         for value in (*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())):
             yield from _name_types(value)
     for keyword in ("anyOf", "oneOf", "allOf"):
         for part in schema.get(keyword, ()):
-            yield from _list_types(part, root, seen)
+            yield from _list_types(part, root, visited)

@@ -53,8 +53,8 @@ as null, a lone surrogate as U+FFFD, bytes outside attachments as base64 text, a
 as "...". No value can break a link; a message that is too large is refused by `frames.encode`
 before a single byte is written.
 
-Modules: `messages` (the messages), `frames` (messages <-> bytes), `content_blocks` (results and
-resources <-> messages), `resource_uris`. Importers write the module's name (``messages.Call``,
+Face, all of it: `messages` (the messages), `frames` (messages <-> bytes), `content_blocks` (results
+and resources <-> messages), `resource_uris`. Importers write the module's name (``messages.Call``,
 ``frames.encode``), because words such as "call" or "resources" mean something else in most rooms.
 All of it is pure and runs on both sides; only `frames.read_message` awaits. The room knows nothing
 of MCP, IPython or who is at the other end: connecting is the business of `kernel.link` and

@@ -1,7 +1,10 @@
 """Notebooks without a frontend: their cells run in a kernel of the bridge, which is kept alive.
 
-Face: `run_notebook` (run once, for a command), `Supervisor` (run and restart, for a bridge),
-`SharedProgress` and `show_on_stderr` (the progress of the cells).
+Face:
+
+- `notebook.run_notebook`: runs a notebook once, for a command.
+- `supervisor.Supervisor`: runs a notebook and restarts its kernel, for a bridge.
+- `cell_progress`: `SharedProgress` and `show_on_stderr`, the progress of the cells.
 
 Threads: everything runs on the bridge's event loop; kernels are child processes.
 

@@ -1,8 +1,11 @@
 """The links to kernels, and all their tools in one catalogue.
 
-Face: `Links` (opens, keeps and closes links; finds the one for a call), `Link` and `RunningCall`
-(one kernel, one call), `Listener` (takes progress and log messages), `Catalog` and `CatalogEntry`
-(the tools and the names that clients see).
+Face:
+
+- `links.Links`: opens, keeps and closes links, and finds the one for a call.
+- `link.Link`: the link to one kernel.
+- `running_call`: `RunningCall`, one call; `Listener`, which takes its progress and log messages.
+- `catalog`: `Catalog` and `CatalogEntry`, the tools and the names that clients see.
 
 Threads: everything runs on the bridge's event loop.
 

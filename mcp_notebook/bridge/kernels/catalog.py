@@ -225,17 +225,17 @@ class Catalog:
 
 
 def _join(kernels: Sequence[_Kernel], reserved: frozenset[str]) -> _View:
-    named = [
+    offered_tools = [
         (kernel, name, tool)
         for kernel in kernels
         for name, tool in zip(_list_bare_names(kernel.tools), kernel.tools, strict=True)
     ]
-    offers = Counter(name for _, name, _ in named)
+    offers = Counter(name for _, name, _ in offered_tools)
     used = {*offers, *reserved}  # a full name must hide neither a bare nor an ambiguous one
     by_name: dict[str, CatalogEntry] = {}
     by_full_name: dict[str, CatalogEntry] = {}
     ambiguous: dict[str, tuple[str, ...]] = {}
-    for kernel, name, tool in named:
+    for kernel, name, tool in offered_tools:
         full_name = _make_unique(f"{kernel.label}.{name}", used, MAX_NAME)
         used.add(full_name)
         served = full_name if offers[name] > 1 or name in reserved else name

@@ -32,7 +32,7 @@ RETRY_AFTER = 2.0
 END_LIMIT = 0.5
 """Seconds to find out how a kernel ended; after that its calls are answered without it."""
 _BRIDGE_ENDED = "The bridge was stopped, and the call was cancelled."
-_GONE = (
+_LOST_RESOURCE = (
     "The resource {uri!r} cannot be read: the kernel that kept it is gone (it was restarted, shut "
     "down, or unloaded mcp_notebook). Call the tool again."
 )
@@ -102,8 +102,8 @@ class Links:
         """Keep links to the kernels of these records, as they come and go."""
         async for current in records:
             self._records = {record.id: record for record in current}
-            for gone in self._failures.keys() - self._records.keys():
-                del self._failures[gone]
+            for kernel_id in self._failures.keys() - self._records.keys():
+                del self._failures[kernel_id]
             for record in current:
                 if record.id not in self._links and record.id not in self._pending:
                     # Reserve its place and name: they must not depend on who answers first.
@@ -185,7 +185,10 @@ class Links:
         link = self._links.get(resource_uris.find_kernel_id(uri) or "")
         if link is None:
             raise UnknownResource(
-                uri, None if resource_uris.find_kernel_id(uri) is None else _GONE.format(uri=uri)
+                uri,
+                None
+                if resource_uris.find_kernel_id(uri) is None
+                else _LOST_RESOURCE.format(uri=uri),
             )
         return await link.read_resource(uri, most)
 

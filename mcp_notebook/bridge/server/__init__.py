@@ -1,7 +1,10 @@
 """MCP's requests <-> calls to kernels: tools, resources, progress, logging and elicitation.
 
-Face: `NotebookServer` (its ``mcp`` is what transports serve), `NO_TOOLS` (the advice for an empty
-list), and `find_rejection` (why MCP does not accept a tool).
+Face:
+
+- `server`: `NotebookServer`, whose ``mcp`` is what transports serve, and `NO_TOOLS`, the advice for
+  an empty list.
+- `tool_form.find_rejection`: why MCP does not accept a tool.
 
 Threads: everything runs on the bridge's event loop, except the encoding of large resources.
 

@@ -100,10 +100,10 @@ class ToolPages:
     def _build_view(
         self, entries: Sequence[CatalogEntry], version: str, previous: Mapping[str, _Conversion]
     ) -> _View:
-        named = [(tool.name, tool) for tool in self._first]
-        named += [(entry.name, entry.tool) for entry in entries]
+        tools = [(tool.name, tool) for tool in self._first]
+        tools += [(entry.name, entry.tool) for entry in entries]
         conversions: dict[str, _Conversion] = {}
-        for name, tool in named:
+        for name, tool in tools:
             old = previous.get(name)
             # A kernel sends its whole list after each change, so equal tools are different objects.
             if old is not None and (old.tool is tool or old.tool == tool):
@@ -127,16 +127,16 @@ class ToolPages:
         forms = tuple(item.form for item in accepted if item.form is not None)
         if self._page_size is None or len(forms) <= self._page_size:
             return {None: Page(forms, None)}
-        whole = hashlib.sha256(b"".join(item.digest for item in accepted))
+        list_digest = hashlib.sha256(b"".join(item.digest for item in accepted))
         starts = range(0, len(forms), self._page_size)
-        cursors = [None, *(_make_cursor(whole, start) for start in starts[1:]), None]
+        cursors = [None, *(_make_cursor(list_digest, start) for start in starts[1:]), None]
         return {
             cursors[number]: Page(forms[start : start + self._page_size], cursors[number + 1])
             for number, start in enumerate(starts)
         }
 
 
-def _make_cursor(whole: Any, start: int) -> str:
-    digest = whole.copy()
+def _make_cursor(list_digest: Any, start: int) -> str:
+    digest = list_digest.copy()
     digest.update(b"%d" % start)
     return str(digest.hexdigest()[:32])

@@ -133,8 +133,8 @@ class Gate:
             return True
         if self._any_host:
             # A page may only call the server that served it.
-            own = (f"http://{hosts[0]}", f"https://{hosts[0]}")
-            return all(origin in own for origin in origins)
+            own_origins = (f"http://{hosts[0]}", f"https://{hosts[0]}")
+            return all(origin in own_origins for origin in origins)
         return all(
             origin.startswith(("http://", "https://")) and _parse_host_name(origin) in self._hosts
             for origin in origins

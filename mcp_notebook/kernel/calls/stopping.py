@@ -68,7 +68,7 @@ class Stopper:
         own_limit = None if options is None else options.time_limit
         limit = self._time_limit if own_limit is None else own_limit
         if limit is not None:
-            error = TimedOut(call.tool, limit, own=own_limit is not None)
+            error = TimedOut(call.tool, limit, is_own=own_limit is not None)
             request = StopRequest(CallState.TIMED_OUT, error)
             self._schedule(call, limit, lambda call: self.stop(call, request))
 
