@@ -13,6 +13,7 @@ Face, used by `results`, `results.tables` and `results.plots`:
 - `author_blocks`: checks blocks that authors make; `render_image`, `make_json_piece`...
 - `images`, `audio`, `embedded`: render one block each.
 - `fit.fit_pieces`: the last step of a conversion.
+- `truncation`: `LINK`, the characters that a link to an original takes in a result.
 
 Threads: everything runs on the thread of the call; the content of an original is made on the thread
 of the client's read.
