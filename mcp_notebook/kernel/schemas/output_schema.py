@@ -19,13 +19,11 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge
 from mcp_notebook.kernel.schemas.data_annotations import describes_data, translate_annotation
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
-from mcp_notebook.kernel.schemas.output_match import (
-    WRAP,
+from mcp_notebook.kernel.schemas.object_root import WRAP, has_id, make_object_root
+from mcp_notebook.kernel.schemas.output_mismatches import (
     find_mismatches,
-    has_id,
     load_validator_early,
     make_comparison,
-    make_object_root,
 )
 from mcp_notebook.kernel.schemas.return_types import ReturnType, read_return_type
 from mcp_notebook.kernel.schemas.signatures import NO_ANNOTATION, read_return_annotation
