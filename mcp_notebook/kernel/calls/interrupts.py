@@ -52,26 +52,30 @@ class InterruptGate:
 
     def __init__(self) -> None:
         self._interrupter = SignalInterrupter(KeyboardInterrupt, signal.SIGINT, takes_foreign=True)
+        self._signals_before = 0
+        """Signals until it was last closed: the code has met them, and may have caught them."""
 
     @property
     def interrupted(self) -> bool:
         """Whether a SIGINT came since the gate was entered."""
-        return self._interrupter.was_signalled
+        return self._interrupter.signal_count > 0
 
     def __enter__(self) -> Self:
         self._interrupter.install()
         return self
 
     def open(self) -> None:
-        """Let signals raise from now on; one that came early raises here."""
+        """Let signals raise from now on; a SIGINT that came since it was closed raises here."""
         self._interrupter.open()
-        if self._interrupter.was_signalled:
+        if self._interrupter.signal_count > self._signals_before:
             self._interrupter.close()
             raise KeyboardInterrupt
 
     def close(self) -> None:
         """Let signals raise no more; one that comes just now raises here."""
-        if self._interrupter.close():
+        was_interrupted = self._interrupter.close()
+        self._signals_before = self._interrupter.signal_count
+        if was_interrupted:
             raise KeyboardInterrupt
 
     def __exit__(self, *exc: object) -> None:

@@ -82,7 +82,7 @@ class Conversation:
         self._writer = writer
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _OpenCall] = {}
-        self.told_tools: list[messages.ToolInfo] | None = None
+        self.last_tools: messages.Tools | None = None
         """The tools as the bridge knows them; None: it was not welcomed."""
 
     @property
@@ -102,7 +102,7 @@ class Conversation:
     def send(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
         """Send a message; does nothing when the bridge is gone."""
         if isinstance(message, messages.Welcome | messages.Tools):
-            self.told_tools = message.tools
+            self.last_tools = messages.Tools(tools=message.tools, missing=message.missing)
         if self._writer.is_closing():
             return
         if isinstance(message, messages.Progress | messages.Log) and self._is_behind:

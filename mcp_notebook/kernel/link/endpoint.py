@@ -254,7 +254,7 @@ class Endpoint:
         message = self._tools()
         for conversation in tuple(self._conversations):
             # Not to one that was welcomed with them, or has been told before they changed back.
-            if conversation.told_tools not in (None, message.tools):
+            if conversation.last_tools not in (None, message):
                 conversation.send(message)
 
 

@@ -153,8 +153,8 @@ class SignalInterrupter(Interrupter):
         self._is_sent = False
         self._is_seen = False
         self._raised_at = 0.0
-        self.was_signalled = False
-        """Whether a signal that interrupts has come, at whichever moment."""
+        self.signal_count = 0
+        """Signals that interrupt which have come, at whichever moment."""
 
     def install(self) -> bool:
         """Take the signal.
@@ -209,7 +209,7 @@ class SignalInterrupter(Interrupter):
             if callable(self._previous):
                 self._previous(signum, frame)
             return
-        self.was_signalled = True
+        self.signal_count += 1
         now = time.monotonic()
         if self._is_open and now - self._raised_at > REPEAT_AFTER:
             self._raised_at = now

@@ -37,6 +37,7 @@ class ToolRegistry:
         self._dropped: Mapping[str, str] = {}
         self._batches = 0
         self._announced: tuple[DeclaredTool, ...] = ()
+        self._announced_reasons: Mapping[str, str] = {}
 
     @property
     def tools(self) -> tuple[DeclaredTool, ...]:
@@ -142,8 +143,11 @@ class ToolRegistry:
             if self._batches:
                 return
             before, self._announced = self._announced, self.tools
-            changed = [tool.info for tool in self._announced] != [tool.info for tool in before]
-        if changed:
+            reasons_before, self._announced_reasons = self._announced_reasons, self._dropped
+            is_change = reasons_before != self._dropped or (
+                [tool.info for tool in self._announced] != [tool.info for tool in before]
+            )
+        if is_change:
             self._on_change()
 
 
@@ -231,7 +235,8 @@ def _make_current(
         return tools
     if not callable(current):
         raise DefinitionError(
-            f"`{first.variable}` is of type {type(current).__name__} now, not a function."
+            f"`{first.variable}` was set to a value of type {type(current).__name__}, which is not "
+            "a function."
         )
     # A decorated redefinition brings all its options.
     options = None if read_mark(current) else first.options

@@ -68,6 +68,20 @@ def test_an_interrupt_before_the_code_raises_when_the_gate_opens():
             gate.open()
 
 
+def test_an_interrupt_that_the_code_has_caught_does_not_raise_when_the_gate_opens_again():
+    gate = InterruptGate()
+    with gate:
+        gate.open()
+        with contextlib.suppress(KeyboardInterrupt):
+            wait_after(lambda: os.kill(os.getpid(), signal.SIGINT))
+        gate.close()
+        gate.open()
+        gate.close()
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            gate.open()
+
+
 def test_an_interrupt_behind_the_code_raises_nothing():
     gate = InterruptGate()
     with opened(gate):

@@ -22,6 +22,7 @@ class Echo:
     def __init__(self):
         self.cancelled = threading.Event()
         self.tools = [TOOL]
+        self.missing = {}
         self.report = self.send_log = None
         self.store = ResourceStore("test", 10**6)
 
@@ -52,7 +53,7 @@ def listening(request, home):
     echo = Echo()
     endpoint = Endpoint(
         echo,
-        lambda: messages.Tools(tools=list(echo.tools)),
+        lambda: messages.Tools(tools=list(echo.tools), missing=dict(echo.missing)),
         ResourceReader(echo.store),
         path=home / "test.sock",
         tcp=request.param,

@@ -32,6 +32,14 @@ def test_all_bridges_are_told_of_a_change(listening):
         assert one.receive() == two.receive() == messages.Tools(tools=[])
 
 
+def test_a_bridge_is_told_why_a_tool_is_missing_also_if_the_tools_are_the_same(listening):
+    endpoint, record, echo = listening
+    with Link(record) as link:
+        echo.missing = {"gone": "`gone` was deleted."}
+        endpoint.announce_tools()
+        assert link.receive() == messages.Tools(tools=echo.tools, missing=echo.missing)
+
+
 def test_a_bridge_that_knows_the_tools_already_is_not_told_again(listening):
     endpoint, record, echo = listening
     with Link(record) as early:

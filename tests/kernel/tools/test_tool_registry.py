@@ -176,7 +176,7 @@ def positional(x, /):
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (5, "`a` is of type int now, not a function."),
+        (5, "`a` was set to a value of type int, which is not a function."),
         (positional, "`a`: the parameter `x` is positional-only"),
         (Unaskable(), "RuntimeError: not bound"),
     ],
@@ -209,6 +209,15 @@ def test_a_reason_is_kept_until_a_tool_of_that_name_is_declared(registry):
     assert set(registry.dropped) == {"a"}
     registry.follow(namespace)
     assert set(registry.dropped) == {"a"}
+
+
+def test_a_new_reason_is_announced_although_clients_see_the_same_tools(registry, changes):
+    namespace = {"a": make_function()}
+    with registry.batch():
+        declare(registry, namespace, "a")
+        registry.follow({})
+    assert registry.dropped == {"a": "`a` was deleted."}
+    assert len(changes) == 1
 
 
 def test_what_the_author_removes_needs_no_reason(registry):
