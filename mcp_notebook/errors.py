@@ -215,8 +215,8 @@ class VersionMismatch(LinkError):
         )
         super().__init__(
             f"The kernel's mcp-notebook speaks version {kernel} of the link's protocol, the "
-            f"bridge's version {bridge}. Upgrade the {older}'s: `pip install -U mcp-notebook` "
-            f"{step}."
+            f"bridge's version {bridge}. Upgrade mcp-notebook on the {older}'s side: "
+            f"`pip install -U mcp-notebook` {step}."
         )
 
 

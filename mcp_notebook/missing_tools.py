@@ -114,7 +114,7 @@ def explain_away_kernel(notebook: str, reason: str) -> MissingTool:
 
 def explain_dead_kernel(notebook: str) -> MissingTool:
     """Explain that a kernel's process has ended without removing its record."""
-    return MissingTool(notebook, None, "Its kernel has crashed or was killed.", _RESTART)
+    return MissingTool(notebook, None, "Its kernel crashed or was killed.", _RESTART)
 
 
 def explain_failed_link(notebook: str, problem: str, *, is_mismatch: bool) -> MissingTool:

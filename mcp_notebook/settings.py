@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, get_type_hints
 from mcp_notebook.errors import SettingsError
 
 TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
-"""How tables in results are written; "auto" chooses the shorter form."""
+"""How tables in results are written; "auto" chooses the form that shows more rows, then the
+shorter one."""
 DEFAULT_PORT = 8791
 """Default port of the HTTP endpoint. If it is in use, the next free port is used."""
 
@@ -80,7 +81,8 @@ class Settings:
     max_table_rows: int = field(default=50, metadata=_env("MCP_NOTEBOOK_MAX_TABLE_ROWS", least=1))
     """Rows of a table in a result. Longer tables are reduced to their first and last rows."""
     table_format: TableFormat = field(default="auto", metadata=_env("MCP_NOTEBOOK_TABLE_FORMAT"))
-    """How tables are written: "markdown", "csv", or "auto", which chooses the shorter form."""
+    """How tables are written: "markdown", "csv", or "auto", which chooses the form that shows more
+    rows and, if both show as many, the shorter one."""
     max_pictures: int = field(default=8, metadata=_env("MCP_NOTEBOOK_MAX_PICTURES", least=1))
     """Number of pictures in one result. Of more, the first ones and the last one are sent."""
     max_picture_side: int = field(
@@ -91,7 +93,9 @@ class Settings:
     max_picture_bytes: int = field(
         default=2**20, metadata=_env("MCP_NOTEBOOK_MAX_PICTURE_BYTES", least=1_024)
     )
-    """Bytes of one encoded picture. Larger pictures are compressed or scaled down."""
+    """Bytes of one encoded picture, sound or binary document, but never more than
+    `max_result_bytes`. Larger pictures are compressed or scaled down; for larger sounds and
+    documents, a link is sent."""
     max_result_bytes: int = field(
         default=2**19, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_BYTES", least=1_024)
     )
@@ -101,7 +105,8 @@ class Settings:
     max_resource_bytes: int = field(
         default=256 * 2**20, metadata=_env("MCP_NOTEBOOK_MAX_RESOURCE_BYTES", least=0)
     )
-    """Bytes of memory in a kernel for the originals of shortened results. The oldest expire."""
+    """Bytes of memory in a kernel for the originals of shortened results. The least recently used
+    ones expire."""
     allowed_roots: tuple[Path, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ROOTS"))
     """Folders whose files a tool may return as a `Path`, in addition to the notebook's own folder.
     Separate several folders with ":", or with ";" on Windows."""

@@ -87,7 +87,8 @@ class Document:
             if "mcp-notebook" in words:
                 yield tuple(words[words.index("mcp-notebook") + 1 :])
         for server in self.servers():
-            yield tuple(server["args"])
+            if "args" in server:  # the others have an address
+                yield tuple(server["args"])
 
 
 README = Document(ROOT / "README.md")

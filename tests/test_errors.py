@@ -52,5 +52,5 @@ def test_a_time_limit_says_who_set_it():
 )
 def test_a_mismatch_says_which_side_to_upgrade_and_where(kernel, bridge, older, place):
     text = str(VersionMismatch(kernel=kernel, bridge=bridge))
-    assert f"Upgrade the {older}'s: `pip install -U mcp-notebook`" in text
+    assert f"Upgrade mcp-notebook on the {older}'s side: `pip install -U mcp-notebook`" in text
     assert place in text

@@ -1,10 +1,11 @@
-"""Who may import whom, and where things are: the contracts and the contributors' map."""
+"""Who may import whom, and where things are: the contracts and the contributors' drawing."""
 
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).parent.parent
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
@@ -26,8 +27,14 @@ def test_a_room_without_a_layer_fails():
     assert all(contract["exhaustive"] for contract in layered if "containers" in contract)
 
 
-def test_the_contributors_map_shows_the_rooms_that_exist():
+def test_the_contributors_drawing_and_the_text_below_name_the_rooms_that_exist():
     package = ROOT / "mcp_notebook"
     rooms = {path.parent for path in package.rglob("__init__.py")} - {package}
-    named = re.findall(r"^ +(\w+)/ ", CONTRIBUTING, re.MULTILINE)
-    assert sorted(named) == sorted(room.name for room in rooms)
+    outer = {room for room in rooms if len(room.relative_to(package).parts) <= 2}
+    section = CONTRIBUTING.partition("\n## The rooms\n")[2].partition("\n## ")[0]
+    (drawing,) = re.findall(r"\]\((docs/\S+\.svg)\)", section)
+    texts = "\n".join(ET.fromstring((ROOT / drawing).read_text(encoding="utf-8")).itertext())
+    drawn = re.findall(r"\b(\w+)/", texts)
+    assert sorted(drawn) == sorted(room.name for room in outer)
+    for room in rooms - outer:  # part of the box of the room around them
+        assert f"`{room.relative_to(package).as_posix()}/`" in section

@@ -16,12 +16,14 @@ from documents import DOCUMENTS, PAGES, README, ROOT
 from live import kernel_env, live_kernel
 
 from mcp_notebook import cli
+from mcp_notebook.settings import DEFAULT_PORT, Settings
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LANGUAGES = {"python", "bash", "json", "text"}
 DIRECTIVES = ("{toctree}", "{eval-rst}", "{image} ", "{include} ")
 """What the site's generator reads, and checks."""
 NOT_RUN = {
+    r"python3 -m venv .*": "makes an environment, as .ci/run does",
     r"pip install .*": "reads the network; .ci/run runs the README's two lines",
     r"npx .*": "reads the network; tests/conformance runs the Inspector",
     r"claude mcp add .*": "needs Claude Code; its arguments are checked here",
@@ -167,7 +169,17 @@ def test_each_command_line_is_one_that_the_command_takes(arguments, monkeypatch)
 
 def test_each_client_configuration_starts_our_command():
     servers = [server for document in DOCUMENTS for server in document.servers()]
-    assert {server["command"] for server in servers} == set(PROJECT["scripts"])
+    commands = [server for server in servers if "url" not in server]
+    assert {server["command"] for server in commands} == set(PROJECT["scripts"])
+
+
+def test_each_client_configuration_over_http_has_our_default_address_and_sends_the_token():
+    servers = [server for document in DOCUMENTS for server in document.servers()]
+    over_http = [server for server in servers if "url" in server]
+    assert over_http
+    for server in over_http:
+        assert server["url"] == f"http://{Settings().host}:{DEFAULT_PORT}/mcp"
+        assert server["headers"] == {"Authorization": "Bearer TOKEN"}
 
 
 def test_every_line_for_a_shell_is_run_or_has_a_reason_not_to_be():

@@ -124,7 +124,7 @@ async def test_a_kernel_that_was_killed(sales, listed):
     await _signal(sales, signal.SIGKILL, psutil.STATUS_ZOMBIE)
     table, below = await listed()
     assert table == ""
-    assert "sales (not listed): Its kernel has crashed or was killed. Restart" in below
+    assert "sales (not listed): Its kernel crashed or was killed. Restart" in below
 
 
 async def test_a_kernel_of_another_version(sales, listed):
@@ -136,11 +136,11 @@ async def test_a_kernel_of_another_version(sales, listed):
     )
     _, below = await listed()
     assert "sales (not listed): " in below
-    assert "Upgrade the bridge's: `pip install -U mcp-notebook`" in below
-    assert "Upgrade the bridge's" in sales.ok("%mcp status").stdout
+    assert "Upgrade mcp-notebook on the bridge's side: `pip install -U mcp-notebook`" in below
+    assert "Upgrade mcp-notebook on the bridge's side" in sales.ok("%mcp status").stdout
     sales.ok("m.PROTOCOL_VERSION -= 1")
     with Link(record_of(sales)):
-        assert "Upgrade the bridge's" not in sales.ok("%mcp status").stdout
+        assert "Upgrade mcp-notebook on the bridge's side" not in sales.ok("%mcp status").stdout
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -1,6 +1,6 @@
 """One call from its arrival to its answer: queue, run, stop, capture.
 
-The way of a call: `invoker` takes it, `call_queue` says when it may begin, one of `runners` runs
+The path of a call: `invoker` takes it, `call_queue` says when it may begin, one of `runners` runs
 its code by `execution` (on the main thread, in a thread, or inside the cell of ``%mcp call``;
 `executor_call` if the tool names an executor), and `outcome` makes the result. `stopping` stops it,
 by the gates of `interrupts` and `task_guards`. Around the code stands its `environment`: prints and

@@ -4,8 +4,8 @@ Face: `McpMagics` (`magics`), `complete_mcp` and `complete_mcp_tool` (`completio
 (`loaded_extension`) for the extension; `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and
 `registry` (`registry`) for authors, who import them from `mcp_notebook`.
 
-The way of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles it
-to a function, `declarations` builds the tools, and `tool_card` shows them. `mcp_verbs` has one
+The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
+it to a function, `declarations` builds the tools, and `tool_card` shows them. `mcp_verbs` has one
 function for each verb of ``%mcp``; `background_bridge` starts and stops the process behind ``%mcp
 serve``, and `result_display` shows the result of ``%mcp call``. `option_help` puts together what
 ``%%mcp_tool?`` and ``mcp_tool?`` explain.

@@ -1,4 +1,4 @@
-"""Results: a Python value becomes content blocks within a budget.
+"""A Python value becomes content blocks within a budget.
 
 `converter` makes the result of a call: what it printed and displayed (`output_rendering`), its
 value, and the value's structured content (`structured`). `values.RULES` is the table of what a

@@ -17,7 +17,7 @@ from mcp_notebook.kernel.tools.context import LEVELS, LogLevel
 
 RunMode: TypeAlias = Literal["main", "thread"]
 """Where a function runs: on the kernel's main thread between cells (coroutine functions: on its
-event loop), or in a thread of its own, also while a cell runs."""
+event loop), or in a thread of its own, even while a cell runs."""
 MAX_NAME = 64
 """Characters: the strictest limit among clients and MCP's own conformance suite."""
 MIN_RESULT_CHARS = 200
@@ -62,8 +62,8 @@ class ToolOptions:
     the model. They are validated when the tool is declared, and limited to 4,000 characters of
     JSON."""
     priority: float = 0
-    """Tools with a higher priority are listed first; tools with the same one keep the order in
-    which they were declared."""
+    """Tools with a higher priority are listed first; tools with the same priority keep
+    the order in which they were declared."""
     related: Sequence[str] = ()
     """Names of tools that a model should know about when it reads this one. The description ends
     with them, as "See also"."""
@@ -74,8 +74,9 @@ class ToolOptions:
     ``com.example/team``."""
     cache: float | str | None = None
     """How long a result is reused for calls with the same arguments: seconds, or text such as
-    ``"60s"`` or ``"5min"``. Only for tools with `read_only`; what a user was asked for is never
-    reused. ``"ephemeral"``: results are never reused, and clients are told so."""
+    ``"60s"`` or ``"5min"``. Only for tools with `read_only`; a result for which the user was asked
+    a question is never reused. ``"ephemeral"``: results are never reused, and clients are told
+    so."""
     input_schema: Mapping[str, Any] | None = None
     """JSON Schema 2020-12 of the arguments (an object), in place of the one that the signature
     gives. It is published unchanged; the function gets the arguments by keyword, as they were sent,
@@ -94,7 +95,7 @@ class ToolOptions:
     run: RunMode = "main"
     """Where calls run. ``"main"``: on the kernel's main thread between cells, as if you had run a
     cell; coroutine functions run on the kernel's event loop. ``"thread"``: each call in a thread of
-    its own, also while a cell runs."""
+    its own, even while a cell runs."""
     executor: Executor | None = None
     """An executor of ``concurrent.futures`` that runs the calls, such as a ``ProcessPoolExecutor``.
     The function then cannot take a `Context`."""

@@ -57,7 +57,7 @@ def test_a_bridge_of_another_version_is_told_which_side_to_upgrade(listening):
     hello = messages.Hello(version="9", protocol=messages.PROTOCOL_VERSION + 1, token=record.token)
     with Link(record, hello) as link:
         assert isinstance(link.welcome, messages.Refused)
-        assert "Upgrade the kernel's" in link.welcome.message
+        assert "Upgrade mcp-notebook on the kernel's side" in link.welcome.message
         assert link.receive() is None
 
 
