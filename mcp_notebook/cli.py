@@ -6,6 +6,7 @@ are quick. The process becomes a bridge (`bridge.app`) or ends with the command 
 
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from mcp_notebook._version import __version__
 from mcp_notebook.errors import McpNotebookError
@@ -21,8 +23,39 @@ from mcp_notebook.settings import DEFAULT_PORT, Settings
 
 T = TypeVar("T")
 
+_MAX_PORT = 65_535
+
+
+def _hide_types(parameters: list[Any]) -> list[Any]:
+    """Keep typer from adding Python's types to help: ``<bool>`` to flags, ``<list[Path]>``."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) or parameter.param_type_name == "argument":
+            parameter.display_type_rich = lambda ctx: ""  # noqa: ARG005 - typer names it
+    return parameters
+
+
+class _Group(TyperGroup):
+    """A group of commands whose help shows no types of flags."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _hide_types(super().get_params(ctx))
+
+
+class _Command(TyperCommand):
+    """A command whose help shows no types of flags, and no braces around what is required."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _hide_types(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [
+            piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
+        ]
+
+
 app = typer.Typer(
     name="mcp-notebook",
+    cls=_Group,
     help="Serve the tools of Jupyter notebooks to AI assistants over MCP.",
     epilog="To declare tools, run `%load_ext mcp_notebook` in a notebook, and put `%%mcp_tool` as "
     "the first line of a cell with functions. `mcp-notebook COMMAND --help` shows an example.",
@@ -36,17 +69,28 @@ def _parse_json_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is not JSON: {error}.") from None
+        raise typer.BadParameter(f"{text!r} is not JSON: {error}.", param_hint="'--json'") from None
     if not isinstance(value, dict):
-        raise typer.BadParameter(f"{text!r} is not a JSON object. Write '{{\"name\": value}}'.")
+        raise typer.BadParameter(
+            f"{text!r} is not a JSON object. Write '{{\"name\": value}}'.", param_hint="'--json'"
+        )
     return value
 
 
-def _parse_argument(text: str) -> tuple[str, str]:
+def _parse_argument(context: typer.Context, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise typer.BadParameter(f"{text!r} is not an argument. Write `--arg name=value`.")
+    quoted = shlex.quote(text)
+    if not equals:
+        context.fail(f"`--arg {quoted}` has no value. Write `--arg {quoted}=VALUE`.")
+    if not name:
+        context.fail(f"`--arg {quoted}` has no name. Write `--arg NAME{quoted}`.")
     return name, value
+
+
+def _parse_port(text: str) -> int:
+    if not text.isdecimal() or int(text) > _MAX_PORT:
+        raise typer.BadParameter(f"{text!r} is not a whole number from 0 to {_MAX_PORT}.")
+    return int(text)
 
 
 Notebooks = Annotated[
@@ -60,13 +104,15 @@ Notebooks = Annotated[
 Notebook = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="The notebook. If it is not open, it is run for this command."
+        metavar="FILE", help="The notebook to use. If it is not open, it is run for this command."
     ),
 ]
 AllowErrors = Annotated[
     bool, typer.Option("--allow-errors", help="Serve a notebook even if one of its cells fails.")
 ]
-
+IgnoreErrors = Annotated[
+    bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
+]
 MetaTools = Annotated[
     bool,
     typer.Option(
@@ -75,6 +121,20 @@ MetaTools = Annotated[
         "that does not notice when the list of tools changes.",
     ),
 ]
+
+
+_EXTRA_WORDS = {"allow_extra_args": True}
+"""The command checks for unexpected words itself, to say where they belong."""
+
+
+def _explain_extra_notebook(word: str) -> str:
+    return f"Name the notebook with `--notebook {shlex.quote(word)}`."
+
+
+def _explain_extra_argument(word: str) -> str:
+    if "=" not in word and word.endswith(".ipynb"):
+        return _explain_extra_notebook(word)
+    return f"Write arguments as `--arg {shlex.quote(word if '=' in word else f'NAME={word}')}`."
 
 
 def _show_version(show: bool) -> None:  # noqa: FBT001 - typer calls it
@@ -97,7 +157,8 @@ def _common(
 
 
 @app.command(
-    epilog='Example in a client configuration: {"command": "mcp-notebook", "args": ["stdio"]}'
+    cls=_Command,
+    epilog='Example in a client configuration: {"command": "mcp-notebook", "args": ["stdio"]}',
 )
 def stdio(
     notebooks: Notebooks = None,
@@ -109,12 +170,18 @@ def stdio(
     settings = Settings.from_environment(
         allow_errors=allow_errors or None, meta_tools=meta_tools or None
     )
+    if os.isatty(0):
+        typer.echo(
+            "This command is started by an MCP client, which talks to it over stdin and stdout. "
+            "Press Ctrl-C to stop it; `mcp-notebook list` shows the tools.",
+            err=True,
+        )
     from mcp_notebook.bridge.app import run_stdio  # noqa: PLC0415
 
     _run(run_stdio, settings, notebooks or [])
 
 
-@app.command(epilog="Example: mcp-notebook serve notebooks/weather.ipynb")
+@app.command(cls=_Command, epilog="Example: mcp-notebook serve notebooks/weather.ipynb")
 def serve(  # noqa: PLR0913 - one for each option
     notebooks: Notebooks = None,
     *,
@@ -125,8 +192,7 @@ def serve(  # noqa: PLR0913 - one for each option
     port: Annotated[
         int | None,
         typer.Option(
-            min=0,
-            max=65_535,
+            parser=_parse_port,
             metavar="NUMBER",
             help=f"Port to listen on (default: {DEFAULT_PORT}, or the next free port).",
         ),
@@ -158,24 +224,39 @@ def serve(  # noqa: PLR0913 - one for each option
     _run(run_http, settings, notebooks or [], background=background)
 
 
-@app.command("list", epilog="Example: mcp-notebook list --notebook notebooks/weather.ipynb")
-def list_(notebook: Notebook = None) -> None:
+@app.command(
+    "list",
+    cls=_Command,
+    context_settings=_EXTRA_WORDS,
+    epilog="Example: mcp-notebook list --notebook notebooks/weather.ipynb",
+)
+def list_(
+    context: typer.Context, *, notebook: Notebook = None, allow_errors: IgnoreErrors = False
+) -> None:
     """List the tools of all open notebooks, or of one notebook.
 
     Below the table are the tools that clients do not see, or see under another name, and why.
     """
-    settings = Settings.from_environment()
+    if context.args:
+        context.fail(_explain_extra_notebook(context.args[0]))
+    settings = Settings.from_environment(allow_errors=allow_errors or None)
     from mcp_notebook.bridge.commands import list_tools  # noqa: PLC0415
 
     _run(list_tools, settings, notebook)
 
 
 @app.command(
+    cls=_Command,
+    context_settings=_EXTRA_WORDS,
     epilog="Example: mcp-notebook call monthly_rain --arg year=2015 "
-    "--notebook notebooks/weather.ipynb"
+    "--notebook notebooks/weather.ipynb",
 )
-def call(
-    tool: Annotated[str, typer.Argument(help="The tool's name, as `mcp-notebook list` shows it.")],
+def call(  # noqa: PLR0913 - one for each option
+    context: typer.Context,
+    tool: Annotated[
+        str,
+        typer.Argument(metavar="TOOL", help="The tool's name, as `mcp-notebook list` shows it."),
+    ],
     *,
     arg: Annotated[
         list[str] | None,
@@ -185,20 +266,23 @@ def call(
         str | None, typer.Option("--json", metavar="OBJECT", help="All arguments as a JSON object.")
     ] = None,
     notebook: Notebook = None,
+    allow_errors: IgnoreErrors = False,
     save: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder to save pictures and files to.")
+        Path | None, typer.Option(metavar="DIR", help="Save pictures and files to this folder.")
     ] = None,
 ) -> None:
     """Call a tool and print its result."""
+    if context.args:
+        context.fail(_explain_extra_argument(context.args[0]))
     if arg and json_ is not None:
-        raise typer.BadParameter("Give the arguments with either --arg or --json, not both.")
-    settings = Settings.from_environment()
+        context.fail("Give the arguments with either --arg or --json, not both.")
+    settings = Settings.from_environment(allow_errors=allow_errors or None)
     from mcp_notebook.bridge.commands import ToolCall, call_tool  # noqa: PLC0415
 
     request = ToolCall(
         tool=tool,
         arguments={} if json_ is None else _parse_json_object(json_),
-        texts=[_parse_argument(text) for text in arg or ()],
+        texts=[_parse_argument(context, text) for text in arg or ()],
         notebook=notebook,
         save=save,
     )
@@ -207,24 +291,23 @@ def call(
 
 
 cache = typer.Typer(
-    help="Manage the cache of tools' schemas, with which notebooks start sooner.",
+    cls=_Group,
+    help="Manage the cache of tool schemas, which makes notebooks start faster.",
     epilog="Kernels fill the cache by themselves; MCP_NOTEBOOK_SCHEMA_CACHE=0 turns it off. A "
     "schema is only used for the exact function that it was built from, so you need not clear the "
-    "cache after a change. Example: mcp-notebook cache warm notebooks/weather.ipynb",
+    "cache after a change.\n\nExample: mcp-notebook cache warm notebooks/weather.ipynb",
     no_args_is_help=True,
 )
 app.add_typer(cache, name="cache")
 
 
-@cache.command(epilog="Example: mcp-notebook cache warm notebooks/weather.ipynb")
+@cache.command(cls=_Command, epilog="Example: mcp-notebook cache warm notebooks/weather.ipynb")
 def warm(
     notebooks: Annotated[
         list[Path], typer.Argument(metavar="NOTEBOOK", help="Notebooks to run.", show_default=False)
     ],
     *,
-    allow_errors: Annotated[
-        bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
-    ] = False,
+    allow_errors: IgnoreErrors = False,
 ) -> None:
     """Run notebooks once, and cache the schemas of their tools for the next start."""
     settings = Settings.from_environment(allow_errors=allow_errors or None)
@@ -233,7 +316,7 @@ def warm(
     _run(warm_cache, settings, notebooks)
 
 
-@cache.command(epilog="Example: mcp-notebook cache clear")
+@cache.command(cls=_Command, epilog="Example: mcp-notebook cache clear")
 def clear() -> None:
     """Remove all cached schemas. The next start builds and caches them again."""
     settings = Settings.from_environment()

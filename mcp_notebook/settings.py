@@ -214,6 +214,22 @@ def _check_value(
             return tuple(path.expanduser() for path in result)
         return result.expanduser() if isinstance(result, Path) else result
     except (ValidationError, RuntimeError) as error:  # RuntimeError: "~user" with an unknown user
-        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        reason = (
+            _explain_problem(error.errors()[0]["type"], error.errors()[0]["msg"])
+            if isinstance(error, ValidationError)
+            else str(error)
+        )
         text = repr(str(value)) if option.repr else "***"
         raise SettingsError(f"{source}={text} is not valid: {reason}.") from None
+
+
+def _explain_problem(kind: str, message: str) -> str:
+    """Return what a value must be, given the kind of pydantic's error and its message."""
+    type_name = kind.partition("_")[0]
+    if kind == "finite_number" or type_name == "float":
+        return "it must be a number"
+    if type_name == "int":
+        return "it must be a whole number"
+    if type_name == "bool":
+        return "it must be yes or no"
+    return message.replace("Input should be", "it must be")

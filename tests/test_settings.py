@@ -61,6 +61,24 @@ def test_a_wrong_value_is_refused_with_its_source_and_the_value(variable, value)
     assert f"{variable}={value!r}" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "advice"),
+    [
+        ("MCP_NOTEBOOK_MAX_RESULT_CHARS", "abc", "it must be a whole number"),
+        ("MCP_NOTEBOOK_MAX_RESULT_CHARS", "1.5", "it must be a whole number"),
+        ("MCP_NOTEBOOK_MAX_RESULT_CHARS", "0", "it must be greater than or equal to 1"),
+        ("MCP_NOTEBOOK_IDLE_MINUTES", "soon", "it must be a number"),
+        ("MCP_NOTEBOOK_IDLE_MINUTES", "inf", "it must be a number"),
+        ("MCP_NOTEBOOK_ALLOW_ERRORS", "perhaps", "it must be yes or no"),
+        ("MCP_NOTEBOOK_TABLE_FORMAT", "html", "it must be 'auto', 'markdown' or 'csv'"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_it_must_be(variable, value, advice):
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_environment({variable: value})
+    assert str(caught.value) == f"{variable}={value!r} is not valid: {advice}."
+
+
 def test_a_wrong_option_is_named_as_the_command_line_names_it():
     with pytest.raises(SettingsError, match=r"--idle-minutes='-3'"):
         Settings.from_environment({}, idle_minutes=-3)

@@ -10,6 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcp_notebook.wording import count
+
 
 @dataclass(frozen=True, kw_only=True)
 class CellProgress:
@@ -98,7 +100,7 @@ def _print_line(progress: CellProgress) -> None:
         source = _shorten_source(progress.source)
         line = f"{name}: cell {progress.done + 1} of {progress.total}: {source}"
     else:
-        line = f"{name}: all {progress.total} cells have run"
+        line = f"{name}: {count(progress.total, 'cell has', 'cells have')} run"
     print(line, file=sys.stderr, flush=True)  # noqa: T201 - the command's own output
 
 

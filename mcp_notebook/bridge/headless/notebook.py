@@ -165,7 +165,7 @@ async def _run_cells(
         failure = await _run_cell(runner, kernel, number - 1, where, settings)
         if failure is not None and not settings.allow_errors:
             raise NotebookError(
-                f"{failure}\nFix the cell, or serve the notebook anyway with --allow-errors."
+                f"{failure}\nFix the cell, or go on despite it with --allow-errors."
             )
     progress(CellProgress(notebook=path, done=total, total=total, failure=failure))
 

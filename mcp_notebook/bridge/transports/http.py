@@ -62,9 +62,10 @@ def open_listener(settings: Settings, preferred: int | None = None) -> socket.so
             f"Port {ports[0]} on {settings.host} is already in use, perhaps by another "
             "`mcp-notebook serve`. Stop that process, or omit --port to use a free port."
         )
+    # `create_server` adds "(while attempting to bind on address ...)".
+    reason = str(error.strerror or error).partition(" (while ")[0]
     raise SettingsError(
-        f"Cannot listen on {settings.host}:{ports[0]}: {error.strerror or error}. "
-        "Check --host and --port."
+        f"Cannot listen on {settings.host}:{ports[0]}: {reason}. Check --host and --port."
     )
 
 

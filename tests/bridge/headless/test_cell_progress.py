@@ -24,8 +24,14 @@ def test_without_a_terminal_each_cell_is_a_plain_line(capsys):
     assert said.err.splitlines() == [
         "sales.ipynb: cell 1 of 2: def top():",
         f"sales.ipynb: cell 2 of 2: {'x' * 59}…",
-        "sales.ipynb: all 2 cells have run",
+        "sales.ipynb: 2 cells have run",
     ]
+
+
+def test_a_single_cell_is_not_counted_in_the_plural(capsys):
+    with show_on_stderr() as show:
+        show(CellProgress(notebook=SALES, done=1, total=1))
+    assert capsys.readouterr().err == "sales.ipynb: 1 cell has run\n"
 
 
 @pytest.mark.parametrize("source", ["code()", ""])
@@ -78,4 +84,4 @@ def test_notebooks_that_overlap_share_one_set_of_bars(capsys):
         _tell(first)
     with shared.show() as again:
         _tell(again)
-    assert capsys.readouterr().err.count("all 2 cells have run") == 2
+    assert capsys.readouterr().err.count("2 cells have run") == 2

@@ -147,7 +147,7 @@ async def test_calls_are_told_the_exit_status_and_the_tools_come_back(folder, ho
         assert len(list_live_records(home / "state" / "kernels")) == 1
     said = capsys.readouterr().err
     assert "sums.ipynb: the kernel ended with exit status 3. It is being restarted now." in said
-    assert said.count("sums.ipynb: all 2 cells have run") == 2
+    assert said.count("sums.ipynb: 2 cells have run") == 2
 
 
 async def test_calls_are_told_the_signal_that_killed_the_kernel(folder, home):
