@@ -5,6 +5,7 @@ reads the environment. Runs in every process.
 """
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
@@ -133,6 +134,26 @@ class Settings:
     def token_path(self) -> Path:
         """The file with the bearer token."""
         return self.token_file or self.home / "token"
+
+    @property
+    def token_place(self) -> str:
+        """Where the user finds the bearer token, in words that do not contain it."""
+        if self.token:
+            return "the environment variable MCP_NOTEBOOK_TOKEN"
+        return f"the file {self.token_path}"
+
+    def format_claude_command(self, url: str) -> str:
+        """Return the shell command that connects Claude Code to an endpoint.
+
+        The shell reads the token from its place, so that the command can be shown.
+        """
+        bearer = (
+            "$MCP_NOTEBOOK_TOKEN" if self.token else f"$(cat {shlex.quote(str(self.token_path))})"
+        )
+        return (
+            f"claude mcp add --transport http notebook {url} "
+            f'--header "Authorization: Bearer {bearer}"'
+        )
 
     @classmethod
     def from_environment(

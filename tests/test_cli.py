@@ -112,6 +112,44 @@ def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
     assert answer.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["list", "w.ipynb"], "Name the notebook with `--notebook w.ipynb`."),
+        (["call", "add", "my w.ipynb"], "Name the notebook with `--notebook 'my w.ipynb'`."),
+        (["call", "add", "year=2015"], "Write arguments as `--arg year=2015`."),
+        (["call", "add", "2015"], "Write arguments as `--arg NAME=2015`."),
+        (
+            ["call", "add", "--arg", "year"],
+            "`--arg year` has no value. Write `--arg year=VALUE`.",
+        ),
+        (["call", "add", "--arg", "=1"], "`--arg =1` has no name. Write `--arg NAME=1`."),
+        (["call", "add", "--json", "{"], "Invalid value for '--json': '{' is not JSON: "),
+        (["call", "add", "--json", "[1]"], "Invalid value for '--json': '[1]' is not a JSON"),
+        (["serve", "--port", "abc"], "'--port': 'abc' is not a whole number from 0 to 65535."),
+        (["serve", "--port", "65536"], "'--port': '65536' is not a whole number from 0 to"),
+        (["call"], "Missing argument 'TOOL'."),
+    ],
+)
+def test_wrong_usage_is_answered_with_what_to_write(arguments, sentence):
+    answer = CliRunner().invoke(cli.app, arguments, env=WIDE)
+    assert sentence in answer.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], *([verb] for verb in VERBS), ["cache", "warm"]])
+def test_help_shows_no_types_of_python_and_no_braces(arguments):
+    answer = CliRunner().invoke(cli.app, [*arguments, "-h"], env=WIDE)
+    help_, _, _ = answer.output.partition("Example")
+    assert "--help" in help_
+    assert not re.search(r"<\w+|list\[|[{}]", help_)
+
+
+def test_the_example_of_the_cache_is_a_line_of_its_own():
+    answer = CliRunner().invoke(cli.app, ["cache", "-h"], env=WIDE)
+    lines = [line.strip() for line in answer.output.splitlines()]
+    assert "Example: mcp-notebook cache warm notebooks/weather.ipynb" in lines
+
+
 def test_help_and_completion_load_nothing_heavy():
     script = (
         "import sys, typer.main\n"
@@ -205,6 +243,43 @@ def test_a_failing_cell_ends_with_1_and_its_traceback(home, client):
     assert done.stdout == ""
     assert "Code cell 1 of 1 of busy.ipynb failed" in done.stderr
     assert "ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["call", "add", "--arg", "a=1"]], ids=" ".join)
+def test_a_cell_may_fail_if_that_is_allowed(home, arguments):
+    tool = '%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1'
+    path = _notebook(home, "%load_ext mcp_notebook", "1 / 0", tool)
+    refused = _run(home, *arguments, "--notebook", path)
+    assert refused.returncode == 1
+    assert "Fix the cell, or go on despite it with --allow-errors." in refused.stderr
+    allowed = _run(home, *arguments, "--notebook", path, "--allow-errors")
+    assert allowed.returncode == 0
+    assert allowed.stdout == ("add\tbusy\ta\tAdd.\n" if arguments == ["list"] else "2\n")
+    assert "ZeroDivisionError" in allowed.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo terminals")
+def test_somebody_who_types_stdio_is_told_who_it_is_for(home):
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "stdio"],
+        env=kernel_env(home),
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            line = process.stderr.readline()
+            process.terminate()
+            printed = process.communicate(timeout=20)[0]
+        finally:
+            process.kill()
+            os.close(ours)
+            os.close(theirs)
+    assert line.startswith("This command is started by an MCP client")
+    assert "Press Ctrl-C to stop it; `mcp-notebook list` shows the tools." in line
+    assert printed == ""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")

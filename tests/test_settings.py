@@ -96,6 +96,22 @@ def test_the_token_is_shown_nowhere():
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("token", "place", "bearer"),
+    [
+        (None, "the file /my home/token", "$(cat '/my home/token')"),
+        ("secret", "the environment variable MCP_NOTEBOOK_TOKEN", "$MCP_NOTEBOOK_TOKEN"),
+    ],
+)
+def test_the_command_for_a_client_has_the_place_of_the_token_in_its_stead(token, place, bearer):
+    settings = Settings(home=Path("/my home"), token=token)
+    assert settings.token_place == place
+    assert settings.format_claude_command("http://127.0.0.1:1/mcp") == (
+        "claude mcp add --transport http notebook http://127.0.0.1:1/mcp "
+        f'--header "Authorization: Bearer {bearer}"'
+    )
+
+
 def test_each_option_has_a_variable_of_its_own():
     variables = [option.metadata["env"] for option in fields(Settings)]
     assert len(set(variables)) == len(variables)

@@ -22,7 +22,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
+from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.access import read_token
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
 from mcp_notebook.bridge.transports.stdio import serve_stdio
@@ -45,6 +45,7 @@ FIRST_LIST_LIMIT = 30.0
 first list would stay empty for clients that ignore `list_changed`."""
 _IDLE_CHECK_INTERVAL = 5.0
 """Seconds between two checks whether a background bridge still has a notebook to serve."""
+_NO_TOOLS = "none yet. Open a notebook, run `%load_ext mcp_notebook` and a `%%mcp_tool` cell."
 _SETTLE_LIMIT = 3.0
 """Seconds that live notebooks have to answer before the first list goes out without them."""
 
@@ -211,15 +212,13 @@ class _Bridge:
                 self.stop.set()
 
     def print_address(self, url: str) -> None:
-        """Print the URL, the place of the token and the tools to stderr."""
-        token = (
-            "in the environment variable MCP_NOTEBOOK_TOKEN"
-            if self._settings.token is not None
-            else f"in the file {self._settings.token_path}"
-        )
+        """Print the URL, the place of the token, an example and the tools to stderr."""
         tools = ", ".join(entry.name for entry in self._catalog.entries())
         print(  # noqa: T201 - for whoever started it
-            f"Serving at {url}\nToken:     {token}\nTools:     {tools or 'none yet. ' + NO_TOOLS}",
+            f"Serving at {url}",
+            f"Token:     in {self._settings.token_place}",
+            f"Connect:   {self._settings.format_claude_command(url)}",
+            f"Tools:     {tools or _NO_TOOLS}",
             *(f"Problem:   {problem}" for problem in self.links.problems),
             sep="\n",
             file=sys.stderr,

@@ -62,16 +62,19 @@ def test_the_first_lines_tell_address_token_file_and_tools(with_notebook):
     assert running.said.splitlines() == [
         f"Serving at {running.url}",
         f"Token:     in the file {settings.token_path}",
+        f"Connect:   {settings.format_claude_command(running.url)}",
         "Tools:     add",
     ]
+    assert token not in running.said
     assert ask(running.url, headers={"Authorization": f"Bearer {token}"}).status == 200
 
 
 def test_without_a_tool_the_first_lines_tell_what_to_do(without_notebook):
     told = without_notebook.wait_said(r"Tools: .*\n")[0]
-    assert told.startswith("Tools:     none yet. No notebook offers a tool at the moment.")
-    assert "%load_ext mcp_notebook" in told
-    assert "%%mcp_tool" in told
+    assert told == (
+        "Tools:     none yet. "
+        "Open a notebook, run `%load_ext mcp_notebook` and a `%%mcp_tool` cell.\n"
+    )
 
 
 # -- the address from day to day -------------------------------------------------------------------
@@ -176,7 +179,7 @@ def test_an_interrupt_ends_it_soon_although_clients_are_there(home):
             assert silent.recv(1) == b""
     assert status == 130
     assert seconds < SOON
-    assert len(running.said.splitlines()) == 3, running.said
+    assert len(running.said.splitlines()) == 4, running.said
 
 
 def test_impatience_does_not_make_it_untidy(home):
@@ -187,7 +190,7 @@ def test_impatience_does_not_make_it_untidy(home):
         status, seconds = running.end()
     assert status in (0, 130)
     assert seconds < SOON
-    assert len(running.said.splitlines()) == 3, running.said
+    assert len(running.said.splitlines()) == 4, running.said
     assert not _settings(home).bridge_file.exists()
 
 

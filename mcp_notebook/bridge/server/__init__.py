@@ -2,8 +2,7 @@
 
 Face:
 
-- `server`: `NotebookServer`, whose ``mcp`` is what transports serve, and `NO_TOOLS`, the advice for
-  an empty list.
+- `server`: `NotebookServer`, whose ``mcp`` is what transports serve.
 - `tool_form.find_rejection`: why MCP does not accept a tool.
 
 Threads: everything runs on the bridge's event loop, except the encoding of large resources.

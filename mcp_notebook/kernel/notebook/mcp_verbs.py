@@ -137,14 +137,11 @@ def _clear_cache(notebook: Notebook, _arguments: str) -> None:
 def _serve(notebook: Notebook, _arguments: str) -> None:
     settings = notebook.settings
     bridge = start_bridge(settings)
-    place, bearer = f"the file {settings.token_path}", f"$(cat {settings.token_path})"
-    if settings.token:
-        place, bearer = "the environment variable MCP_NOTEBOOK_TOKEN", "$MCP_NOTEBOOK_TOKEN"
     print(  # noqa: T201
         f"Serving all open notebooks at {bridge.url}\n"
-        f"The token is in {place}. To connect Claude Code, for example, run in a terminal:\n\n"
-        f"  claude mcp add --transport http notebook {bridge.url} "
-        f'--header "Authorization: Bearer {bearer}"\n\n'
+        f"The token is in {settings.token_place}. To connect Claude Code, for "
+        "example, run in a terminal:\n\n"
+        f"  {settings.format_claude_command(bridge.url)}\n\n"
         "`%mcp stop` stops serving."
     )
 

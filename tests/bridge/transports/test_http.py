@@ -29,7 +29,7 @@ def served(module_home):
         assert ask(running.url).status == 200
         status, _ = running.end()
         assert status == 0
-        assert len(running.said.splitlines()) == 3, running.said
+        assert len(running.said.splitlines()) == 4, running.said
         assert TOKEN not in running.said
 
 
@@ -188,6 +188,13 @@ def test_an_address_that_is_not_this_machines_is_one_sentence(host):
         open_listener(Settings(host=host, port=0))
     assert host in str(caught.value)
     assert "--host" in str(caught.value)
+
+
+def test_the_reason_why_an_address_cannot_be_used_is_the_systems_alone():
+    with pytest.raises(SettingsError) as caught:
+        open_listener(Settings(host="127.0.0.1.invalid", port=0))
+    assert "(" not in str(caught.value)
+    assert "while" not in str(caught.value)
 
 
 @pytest.mark.parametrize("host", ["::1", "[::1]"])
