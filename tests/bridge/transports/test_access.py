@@ -215,7 +215,7 @@ def served(module_home):
         yield running
         running.end()
         assert TOKEN not in running.said
-        assert len(running.said.splitlines()) == 3, running.said
+        assert len(running.said.splitlines()) == 4, running.said
 
 
 @pytest.mark.parametrize(
