@@ -85,13 +85,14 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+def _are_unique_texts(value: Any) -> bool:
+    is_list_of_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return is_list_of_texts and len(set(value)) == len(value)
 
 
 def _is_type(value: Any) -> bool:
     types = [value] if isinstance(value, str) else value
-    return _are_texts(types) and bool(types) and _TYPES.issuperset(types)
+    return _are_unique_texts(types) and bool(types) and _TYPES.issuperset(types)
 
 
 def _is_pattern(value: Any) -> bool:
@@ -109,7 +110,7 @@ _RULES: Mapping[str, Callable[[Any], bool]] = {
     "type": _is_type,
     "enum": lambda value: isinstance(value, list),
     "pattern": _is_pattern,
-    "required": _are_texts,
+    "required": _are_unique_texts,
     "multipleOf": lambda value: _is_number(value) and value > 0,
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
     **dict.fromkeys(

@@ -29,6 +29,11 @@ class Inner(BaseModel):
         (Annotated[int, Field(json_schema_extra={"minimum": "a"})], "`minimum` cannot be 'a'"),
         (Annotated[str, Field(json_schema_extra={"pattern": "("})], "`pattern` cannot be '('"),
         (Annotated[int, WithJsonSchema({"$ref": "#/$defs/Nope"})], "Nope"),
+        (Annotated[int, WithJsonSchema({"type": ["string", "string"]})], "`type` cannot be"),
+        (
+            Annotated[dict, Field(json_schema_extra={"required": ["a", "a"]})],
+            "`required` cannot be",
+        ),
     ],
     ids=str,
 )
