@@ -2,7 +2,7 @@
 
 Runs in the user's kernel; pure, for any thread. A result is looked up by its tool, as it is
 declared now, and by the arguments as the client sent them: no code of the tool's author has to run
-for that, so it is returned at once, also while a cell runs. A default that one call names and
+for that, so it is returned at once, even while a cell runs. A default that one call names and
 another leaves out makes two entries. Two equal calls at the same time both run. `invoker` decides
 what is stored: results that are not errors, of calls that were not stopped and asked nobody.
 """

@@ -116,7 +116,7 @@ class MainRunner:
 
 
 class ThreadRunner:
-    """Runs each call in a new thread, also while a cell runs.
+    """Runs each call in a new thread, even while a cell runs.
 
     Args:
         loop: The main thread's event loop.
