@@ -9,7 +9,6 @@ from mcp_notebook.bridge.kernels.running_call import (
     MAX_LOGS,
     NO_LISTENER,
     Listener,
-    RunningCall,
 )
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import KernelGone
@@ -17,16 +16,6 @@ from mcp_notebook.wire import content_blocks, messages
 
 pytestmark = pytest.mark.anyio
 ASK = messages.Ask(id=1, question=1, key="q", message="Sure?", form={})
-
-
-@pytest.fixture
-def sent():
-    return []
-
-
-@pytest.fixture
-async def call(sent):
-    return RunningCall(1, sent.append)
 
 
 async def test_who_follows_a_call_hears_of_its_questions_and_keeps_what_came_meanwhile(call, sent):

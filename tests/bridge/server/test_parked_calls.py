@@ -13,16 +13,6 @@ pytestmark = pytest.mark.anyio
 ASK = messages.Ask(id=1, question=1, key="q", message="Sure?", form={})
 
 
-@pytest.fixture
-def sent():
-    return []
-
-
-@pytest.fixture
-async def call(sent):
-    return RunningCall(1, sent.append)
-
-
 async def test_a_state_gets_its_call_back_once_and_for_the_same_request_only(call):
     parked = ParkedCalls()
     state = parked.park(call, "top", {"a": 1, "b": [True]})

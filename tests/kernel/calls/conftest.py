@@ -1,10 +1,11 @@
-"""The environment of calls, and what runs their code, in the test's own process."""
+"""The environment of calls in the test's own process; links to a kernel with calls."""
 
 import asyncio
 from types import SimpleNamespace
 
 import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher
+from live import Link, record_of
 
 from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.environment import CallEnvironment
@@ -59,3 +60,10 @@ def execution(registry, environment, converter, queue):
     call_converter = CallConverter(converter)
     stopper = Stopper(queue, call_converter, lambda _: None, None)
     return Execution(registry, ResultCache(), environment, call_converter, stopper)
+
+
+@pytest.fixture
+def link(kernel):
+    """Yield a link to the kernel of the test's module."""
+    with Link(record_of(kernel)) as link:
+        yield link

@@ -131,12 +131,6 @@ def kernel(shared_kernel):
     return shared_kernel
 
 
-@pytest.fixture
-def link(kernel):
-    with Link(record_of(kernel)) as link:
-        yield link
-
-
 def test_a_sync_tool_runs_on_the_main_thread(link):
     assert text_of(link.call("where")) == "MainThread"
     assert text_of(link.call("add", a=1, b=2)) == "3"

@@ -173,12 +173,6 @@ def kernel(shared_kernel):
     return shared_kernel
 
 
-@pytest.fixture
-def link(kernel):
-    with Link(record_of(kernel)) as link:
-        yield link
-
-
 def until_running(link, tool):
     """Wait until the kernel says that a call of this tool runs."""
     deadline = time.monotonic() + TIMEOUT

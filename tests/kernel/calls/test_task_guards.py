@@ -1,7 +1,7 @@
 """Tasks of a tool on the kernel's loop, in a real kernel."""
 
 import pytest
-from live import Link, record_of, text_of
+from live import text_of
 
 TOOLS = '''%%mcp_tool
 import asyncio, sys
@@ -40,12 +40,6 @@ async def never_begun() -> str:
 def kernel(shared_kernel):
     shared_kernel.ok(TOOLS)
     return shared_kernel
-
-
-@pytest.fixture
-def link(kernel):
-    with Link(record_of(kernel)) as link:
-        yield link
 
 
 @pytest.mark.parametrize("tool", ["wait_for", "group", "outlived"])
