@@ -32,13 +32,13 @@ class Runner(Protocol):
         """
 
 
-class MainRunner:
-    """Runs calls on the main thread between cells, coroutines on its event loop, many at a time.
+class _OutsideCellsRunner:
+    """What the runners share whose calls run outside of cells.
 
     Args:
         loop: The main thread's event loop.
         execution: Runs the code.
-        watch: Hears the user's "Interrupt" while coroutines run.
+        watch: Hears the user's "Interrupt" while calls run that do not hold the main thread.
         copy_context: Returns the ContextVars that a cell would see.
     """
 
@@ -53,6 +53,10 @@ class MainRunner:
         self._execution = execution
         self._watch = watch
         self._copy_context = copy_context
+
+
+class MainRunner(_OutsideCellsRunner):
+    """Runs calls on the main thread between cells, coroutines on its event loop, many at a time."""
 
     def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         """Run a call when the loop comes to it."""
@@ -115,27 +119,8 @@ class MainRunner:
         self._watch.release()
 
 
-class ThreadRunner:
-    """Runs each call in a new thread, even while a cell runs.
-
-    Args:
-        loop: The main thread's event loop.
-        execution: Runs the code.
-        watch: Hears the user's "Interrupt" meanwhile.
-        copy_context: Returns the ContextVars that a cell would see.
-    """
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        execution: Execution,
-        watch: InterruptWatch,
-        copy_context: Callable[[], contextvars.Context],
-    ) -> None:
-        self._loop = loop
-        self._execution = execution
-        self._watch = watch
-        self._copy_context = copy_context
+class ThreadRunner(_OutsideCellsRunner):
+    """Runs each call in a new thread, even while a cell runs."""
 
     def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         """Run a call at once; it fails if the system gives no more threads."""
