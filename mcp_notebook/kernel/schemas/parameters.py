@@ -158,7 +158,7 @@ def build_alone(make: Callable[..., _Built], schema: Any) -> _Built:
     """
     try:
         return make(schema, _use_prebuilt=False)
-    except TypeError:  # pydantic before 2.12 has no such option
+    except TypeError:  # it is pydantic's private option: without it tools still work, less strictly
         return make(schema)
 
 

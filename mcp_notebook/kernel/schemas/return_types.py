@@ -71,7 +71,7 @@ class ReturnType:
             ValidationError: The value is of another type.
             Exception: Whatever a validator or serializer of the author's raises.
         """
-        return self.dump(_validate(self._validator, value))
+        return self.dump(self._validator.validate_python(value, by_alias=True, by_name=True))
 
     def dump(self, value: Any) -> Any:
         """Return the JSON value of what has the right type, or about it.
@@ -109,15 +109,6 @@ class _ReturnSchema(SchemaGenerator):
         return (
             plain if schema.get("allow_inf_nan") is False else {**plain, "type": ["number", "null"]}
         )
-
-
-def _validate(validator: SchemaValidator, value: Any) -> Any:
-    try:
-        return validator.validate_python(value, by_alias=True, by_name=True)
-    except TypeError as error:
-        if "by_name" not in str(error):
-            raise
-        return validator.validate_python(value)  # pydantic before 2.11
 
 
 # -- what is taken besides pydantic's own ----------------------------------------------------------
