@@ -88,8 +88,9 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
     Rule(
         values="pandas `DataFrame`, `Series`, `Styler`; tables and series of polars, pyarrow, "
         "modin, cuDF",
-        content="shape, types and a Markdown or CSV table; if anything is left out, a link to the "
-        "whole. A polars `LazyFrame` is described, not run",
+        content="shape, types and a Markdown or CSV table, in which a missing value is an empty "
+        "cell and a text like `NaN` is in quotes; if anything is left out, a link to the whole. A "
+        "polars `LazyFrame` is described, not run",
         libraries=_TABLES,
         accepts=render.is_table,
         render=ValueRenderer.render_table,

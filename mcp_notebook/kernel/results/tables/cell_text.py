@@ -1,9 +1,13 @@
 """The short text that a preview shows for the value of a cell, whatever the value is.
 
-Runs in the user's kernel, on the thread of the call.
+Runs in the user's kernel, on the thread of the call. A missing value is an empty cell, and only
+that: a text that would look like one, or whose spaces would be lost, is in quotes (`QuotedText`).
+Files of whole tables say the same in the same way.
 """
 
+import json
 import sys
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -18,6 +22,47 @@ _MIDNIGHT = " 00:00:00"
 _MAX_DECIMAL = 1e15
 """Above this, the decimals of a float are noise."""
 _MIN_DECIMAL = 1e-4
+_LIKE_MISSING = frozenset(
+    {"", "nan", "-nan", "none", "null", "nat", "<na>", "na", "n/a", "#na", "#n/a"}
+)
+_MAX_WORD = max(map(len, _LIKE_MISSING))
+
+
+class QuotedText(str):
+    """A text that is written in quotes: it looks like a missing value, or has spaces around it."""
+
+    __slots__ = ()
+
+
+def mark_text(text: str) -> str:
+    """Return a text as a cell: a `QuotedText` if it needs the quotes."""
+    return QuotedText(text) if looks_missing(text) or text != text.strip() else text
+
+
+def find_quoted_texts(texts: Iterable[str]) -> dict[str, QuotedText]:
+    """Return those of many texts that need quotes, each with its cell: fast, for whole columns."""
+    return {
+        text: QuotedText(text)
+        for text in texts
+        if text != text.strip() or (len(text) <= _MAX_WORD and text.casefold() in _LIKE_MISSING)
+    }
+
+
+def looks_missing(text: str) -> bool:
+    """Tell whether a reader would take a text for a missing value."""
+    return text.casefold() in _LIKE_MISSING
+
+
+def quote_unclear(text: str) -> str:
+    """Return a text for a line of its own: as JSON if its ends or lines would not be seen."""
+    is_clear = (
+        type(text) is not QuotedText
+        and text == text.strip()
+        and not (text[:1] == text[-1:] == '"')
+        and "\n" not in text
+        and "\r" not in text
+    )
+    return text if is_clear else json.dumps(text, ensure_ascii=False)
 
 
 def format_cell(value: Any) -> str:
@@ -26,14 +71,16 @@ def format_cell(value: Any) -> str:
     try:
         if isinstance(value, float):
             return _format_float(value)
-        text = clean_text(run_bounded(str, _shorten(value))).strip()
+        text = clean_text(run_bounded(str, _shorten(value)))
     except KeyboardInterrupt:
         raise
     except DeadlineExceeded as error:
         text = describe_slow_value(value, error)
     except BaseException:  # noqa: BLE001 - the code of an object in a cell may raise anything
         text = safe_repr(value)
-    return text if len(text) <= MAX_CELL else text[: MAX_CELL - len(ELLIPSIS)] + ELLIPSIS
+    if len(text) > MAX_CELL:
+        text = text[: MAX_CELL - len(ELLIPSIS)] + ELLIPSIS
+    return mark_text(text) if isinstance(value, str) else text
 
 
 def strip_midnights(values: list[Any], texts: list[str]) -> list[str]:
@@ -42,7 +89,10 @@ def strip_midnights(values: list[Any], texts: list[str]) -> list[str]:
     if any(are_times) and all(
         text.endswith(_MIDNIGHT) for text, is_time in zip(texts, are_times, strict=True) if is_time
     ):
-        return [text.removesuffix(_MIDNIGHT) for text in texts]
+        return [
+            text.removesuffix(_MIDNIGHT) if is_time else text
+            for text, is_time in zip(texts, are_times, strict=True)
+        ]
     return texts
 
 

@@ -5,7 +5,6 @@ is encoded that nobody reads. A cell that a format cannot hold becomes text, so 
 does not cost the whole file.
 """
 
-import csv
 import io
 import re
 import sys
@@ -14,9 +13,11 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 from mcp_notebook.kernel.results.blocks.originals import FileFormat
+from mcp_notebook.kernel.results.tables.cell_text import QuotedText, find_quoted_texts, mark_text
+from mcp_notebook.kernel.results.tables.csv_text import format_csv_rows
 from mcp_notebook.kernel.results.tables.frame import ABSENT, Frame, format_name
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.tabular_data import find_free_name, is_missing
@@ -45,60 +46,66 @@ def describe_exports(frame: Frame) -> tuple[FileFormat, ...]:
 
 
 def write_csv(frame: Frame) -> str:
-    """Write a table as CSV: its labels, then its columns; a missing value is an empty cell."""
+    """Write a table as CSV: its labels, then its columns.
+
+    A missing value is an empty cell; a text that would be taken for one is in quotes.
+    """
     labels = ["" if name is None else format_name(name) for name, _ in frame.label_data()]
     names = [_column_name(frame, position) for position in range(frame.width)]
-    parts = [_write_rows([(*labels, *names)])]
+    parts = [format_csv_rows([(*labels, *names)])]
     for start in range(0, frame.height, CHUNK_ROWS):
         stop = min(start + CHUNK_ROWS, frame.height)
         columns = [label.values for label in frame.labels(start, stop)]
         columns += [frame.column_values(position, start, stop) for position in range(frame.width)]
-        parts.append(_format_rows(columns))
+        parts.append(_format_rows(frame, columns))
     return _SURROGATES.sub("\ufffd", "".join(parts))
 
 
-def _format_rows(columns: list[list[Any]]) -> str:
+def _format_rows(frame: Frame, columns: list[list[Any]]) -> str:
     for to_cells in (_to_csv_cells, _to_texts):
-        rows = list(zip(*map(to_cells, columns), strict=True))
         try:
-            return _write_rows(rows)
+            return format_csv_rows(list(zip(*(to_cells(frame, c) for c in columns), strict=True)))
         except ValueError:  # an int with more digits than Python converts
             continue
     return ""
 
 
-def _write_rows(rows: list[tuple[Any, ...]]) -> str:
-    text = _write_rows_quoted(rows, csv.QUOTE_MINIMAL)
-    # The csv module does not quote a cell for a lone carriage return, which ends the line.
-    return _write_rows_quoted(rows, csv.QUOTE_ALL) if "\r" in text else text
-
-
-def _write_rows_quoted(rows: list[tuple[Any, ...]], quoting: Literal[0, 1]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n", quoting=quoting).writerows(rows)
-    return text.getvalue()
-
-
-def _to_csv_cells(values: list[Any]) -> list[Any]:
-    # A call for each cell would take long: values that the csv module writes well stay as they are,
-    # and each type is examined once.
+def _to_csv_cells(frame: Frame, values: list[Any]) -> list[Any]:
+    # A call for each cell would take long: values that are written well stay as they are, and each
+    # type and each text is examined once.
     examples = {type(value): value for value in values}
+    quoted: dict[str, QuotedText] = {}
+    if str in examples:
+        quoted = find_quoted_texts({value for value in values if type(value) is str})
     if examples.keys() <= _EXACT:
-        return values
+        return [quoted.get(value, value) for value in values] if quoted else values
     missing_types = {kind for kind, value in examples.items() if _is_none(value)}
     float_types = {kind for kind, value in examples.items() if _may_be_nan(value)}
     return [
         ""
-        if (kind := type(value)) in missing_types or (kind in float_types and value != value)  # noqa: PLR0124
+        if (kind := type(value)) in missing_types
+        else quoted.get(value, value)
+        if kind is str
+        else _write_nan(frame, value)
+        if kind in float_types and value != value  # noqa: PLR0124 - only NaN and NaT differ
         else value
         if kind in _PLAIN
-        else _to_text(value)
+        else _to_cell(value)
         for value in values
     ]
 
 
-def _to_texts(values: list[Any]) -> list[str]:
-    return ["" if _is_missing(value) else _to_text(value) for value in values]
+def _to_texts(frame: Frame, values: list[Any]) -> list[str]:
+    return ["" if frame.is_missing(value) else _to_cell(value) for value in values]
+
+
+def _write_nan(frame: Frame, value: Any) -> str:
+    return "" if frame.is_missing(value) else "NaN"
+
+
+def _to_cell(value: Any) -> str:
+    text = _to_text(value)
+    return mark_text(text) if isinstance(value, str) else text
 
 
 # -- Parquet ---------------------------------------------------------------------------------------

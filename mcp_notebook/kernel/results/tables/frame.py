@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from mcp_notebook.kernel.results.tables.cell_text import format_cell
+from mcp_notebook.kernel.results.tables.cell_text import format_cell, quote_unclear
+from mcp_notebook.kernel.safe.tabular_data import is_missing
+from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.wording import count
 
 MAX_COLUMNS = 30
@@ -48,6 +50,8 @@ class Frame(ABC):
     """Whether it is a single column rather than a table: a Series."""
     has_names: bool = True
     """Whether its columns have names. Numbers in their place would look like one more row."""
+    nan_is_missing: bool = True
+    """Whether a float that is not a number is a missing value, as in pandas."""
     is_live: bool = False
     """Whether this snapshot changes when the user changes the original table."""
 
@@ -84,8 +88,16 @@ class Frame(ABC):
         return []
 
     def format_value(self, value: Any) -> str:
-        """Return the text of a cell with this value."""
+        """Return the text of a cell with this value, which is not missing."""
         return format_cell(value)
+
+    def is_missing(self, value: Any) -> bool:
+        """Tell whether a value means that a cell has none."""
+        if value is None or value is ABSENT or is_missing(value):
+            return True
+        if isinstance(value, float):
+            return self.nan_is_missing and value != value  # noqa: PLR0124 - only NaN differs
+        return is_instance(value, "numpy.datetime64") and bool(value != value)  # noqa: PLR0124 - as above
 
     @property
     def title(self) -> str:
@@ -103,7 +115,8 @@ class Frame(ABC):
         """The names and types of the columns in the preview, as far as `title` lacks them."""
         positions = select_ends(self.width, MAX_COLUMNS)
         return ", ".join(
-            f"{format_name(self.column_name(p))} {self.column_type(p)}" for p in positions
+            f"{quote_unclear(format_name(self.column_name(p)))} {self.column_type(p)}"
+            for p in positions
         )
 
     @property
@@ -126,5 +139,6 @@ def select_middle(size: int, limit: int) -> Sequence[int]:
 
 def format_name(name: Any) -> str:
     """Return the text of a column name, with the levels of a MultiIndex joined."""
-    levels = name if isinstance(name, tuple) else (name,)
-    return " / ".join(text for level in levels if (text := format_cell(level)))
+    if not isinstance(name, tuple):
+        return format_cell(name)
+    return " / ".join(text for level in name if (text := format_cell(level)))

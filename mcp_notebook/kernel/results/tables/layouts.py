@@ -1,12 +1,15 @@
 """The two ways to lay out the text of a table: Markdown and CSV.
 
-Pure functions on the texts of cells, on the thread of the call.
+Pure functions on the texts of cells, on the thread of the call. In both an empty cell is a missing
+value. A text that would look like one is in quotes; so is, in Markdown as JSON, a text whose lines
+or surrounding spaces would be lost.
 """
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+from mcp_notebook.kernel.results.tables.cell_text import QuotedText, quote_unclear
+from mcp_notebook.kernel.results.tables.csv_text import format_csv_row
 
 GAP = "..."
 
@@ -53,8 +56,9 @@ def layout_markdown(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Tabl
 
 def layout_csv(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
     """Lay out a table as CSV; without a header if its columns have no names."""
-    header = [_csv_line(names)] if any(names) else []
-    return TableLines(header, [_csv_line(row) for row in rows], GAP)
+    has_names = any(name or type(name) is QuotedText for name in names)
+    header = [format_csv_row(names)] if has_names else []
+    return TableLines(header, [format_csv_row(row) for row in rows], GAP)
 
 
 def _markdown_line(cells: Sequence[str]) -> str:
@@ -62,13 +66,7 @@ def _markdown_line(cells: Sequence[str]) -> str:
 
 
 def _markdown_cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\r", "").replace("\n", " ")
-
-
-def _csv_line(cells: Sequence[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(cells)
-    return line.getvalue()
+    return quote_unclear(text).replace("|", "\\|")
 
 
 LAYOUTS: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], TableLines]] = {

@@ -28,6 +28,8 @@ _SERIES = (
     *("polars.Series", "pyarrow.ChunkedArray", "pyarrow.Array"),
     *("modin.pandas.Series", "cudf.Series"),
 )
+_WITH_NULL = ("polars", "pyarrow")
+"""Libraries that tell a missing value from a float that is not a number."""
 
 
 def is_narwhals_table(value: Any) -> bool:
@@ -76,6 +78,7 @@ class NarwhalsFrame(Frame):
 
         self.kind = kind
         self.is_single = is_single
+        self.nan_is_missing = not kind.startswith(_WITH_NULL)
         self._names: list[str] | None = None
         """The names of a pyarrow table that repeat, which narwhals refuses."""
         if is_single:
@@ -108,10 +111,6 @@ class NarwhalsFrame(Frame):
         series = self.get_series(position)
         # Python objects in polars: Arrow would get their addresses.
         return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
-
-    @override
-    def format_value(self, value: Any) -> str:
-        return "null" if value is None else super().format_value(value)
 
     @override
     def estimate_bytes(self) -> int:

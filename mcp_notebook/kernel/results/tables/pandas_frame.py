@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from typing_extensions import override
 
-from mcp_notebook.kernel.results.tables.cell_text import format_cell
+from mcp_notebook.kernel.results.tables.cell_text import format_cell, looks_missing
 from mcp_notebook.kernel.results.tables.frame import (
     MAX_COLUMNS,
     MAX_COPY,
@@ -284,7 +284,10 @@ def _apply_format(format_: Any, value: Any) -> Any:
     if format_ is None:
         return value
     formatted = run_guarded(lambda: format_(value), lambda _error: value)
-    return clean_text(formatted) if isinstance(formatted, str) else formatted
+    if isinstance(value, str) or not isinstance(formatted, str):
+        return formatted
+    text = clean_text(formatted).strip()
+    return None if looks_missing(text) else text
 
 
 def _only_counts_rows(index: Any) -> bool:

@@ -16,7 +16,12 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import Original, discard_original
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.blocks.truncation import LINK
-from mcp_notebook.kernel.results.tables.cell_text import ELLIPSIS, MAX_CELL, strip_midnights
+from mcp_notebook.kernel.results.tables.cell_text import (
+    ELLIPSIS,
+    MAX_CELL,
+    quote_unclear,
+    strip_midnights,
+)
 from mcp_notebook.kernel.results.tables.exports import describe_exports
 from mcp_notebook.kernel.results.tables.frame import (
     MAX_COLUMNS,
@@ -136,6 +141,11 @@ class _Preview:
     misses_columns: bool
     has_cut_cells: bool
 
+    @property
+    def has_empty_rows(self) -> bool:
+        """Whether there is one column only, and a missing value in it."""
+        return len(self.names) == 1 and any(type(row[0]) is str and not row[0] for row in self.rows)
+
 
 def _make_preview(frame: Frame, budget: Budget) -> _Preview:
     positions = select_ends(frame.width, MAX_COLUMNS)
@@ -195,7 +205,10 @@ def _read_columns(
 
 
 def _format_column(frame: Frame, column: Column) -> list[str]:
-    return strip_midnights(column.values, [frame.format_value(value) for value in column.values])
+    texts = [
+        "" if frame.is_missing(value) else frame.format_value(value) for value in column.values
+    ]
+    return strip_midnights(column.values, texts)
 
 
 def _list_missing_columns(frame: Frame) -> str:
@@ -206,7 +219,7 @@ def _list_missing_columns(frame: Frame) -> str:
         if chars > MAX_NAMES:
             names.append(f"and {len(positions) - len(names):,} more")
             break
-        names.append(format_name(frame.column_name(position)))
+        names.append(quote_unclear(format_name(frame.column_name(position))))
         chars += len(names[-1])
     return f"{count(len(positions), 'column')} left out: {', '.join(names)}"
 
@@ -222,7 +235,9 @@ def _write_preview(preview: _Preview, budget: Budget, room: int, note: str = "")
     """
     if not preview.names:
         return "\n".join([*preview.notes, note]).rstrip(), 0
-    names = LAYOUTS if budget.table_format == "auto" else (budget.table_format,)
+    names = list(LAYOUTS) if budget.table_format == "auto" else [budget.table_format]
+    if budget.table_format == "auto" and preview.has_empty_rows:
+        names.remove("csv")  # where a row that is empty cannot be told from an empty text
     candidates = [
         _write_rows(LAYOUTS[name](preview.names, preview.rows), preview, room) for name in names
     ]

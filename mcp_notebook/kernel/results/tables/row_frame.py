@@ -65,6 +65,7 @@ class ArrayFrame(Frame):
     """A two-dimensional array, whose columns have no names."""
 
     has_names = False
+    nan_is_missing = False
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -157,6 +158,8 @@ class RecordsFrame(ArrayFrame):
 class DictsFrame(Frame):
     """A list of dicts, whose keys are the columns; values are written as in JSON."""
 
+    nan_is_missing = False
+
     def __init__(self, rows: Sequence[Mapping[str, Any]], types: Mapping[str, set[type]]) -> None:
         self.rows = rows
         self._names = list(types)
@@ -187,12 +190,11 @@ class DictsFrame(Frame):
 
     @override
     def format_value(self, value: Any) -> str:
-        if value is ABSENT:
-            return ""
         if type(value) is str:
             return format_cell(value)
         jsonable = to_json_value(value, MAX_CELL)
-        return format_cell(jsonable if isinstance(jsonable, str) else json.dumps(jsonable))
+        text = format_cell(jsonable if isinstance(jsonable, str) else json.dumps(jsonable))
+        return str(text)  # in no quotes, as it is no text in the cell
 
     @override
     def estimate_bytes(self) -> int:

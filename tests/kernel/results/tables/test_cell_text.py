@@ -5,7 +5,9 @@ import pytest
 from mcp_notebook.kernel.results.tables.cell_text import (
     ELLIPSIS,
     MAX_CELL,
+    QuotedText,
     format_cell,
+    quote_unclear,
     strip_midnights,
 )
 
@@ -45,8 +47,33 @@ def test_a_long_value_is_shortened(value):
     assert text.endswith(ELLIPSIS)
 
 
-def test_control_characters_and_surrounding_spaces_are_removed():
-    assert format_cell("  \x1b[31mred\x1b[0m\n") == "red"
+def test_control_characters_are_removed_and_surrounding_spaces_are_not():
+    assert format_cell("  \x1b[31mred\x1b[0m\n") == "  red\n"
+
+
+@pytest.mark.parametrize("text", ["", "NaN", "none", "<NA>", "N/A", " NaN", "x ", "\tx"])
+def test_a_text_that_looks_like_a_missing_value_or_has_spaces_around_it_is_quoted(text):
+    assert type(format_cell(text)) is QuotedText
+
+
+@pytest.mark.parametrize("value", ["x", "a b", "Nano", float("nan"), 1, None])
+def test_other_cells_are_not_quoted(value):
+    assert type(format_cell(value)) is str
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a b", "a b"),
+        ("  lead", '"  lead"'),
+        ("a\r\nb", '"a\\r\\nb"'),
+        ('"a"', '"\\"a\\""'),
+        ('say "a"', 'say "a"'),
+        ("é\n", '"é\\n"'),
+    ],
+)
+def test_a_text_on_a_line_of_its_own_is_json_if_its_ends_would_not_be_seen(text, line):
+    assert quote_unclear(text) == line
 
 
 def test_a_cell_whose_code_fails_says_so():
@@ -74,4 +101,5 @@ def test_midnights_are_removed_from_a_column_of_days_only():
     hours = [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-01 05:00")]
     assert strip_midnights(days, [*map(str, days)]) == ["2024-01-01", "NaT"]
     assert strip_midnights(hours, [*map(str, hours)]) == [*map(str, hours)]
-    assert strip_midnights(["at 00:00:00"], ["at 00:00:00"]) == ["at 00:00:00"]
+    texts = [pd.Timestamp("2024-01-01"), "at 00:00:00"]
+    assert strip_midnights(texts, [*map(str, texts)]) == ["2024-01-01", "at 00:00:00"]

@@ -4,6 +4,7 @@ import csv
 
 import pytest
 
+from mcp_notebook.kernel.results.tables.cell_text import QuotedText
 from mcp_notebook.kernel.results.tables.layouts import layout_csv, layout_markdown
 
 ROWS = [(str(n), "x" * 10) for n in range(10)]
@@ -12,7 +13,7 @@ ROWS = [(str(n), "x" * 10) for n in range(10)]
 def test_markdown_cells_cannot_break_the_table():
     lines = layout_markdown(["a|b"], [("x|y\r\nz",)])
     assert lines.header == ["| a\\|b |", "|---|"]
-    assert lines.rows == ["| x\\|y z |"]
+    assert lines.rows == ['| "x\\|y\\r\\nz" |']
     assert lines.gap == "| ... |"
 
 
@@ -21,6 +22,18 @@ def test_csv_cells_are_quoted_and_read_back():
     lines = layout_csv(["p", "q"], [row])
     assert lines.header == ["p,q"]
     assert next(csv.reader(lines.rows)) == list(row)
+
+
+@pytest.mark.parametrize("layout", [layout_csv, layout_markdown])
+def test_a_text_that_looks_missing_is_in_quotes_and_a_missing_value_is_empty(layout):
+    separator = layout(["a", "b"], []).header[0].strip("| ").replace("a", "").replace("b", "")
+    cells = [QuotedText(""), QuotedText("NaN"), "", "NaN"]
+    line = layout(["a"] * 4, [cells]).rows[0].removeprefix("| ").removesuffix(" |")
+    assert line.split(separator) == ['""', '"NaN"', "", "NaN"]
+
+
+def test_a_column_whose_name_is_an_empty_text_has_a_header():
+    assert layout_csv([QuotedText("")], [("1",)]).header == ['""']
 
 
 def test_csv_without_names_has_no_header():

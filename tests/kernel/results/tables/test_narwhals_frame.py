@@ -34,12 +34,21 @@ def test_a_polars_frame_is_a_table():
     frame = pl.DataFrame({"a": [1, None], "s": ["x,y", "z"], "l": [[1], []]})
     assert text(frame) == (
         "polars DataFrame: 2 rows x 3 columns; a Int64, s String, l List(Int64)\n\n"
-        'a,s,l\n1,"x,y",[1]\nnull,z,[]'
+        'a,s,l\n1,"x,y",[1]\n,z,[]'
     )
 
 
+def test_a_missing_value_is_not_a_number_that_is_none():
+    frame = pl.DataFrame({"a": [float("nan"), None], "s": ["NaN", None]})
+    assert text(frame, table_format="csv").endswith('a,s\nNaN,"NaN"\n,')
+    assert text(frame, table_format="markdown").endswith('| NaN | "NaN" |\n|  |  |')
+    assert write_csv(wrap_narwhals_table(frame)) == 'a,s\nNaN,"NaN"\n,\n'
+
+
 def test_a_series_is_a_table_of_one_column():
-    assert text(pl.Series("n", [1.5, None])) == "polars Series: 2 rows, n Float64\n\nn\n1.5\nnull"
+    assert text(pl.Series("n", [1.5, None])) == (
+        "polars Series: 2 rows, n Float64\n\n| n |\n|---|\n| 1.5 |\n|  |"
+    )
     assert text(pa.array(["x"])) == "pyarrow StringArray: 1 row, value String\n\nvalue\nx"
     chunked = pa.chunked_array([[1], [2]])
     assert text(chunked) == "pyarrow ChunkedArray: 2 rows, value Int64\n\nvalue\n1\n2"

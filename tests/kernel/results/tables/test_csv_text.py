@@ -1,0 +1,162 @@
+"""CSV of previews and files reads back as the table that it was written from."""
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from IPython.core.formatters import DisplayFormatter
+
+from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.kernel.results.tables.cell_text import QuotedText
+from mcp_notebook.kernel.results.tables.csv_text import format_csv_row, format_csv_rows
+from mcp_notebook.kernel.results.tables.exports import write_csv
+from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, wrap_pandas_table
+from mcp_notebook.kernel.results.tables.row_frame import wrap_dicts
+from mcp_notebook.kernel.safe.text import clean_text
+from mcp_notebook.settings import Settings
+
+pd = pytest.importorskip("pandas")
+np = pytest.importorskip("numpy")
+pl = pytest.importorskip("polars")
+
+CONVERTER = Converter(DisplayFormatter().format, Settings(table_format="csv"))
+TEXTS = st.text(max_size=20) | st.text('a \t\r\n",;|', max_size=10) | st.sampled_from(["NaN", ""])
+ROWS = st.lists(st.tuples(TEXTS, TEXTS), min_size=2, max_size=5)
+NAMES = ["first\r\nname", " second,"]
+
+
+def read(text):
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+def read_preview(value):
+    """Return the rows that a client reads in the preview of a table, its header first."""
+    [block] = CONVERTER.make_result(value, ()).content
+    return read(block.text.partition("\n\n")[2])
+
+
+def cleaned(rows):
+    return [[clean_text(cell) for cell in row] for row in rows]
+
+
+@given(ROWS)
+@example([("a\nb", "c\rd"), ("  lead", "trail ")])
+def test_whatever_texts_are_in_a_table_its_preview_reads_back(rows):
+    expected = [NAMES, *cleaned(rows)]
+    frame = pd.DataFrame(rows, columns=NAMES)
+    assert read_preview(frame) == expected
+    assert read_preview(frame.astype(object)) == expected
+    assert read_preview(frame.set_index(NAMES[0])) == expected
+    assert read_preview(pl.DataFrame(rows, schema=NAMES, orient="row")) == expected
+    assert read_preview(np.array(rows, dtype=object)) == expected[1:]
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=5))
+@example(["a\nb", "", "NaN"])
+def test_whatever_texts_are_in_one_column_its_preview_reads_back(texts):
+    expected = [["s"], *([clean_text(text)] for text in texts)]
+    assert read_preview(pd.Series(texts, name="s", dtype=object)) == expected
+    assert read_preview(pl.Series("s", texts)) == expected
+    assert read_preview(pd.Index(texts, name="s", dtype=object)) == expected
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=9, max_size=12))
+def test_whatever_texts_are_in_a_list_of_dicts_its_preview_reads_back(rows):
+    long_names = ["the first of the names\n", "the second of the names"]
+    dicts = [dict(zip(long_names, row, strict=True)) for row in rows]
+    assert read_preview(dicts) == [long_names, *cleaned(rows)]
+
+
+@given(TEXTS, TEXTS)
+def test_whatever_the_names_of_columns_are_the_preview_reads_back(name, index_name):
+    frame = pd.DataFrame({name: ["x"]}, index=pd.Index(["y"], name=index_name))
+    assert read_preview(frame) == cleaned([[index_name, name], ["y", "x"]])
+
+
+@given(ROWS)
+def test_whatever_texts_are_in_a_table_its_file_reads_back(rows):
+    frame = wrap_pandas_table(pd.DataFrame(rows, columns=NAMES, dtype=object))
+    expected = [[cell.replace("\ud800", "\ufffd") for cell in row] for row in rows]
+    assert read(write_csv(frame)) == [NAMES, *expected]
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        (None, ""),
+        (float("nan"), ""),
+        (pd.NA, ""),
+        (pd.NaT, ""),
+        ("", '""'),
+        ("NaN", '"NaN"'),
+        ("n/a", '"n/a"'),
+        ("  lead", '"  lead"'),
+        (True, "True"),
+        (1.5, "1.5"),
+        ('5"', '"5"""'),
+    ],
+)
+def test_a_missing_value_is_nothing_and_a_text_like_one_is_quoted_in_preview_and_file(value, cell):
+    table = pd.DataFrame({"a": pd.Series([value], dtype=object), "b": [1]})
+    preview = CONVERTER.make_result(table, ()).content[0].text
+    assert preview.endswith(f"a,b\n{cell},1")
+    assert write_csv(wrap_pandas_table(table)) == f"a,b\n{cell},1\n"
+
+
+def test_markdown_quotes_as_json_what_it_would_lose():
+    markdown = Converter(DisplayFormatter().format, Settings(table_format="markdown"))
+    cells = ["a\nb", "  lead", "NaN", "", None, '"x"', 'say "x"', "a|b"]
+    frame = pd.DataFrame({"n": range(len(cells)), "s": pd.Series(cells, dtype=object)})
+    lines = markdown.make_result(frame, ()).content[0].text.split("\n")[-len(cells) :]
+    found = [line.removesuffix(" |").split(" | ", 1)[1] for line in lines]
+    assert found[4] == ""
+    assert found[6:] == ['say "x"', "a\\|b"]
+    assert [json.loads(cell) for cell in (*found[:4], found[5])] == [*cells[:4], '"x"']
+
+
+def test_one_column_with_missing_values_is_no_csv_where_rows_would_be_empty():
+    frame = pd.DataFrame({"s": pd.Series(["x", None, ""], dtype=object)})
+    auto = Converter(DisplayFormatter().format, Settings())
+    [block] = auto.make_result(frame, ()).content
+    assert block.text.endswith('| s |\n|---|\n| x |\n|  |\n| "" |')
+    assert read_preview(frame) == [["s"], ["x"], [""], [""]]
+    assert len(read(write_csv(wrap_pandas_table(frame)))) == 4
+
+
+def test_a_name_with_a_line_end_stays_on_the_line_of_the_types():
+    [block] = CONVERTER.make_result(pd.DataFrame({"a\n\nb": [1]}), ()).content
+    assert block.text.startswith('DataFrame: 1 row x 1 column; "a\\n\\nb" int64\n\n')
+
+
+def test_what_a_styler_shows_for_missing_values_is_not_taken_for_a_text():
+    pytest.importorskip("jinja2")
+    frame = pd.DataFrame({"a": [1.5, None], "s": ["NaN", "x"]})
+    assert read_preview(frame.style.format("{:>9.1f}", subset="a")) == [
+        ["a", "s"], ["1.5", "NaN"], ["", "x"]
+    ]  # fmt: skip
+    [block] = CONVERTER.make_result(frame.style, ()).content
+    assert block.text.endswith('1.500000,"NaN"\n,x')
+
+
+def test_rows_of_numbers_and_texts_are_written_as_by_the_csv_module():
+    rows = [(1, 2.5, "a"), (None, "", 'x"y')]
+    expected = io.StringIO()
+    csv.writer(expected, lineterminator="\n").writerows(rows)
+    assert format_csv_rows(rows) == expected.getvalue()
+
+
+def test_a_row_of_one_missing_value_is_no_empty_line():
+    assert format_csv_row([""]) == '""'
+    assert format_csv_row([QuotedText("")]) == '""'
+    assert format_csv_row([]) == ""
+    assert format_csv_rows([("",)]) == '""\n'
+
+
+def test_an_index_and_a_list_of_dicts_have_the_same_files():
+    index = pd.MultiIndex.from_tuples([("a", ""), ("b\r", "NaN")], names=["x", "y"])
+    assert write_csv(wrap_pandas_index(index)) == 'x,y\na,""\n"b\r","NaN"\n'
+    dicts = [{"x": "a", "y": ""}, {"x": "b\r", "y": "NaN"}, {"x": None, "y": float("nan")}]
+    assert write_csv(wrap_dicts(dicts)) == 'x,y\na,""\n"b\r","NaN"\n,NaN\n'
