@@ -2,25 +2,24 @@
 
 A record is a small JSON file (mode 0600) in a folder that depends on HOME only. A kernel writes and
 removes its own record. Bridges read and watch all records, and remove those of dead processes.
-Runs in every process; contacts none.
+Whatever else is in that folder is ignored. Runs in every process; contacts none.
 """
 
 import contextlib
 import logging
-import os
 import secrets
 import socket
-import sys
-import tempfile
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 from time import monotonic
-from typing import Literal
+from typing import Annotated, Literal
 
 import psutil
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from mcp_notebook.errors import SettingsError
+from mcp_notebook.private_files import is_own, make_private_folder, read_private, write_private
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +33,22 @@ _START_TOLERANCE = 60.0
 """Seconds by which two readings of a process's start time may differ. They depend on the wall
 clock, which may jump (time servers, virtual machines that resume). Too small a tolerance would
 prune the record of a live kernel; too large a one costs one refused connection."""
+_MAX_REPORTS = 20
+"""Ignored files that one scan of the folder names in the log."""
+_MAX_NAME = 255
+"""Characters of a notebook's name, as in most file systems."""
+
+_Pid = Annotated[int, Field(gt=0, lt=2**32)]
+_Path = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
+"""A path that the system can be asked for."""
+
+
+def _make_printable(name: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in name[:_MAX_NAME])
+
+
+_Name = Annotated[str, AfterValidator(_make_printable)]
+"""A name for messages, in one line; a file's name may have line breaks and colours in it."""
 
 
 class Record(BaseModel):
@@ -43,8 +58,8 @@ class Record(BaseModel):
 
     id: str
     """Unique for each load of the extension; also the file's name."""
-    pid: int
-    started: float
+    pid: _Pid
+    started: FiniteFloat
     """When the process started, in seconds since the epoch: pids are reused."""
     host: str
     """Name of the machine: several machines may share a home folder."""
@@ -52,15 +67,15 @@ class Record(BaseModel):
     """The kernel's version of mcp-notebook."""
     protocol: int
     """The kernel's version of the link protocol."""
-    notebook: str | None = None
+    notebook: _Path | None = None
     """Path of the notebook, if the kernel knows it."""
-    name: str
+    name: _Name
     """Short name of the notebook, for messages and for the full names of tools."""
     owner: Literal["user", "bridge"] = "user"
     """Who started the kernel. A headless kernel is served only by the bridge that started it."""
-    socket: str | None = None
+    socket: _Path | None = None
     """Path of the Unix socket; None if the kernel listens on TCP."""
-    port: int | None = None
+    port: Annotated[int, Field(gt=0, lt=2**16)] | None = None
     """Port on 127.0.0.1, on systems without Unix sockets."""
     token: str | None = None
     """The token that connections over TCP have to present."""
@@ -71,8 +86,8 @@ class BridgeRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    pid: int
-    started: float
+    pid: _Pid
+    started: FiniteFloat
     """When the process started, in seconds since the epoch."""
     version: str
     url: str
@@ -95,27 +110,6 @@ def read_start_time(pid: int) -> float | None:
         return None
 
 
-def make_private_folder(folder: Path) -> Path:
-    """Create a folder that only the user can access, and return it."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_mode & 0o077:
-        folder.chmod(0o700)
-    return folder
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file atomically; only the user can read it."""
-    make_private_folder(path.parent)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")  # is 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
 def write_record(folder: Path, record: Record) -> Path:
     """Publish a record and return its file."""
     path = folder / f"{record.id}{_SUFFIX}"
@@ -134,58 +128,128 @@ def is_alive(record: Record | BridgeRecord) -> bool:
     return started is not None and abs(started - record.started) < _START_TOLERANCE
 
 
-def list_live_records(folder: Path) -> tuple[Record, ...]:
+class IgnoredFiles:
+    """The files among the records that are none; each is named once in the log, not at every scan.
+
+    Belongs to whoever scans the folder: one command, or the task that watches for a bridge.
+    """
+
+    def __init__(self) -> None:
+        self._paths: frozenset[Path] = frozenset()
+
+    def update(self, problems: dict[Path, str]) -> None:
+        """Take the files that a scan has ignored, each with the reason, and log the new ones."""
+        new = [path for path in problems if path not in self._paths]
+        for path in new[:_MAX_REPORTS]:
+            reason = problems[path]
+            logger.warning("%r is ignored, as it is no record: %s", str(path), reason)
+        if len(new) > _MAX_REPORTS:
+            logger.warning("%d more such files are ignored", len(new) - _MAX_REPORTS)
+        self._paths = frozenset(problems)
+
+
+def list_live_records(folder: Path, ignored: IgnoredFiles | None = None) -> tuple[Record, ...]:
     """Return the records of live kernels on this machine, oldest first, and prune dead ones.
 
-    Files that are not valid records are ignored, because a newer version may have written them, and
-    so are those of other users, whose tools must not reach this user's assistant.
+    Args:
+        folder: Of the records.
+        ignored: Takes the files that are no records; None to ignore them silently.
     """
     records = []
-    for record in read_records(folder):
+    for record in read_records(folder, ignored):
         if record.host != socket.gethostname():
             continue
         if is_alive(record):
             records.append(record)
         else:
-            remove_dead_record(folder, record)
+            _prune(folder, record)
     return tuple(records)
 
 
-def read_records(folder: Path) -> tuple[Record, ...]:
-    """Return the user's records of all machines, also of dead kernels, oldest first."""
+def read_records(folder: Path, ignored: IgnoredFiles | None = None) -> tuple[Record, ...]:
+    """Return the user's records of all machines, also of dead kernels, oldest first.
+
+    Whatever is not a valid record is ignored, because a newer version may have written it, and so
+    are the files of other users, whose tools must not reach this user's assistant.
+
+    Args:
+        folder: Of the records.
+        ignored: Takes the files that are no records; None to ignore them silently.
+    """
     records = []
-    for path in folder.glob(f"*{_SUFFIX}"):
+    problems: dict[Path, str] = {}
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == _SUFFIX)
+    except FileNotFoundError:
+        paths = []
+    except OSError as error:
+        paths, problems[folder] = [], _describe_problem(error)
+    for path in paths:
         try:
-            if not _is_mine(path):
-                continue
-            record = Record.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError):
+            records.append(_read_record(path))
+        except FileNotFoundError:  # its kernel has just left
             continue
-        if path.stem == record.id:
-            records.append(record)
+        except (OSError, ValueError) as error:
+            problems[path] = _describe_problem(error)
+    if ignored is not None:
+        ignored.update(problems)
     return tuple(sorted(records, key=lambda record: (record.started, record.id)))
+
+
+def _read_record(path: Path) -> Record:
+    """Return the record in a file.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It holds no record, or one that belongs into another file.
+    """
+    record = Record.model_validate_json(read_private(path))
+    if path.stem != record.id:
+        raise ValueError(f"it is the record of {record.id!r}")
+    return record
+
+
+def _describe_problem(error: OSError | ValueError) -> str:
+    if isinstance(error, ValidationError):
+        problem = error.errors(include_url=False, include_input=False)[0]
+        return " ".join((*map(str, problem["loc"]), problem["msg"]))
+    return getattr(error, "strerror", None) or str(error)
 
 
 def read_bridge(path: Path) -> BridgeRecord | None:
     """Return the record of the user's background bridge, or None if it does not run."""
     try:
-        record = BridgeRecord.model_validate_json(path.read_bytes())
+        record = BridgeRecord.model_validate_json(read_private(path))
     except (OSError, ValidationError):
         return None
     return record if is_alive(record) else None
 
 
-def remove_dead_record(folder: Path, record: Record) -> None:
-    """Remove a dead kernel's record and socket."""
-    remove_record(folder, record.id)
-    # Only a socket: a record must not be able to delete any other file.
+def make_socket_name(record_id: str) -> str:
+    """Return the name of the Unix socket of a record's kernel."""
+    return f"{record_id}.sock"
+
+
+def forget_record(folder: Path, record: Record) -> None:
+    """Remove a record and its socket. Does nothing if they do not exist or cannot be removed."""
     with contextlib.suppress(OSError):
-        if record.socket is not None and Path(record.socket).is_socket():
-            Path(record.socket).unlink(missing_ok=True)
+        remove_record(folder, record.id)
+    if record.socket is None:
+        return
+    # A record must not be able to remove any other file, or the socket of another kernel.
+    path = Path(record.socket)
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        is_its_own = path.name == make_socket_name(record.id) and is_own(status)
+        if is_its_own and stat.S_ISSOCK(status.st_mode):
+            path.unlink()
 
 
-def _is_mine(path: Path) -> bool:
-    return sys.platform == "win32" or path.stat().st_uid == os.geteuid()
+def _prune(folder: Path, record: Record) -> None:
+    """Forget a dead kernel, unless its successor has published a record under its id meanwhile."""
+    with contextlib.suppress(OSError, ValueError):
+        if _read_record(folder / f"{record.id}{_SUFFIX}") == record:
+            forget_record(folder, record)
 
 
 async def watch_records(folder: Path) -> AsyncIterator[tuple[Record, ...]]:
@@ -205,18 +269,21 @@ async def watch_records(folder: Path) -> AsyncIterator[tuple[Record, ...]]:
             f"The folder {folder} cannot be used: {error.strerror}. Set MCP_NOTEBOOK_HOME to a "
             "folder that you can write to, both here and for the notebooks."
         ) from None
+    ignored = IgnoredFiles()
     # In a thread: reading the folder may be slow on a network disk.
-    yield await to_thread.run_sync(list_live_records, folder)
+    yield await to_thread.run_sync(list_live_records, folder, ignored)
     async for _ in _changes(folder):
-        yield await to_thread.run_sync(list_live_records, folder)
+        yield await to_thread.run_sync(list_live_records, folder, ignored)
 
 
 async def _changes(folder: Path) -> AsyncIterator[object]:
-    """Yield after each change, and every few seconds."""
-    from watchfiles import awatch  # noqa: PLC0415 - kernels do not watch, and import nothing for it
+    """Yield after each change, and every few seconds, whatever happens to the folder; never end."""
+    from anyio import sleep  # noqa: PLC0415 - kernels do not watch, and import nothing for it
+    from watchfiles import awatch  # noqa: PLC0415
 
     rescan_at = monotonic() + _RESCAN
-    for polling in (None, True):
+    polling = None
+    while True:
         try:
             async for change in awatch(
                 folder,
@@ -231,7 +298,12 @@ async def _changes(folder: Path) -> AsyncIterator[object]:
                 if change or monotonic() > rescan_at:
                     yield change
                     rescan_at = monotonic() + _RESCAN
-        except (OSError, RuntimeError) as error:  # inotify watches run out on shared machines
-            if polling:
-                raise
-            logger.warning("%s cannot be watched (%s), so it is polled", folder, error)
+        except (OSError, RuntimeError) as error:
+            # Inotify watches run out on shared machines. A folder that was removed comes back with
+            # the next kernel.
+            if polling is None and folder.is_dir():  # noqa: ASYNC240 - once
+                logger.warning("%s cannot be watched (%s), so it is polled", folder, error)
+                polling = True
+            else:
+                await sleep(_RESCAN)
+                yield None

@@ -1,14 +1,24 @@
+import json
+import logging
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import aclosing
+from pathlib import Path
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_notebook import discovery
-from mcp_notebook.discovery import BridgeRecord, Record
+from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.discovery import BridgeRecord, IgnoredFiles, Record
+from mcp_notebook.errors import LinkError
+from mcp_notebook.private_files import MAX_SIZE, write_private
 
 
 def make_record(**changed):
@@ -55,19 +65,6 @@ def test_records_and_their_folder_are_the_users_alone(tmp_path):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
-def test_a_folder_that_others_could_enter_is_closed_to_them(tmp_path):
-    tmp_path.chmod(0o755)
-    discovery.make_private_folder(tmp_path)
-    assert tmp_path.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_failed_write_leaves_no_file_behind(tmp_path):
-    with pytest.raises(UnicodeEncodeError):
-        discovery.write_private(tmp_path / "a.json", "\ud800")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_records_come_oldest_first(tmp_path):
     now = discovery.read_start_time(os.getpid())
     records = [make_record(id=name, started=now + later) for name, later in [("b", 2), ("a", 1)]]
@@ -76,21 +73,78 @@ def test_records_come_oldest_first(tmp_path):
     assert [record.id for record in discovery.list_live_records(tmp_path)] == ["a", "b"]
 
 
-def test_the_record_and_socket_of_a_dead_process_are_pruned(tmp_path, dead):
+def make_socket(path):
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / "s"))
-    path = discovery.write_record(tmp_path, make_record(**dead, socket=str(tmp_path / "s")))
-    assert discovery.list_live_records(tmp_path) == ()
+        listener.bind(str(path))
+    return path
+
+
+@pytest.fixture
+def gone(tmp_path, dead):
+    """Writes the record of a dead kernel that claims this path to be its socket."""
+
+    def write(path, id_="gone"):
+        return discovery.write_record(tmp_path, make_record(**dead, id=id_, socket=str(path)))
+
+    return write
+
+
+def test_the_record_and_socket_of_a_dead_process_are_pruned(home, gone):
+    own = make_socket(home / "gone.sock")
+    path = gone(own)
+    assert discovery.list_live_records(path.parent) == ()
     assert not path.exists()
-    assert not (tmp_path / "s").exists()
+    assert not own.exists()
 
 
-def test_pruning_never_deletes_what_is_no_socket(tmp_path, dead):
-    thesis = tmp_path / "thesis.txt"
+def test_pruning_never_deletes_what_is_no_socket(tmp_path, gone):
+    thesis = tmp_path / "gone.sock"
     thesis.write_text("years of work")
-    discovery.write_record(tmp_path, make_record(**dead, socket=str(thesis)))
-    assert discovery.list_live_records(tmp_path) == ()
+    assert discovery.list_live_records(gone(thesis).parent) == ()
     assert thesis.exists()
+
+
+def test_pruning_never_deletes_the_socket_of_another_kernel_or_program(home, gone):
+    others = [make_socket(home / name) for name in ("live.sock", "agent")]
+    link = home / "gone.sock"
+    link.symlink_to(others[0])
+    for path in (*others, link):
+        record = gone(path)
+        assert discovery.list_live_records(record.parent) == ()
+        assert not record.exists()
+        assert path.exists()
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="needs root to give a socket away"
+)
+def test_pruning_never_deletes_the_socket_of_another_user(home, gone):
+    path = make_socket(home / "gone.sock")
+    os.chown(path, 12345, 12345)
+    discovery.list_live_records(gone(path).parent)
+    assert path.exists()
+
+
+def test_a_kernel_that_leaves_keeps_away_from_the_socket_of_another(home, tmp_path):
+    other = make_socket(home / "other.sock")
+    record = make_record(socket=str(other))
+    path = discovery.write_record(tmp_path, record)
+    discovery.forget_record(tmp_path, record)
+    assert not path.exists()
+    assert other.exists()
+
+
+def test_a_dead_record_that_its_successor_has_replaced_is_not_pruned(tmp_path, dead, monkeypatch):
+    successor = make_record(id="same")
+
+    def find_dead(record):  # the successor comes between the look at the process and the removal
+        discovery.write_record(tmp_path, successor)
+        return record.pid != dead["pid"]
+
+    monkeypatch.setattr(discovery, "is_alive", find_dead)
+    discovery.write_record(tmp_path, make_record(id="same", **dead))
+    discovery.list_live_records(tmp_path)
+    assert discovery.list_live_records(tmp_path) == (successor,)
 
 
 def test_another_process_with_the_same_pid_is_not_the_kernel(tmp_path):
@@ -118,14 +172,141 @@ def test_records_of_other_machines_are_neither_used_nor_pruned(tmp_path, dead):
     assert path.exists()
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "\x00", '{"id": 1}'])
-def test_a_file_that_is_no_record_is_left_alone(tmp_path, text):
-    record = make_record()
-    discovery.write_record(tmp_path, record)
-    path = tmp_path / "strange.json"
-    path.write_text(text)
-    assert discovery.list_live_records(tmp_path) == (record,)
-    assert path.exists()
+# -- whatever else is in the folder ----------------------------------------------------------------
+
+FIELDS = make_record(id="bad", notebook="/sales.ipynb", socket="/nowhere/bad.sock").model_dump()
+
+
+def write_fields(**changed):
+    return lambda path: path.write_text(json.dumps(FIELDS | changed))
+
+
+BAD = {
+    "empty": lambda path: path.write_text(""),
+    "no members": lambda path: path.write_text("{}"),
+    "a list": lambda path: path.write_text("[]"),
+    "a NUL": lambda path: path.write_text("\x00"),
+    "a record's beginning": lambda path: path.write_text(json.dumps(FIELDS)[:-20]),
+    "not UTF-8": lambda path: path.write_bytes(b'{"id": "\xff"}'),
+    "deep": lambda path: path.write_text("[" * 50_000),
+    "huge": lambda path: path.write_text(json.dumps(FIELDS) + " " * MAX_SIZE),
+    "a negative pid": write_fields(pid=-5),
+    "no pid": write_fields(pid=0),
+    "a pid of no system": write_fields(pid=2**70),
+    "a pid that is a text": write_fields(pid="one"),
+    "a start that is no number": write_fields(started=float("nan")),
+    "a NUL in the socket": write_fields(socket="/tmp/a\0b"),
+    "no socket": write_fields(socket=""),
+    "a port of no system": write_fields(port=2**16),
+    "a NUL in the notebook": write_fields(notebook="/a\0b"),
+    "wrong types": write_fields(id=1, name=[], protocol=None),
+    "another record's id": write_fields(id="other"),
+    "a folder": lambda path: path.mkdir(),
+    "a pipe": os.mkfifo,
+    "a socket": make_socket,
+    "a link to nowhere": lambda path: path.symlink_to("/nowhere/at/all"),
+    "a link to itself": lambda path: path.symlink_to(path),
+    "a link to what never ends": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+@pytest.fixture
+def good(home):
+    record = make_record(id="good")
+    discovery.write_record(home, record)
+    return record
+
+
+@pytest.mark.parametrize("make", BAD.values(), ids=BAD)
+def test_whatever_is_no_record_is_left_alone_and_named_once_in_the_log(home, good, make, caplog):
+    path = home / "bad.json"
+    make(path)
+    ignored = IgnoredFiles()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            assert discovery.list_live_records(home, ignored) == (good,)
+    assert os.path.lexists(path)
+    assert caplog.text.count("bad.json' is ignored, as it is no record: ") == 1
+
+
+def test_a_link_to_a_record_elsewhere_is_not_followed(home, good, tmp_path):
+    elsewhere = discovery.write_record(tmp_path, make_record(id="bad"))
+    (home / "bad.json").symlink_to(elsewhere)
+    assert discovery.list_live_records(home) == (good,)
+
+
+def test_a_file_that_becomes_a_record_is_used_and_named_again_when_it_is_none(home, good, caplog):
+    ignored = IgnoredFiles()
+    other = make_record(id="other")
+    for _ in range(2):
+        (home / "other.json").write_text("{")
+        assert discovery.list_live_records(home, ignored) == (good,)
+        discovery.write_record(home, other)
+        assert set(discovery.list_live_records(home, ignored)) == {good, other}
+    assert caplog.text.count("other.json") == 2
+
+
+def test_many_bad_files_do_not_flood_the_log(home, good, caplog):
+    for number in range(100):
+        (home / f"{number}.json").touch()
+    assert discovery.list_live_records(home, IgnoredFiles()) == (good,)
+    assert len(caplog.records) == 21
+    assert "80 more such files are ignored" in caplog.text
+
+
+def test_a_folder_that_is_none_holds_no_records_and_says_so(tmp_path, caplog):
+    (tmp_path / "kernels").touch()
+    assert discovery.list_live_records(tmp_path / "kernels", IgnoredFiles()) == ()
+    assert "Not a directory" in caplog.text
+
+
+def test_a_dead_record_that_cannot_be_removed_ends_nobody(home, good, dead, monkeypatch):
+    discovery.write_record(home, make_record(id="dead", **dead))
+
+    def refuse(*_args, **_options):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert discovery.list_live_records(home) == (good,)
+
+
+def test_a_good_record_in_a_folder_of_any_bad_ones(home, good):
+    for number, make in enumerate(BAD.values()):
+        make(home / f"{number}.json")
+    assert discovery.list_live_records(home) == (good,)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+NEARLY_RECORDS = st.dictionaries(st.sampled_from(sorted(FIELDS.keys() - {"port"})), JSON).map(
+    lambda changed: json.dumps(FIELDS | changed).encode()
+)
+
+
+@given(content=st.binary() | JSON.map(lambda value: json.dumps(value).encode()) | NEARLY_RECORDS)
+def test_no_file_ends_a_scan_or_the_attempt_to_link_its_kernel(content):
+    with tempfile.TemporaryDirectory(prefix="mcpnb-") as name:
+        folder = Path(name)
+        write_private(folder / "bad.json", "")
+        (folder / "bad.json").write_bytes(content)
+        good = make_record(id="good")
+        discovery.write_record(folder, good)
+        records = discovery.list_live_records(folder)
+        assert good in records
+        for record in {*records, *discovery.read_records(folder)} - {good}:
+            with pytest.raises(LinkError):
+                anyio.run(Link(record, lambda _: None).connect)
+
+
+def test_a_name_is_one_line_without_colours():
+    assert (
+        make_record(name="\x1b[31mAugust\nsäles" + "x" * 300).name[:20]
+        == "?[31mAugust?säles" + "xxx"
+    )
+    assert len(make_record(name="x" * 300).name) == 255
 
 
 def test_members_of_a_newer_version_are_ignored(tmp_path):
@@ -152,9 +333,9 @@ def test_the_bridges_record_is_read_only_while_it_lives(tmp_path, dead):
     alive = BridgeRecord(
         pid=pid, started=discovery.read_start_time(pid), version="1", url="http://127.0.0.1:1/mcp"
     )
-    discovery.write_private(path, alive.model_dump_json())
+    write_private(path, alive.model_dump_json())
     assert discovery.read_bridge(path) == alive
-    discovery.write_private(path, alive.model_copy(update=dead).model_dump_json())
+    write_private(path, alive.model_copy(update=dead).model_dump_json())
     assert discovery.read_bridge(path) is None
 
 
@@ -172,3 +353,22 @@ async def test_watching_yields_the_records_now_and_after_each_change(tmp_path):
             discovery.remove_record(folder, first.id)
             while (records := await anext(sets)) != (second,):
                 assert records == (first, second)
+
+
+@pytest.mark.anyio
+async def test_watching_goes_on_when_the_folder_is_removed_and_comes_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(discovery, "_RESCAN", 0.05)
+    folder = tmp_path / "kernels"
+    record = make_record()
+    discovery.write_record(folder, record)
+    with anyio.fail_after(60):
+        async with aclosing(discovery.watch_records(folder)) as sets:
+            for _ in range(2):  # before the watch begins, and while it runs
+                while await anext(sets) != (record,):
+                    pass
+                shutil.rmtree(folder)
+                while await anext(sets) != ():
+                    pass
+                discovery.write_record(folder, record)
+            while await anext(sets) != (record,):
+                pass

@@ -32,9 +32,9 @@ from mcp_notebook.discovery import (
     read_bridge,
     read_start_time,
     watch_records,
-    write_private,
 )
 from mcp_notebook.errors import McpNotebookError, NotebookError
+from mcp_notebook.private_files import read_private, write_private
 from mcp_notebook.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -284,7 +284,7 @@ def _port_file(settings: Settings) -> Path:
 
 def _read_last_port(settings: Settings) -> int | None:
     try:
-        port = int(_port_file(settings).read_text(encoding="ascii"))
+        port = int(read_private(_port_file(settings)))
     except (OSError, ValueError):
         return None
     return port if 0 < port < 2**16 else None  # the file may contain anything

@@ -6,6 +6,7 @@ everything else to stderr.
 
 import json
 import mimetypes
+import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -19,7 +20,13 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.shell_arguments import read_arguments
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
-from mcp_notebook.discovery import Record, is_alive, list_live_records, read_records
+from mcp_notebook.discovery import (
+    IgnoredFiles,
+    Record,
+    is_alive,
+    list_live_records,
+    read_records,
+)
 from mcp_notebook.errors import CallError, LinkError, NotebookError
 from mcp_notebook.missing_tools import (
     MissingTool,
@@ -177,14 +184,14 @@ def _find_records(settings: Settings, notebook: Path | None) -> list[Record]:
     ]
     if notebook is None:
         return records
-    path = notebook.expanduser().resolve()
+    path = os.path.realpath(notebook.expanduser())
     return [record for record in records if record.notebook and path == _resolve(record.notebook)]
 
 
 def _find_absent_notebooks(settings: Settings) -> list[MissingTool]:
     """Return the notebooks that have a record, but no kernel that can be linked here."""
     absent = []
-    records = read_records(settings.records_folder)
+    records = read_records(settings.records_folder, IgnoredFiles())
     here = [record for record in records if record.host == socket.gethostname()]
     live = {record.notebook or record.name for record in here if is_alive(record)}
     for record in records:
@@ -211,10 +218,9 @@ def _find_missing_tools(kernels: _Kernels) -> Iterator[MissingTool]:
             yield rejection
 
 
-def _resolve(notebook: str) -> Path | None:
+def _resolve(notebook: str) -> str | None:
     # Some frontends report a path that is relative to an unknown folder.
-    path = Path(notebook)
-    return path.resolve() if path.is_absolute() else None
+    return os.path.realpath(notebook) if Path(notebook).is_absolute() else None
 
 
 # -- output ----------------------------------------------------------------------------------------

@@ -22,9 +22,10 @@ from IPython.utils.strdispatch import StrDispatch
 from mcp_notebook._version import __version__
 from mcp_notebook.discovery import (
     Record,
+    forget_record,
     make_id,
+    make_socket_name,
     read_start_time,
-    remove_dead_record,
     write_record,
 )
 from mcp_notebook.errors import DefinitionError, McpNotebookError
@@ -93,7 +94,7 @@ class Extension:
             self.invoker,
             self._list_tools,
             self._resource_reader,
-            path=settings.home / "run" / f"{self._id}.sock",
+            path=settings.home / "run" / make_socket_name(self._id),
         )
         self._magics = McpMagics(
             shell,
@@ -160,7 +161,7 @@ class Extension:
 
     def _forget_record(self) -> None:
         if self._record is not None:
-            remove_dead_record(self.settings.records_folder, self._record)
+            forget_record(self.settings.records_folder, self._record)
             self._record = None
 
     def _before_shutdown(self, restart: bool) -> None:  # noqa: FBT001 - as in Jupyter's protocol

@@ -13,7 +13,8 @@ from live import SOON, live_kernel
 from mcp_notebook import __version__
 from mcp_notebook.bridge.app import _read_last_port, run_http
 from mcp_notebook.bridge.transports.http import open_listener
-from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time, write_private
+from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time
+from mcp_notebook.private_files import write_private
 from mcp_notebook.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -158,6 +159,38 @@ def test_a_bridge_that_ends_leaves_the_record_of_another_alone(home):
         write_private(bridge_file, other.model_dump_json())
         assert running.end()[0] == 0
     assert read_bridge(bridge_file) == other
+
+
+# -- bad files -------------------------------------------------------------------------------------
+
+
+def test_bad_files_among_the_records_end_no_bridge_and_are_named_once(with_notebook):
+    running, kernel = with_notebook
+    folder = _settings(kernel.home).records_folder
+    bad = [folder / f"bad-{number}.json" for number in range(3)]
+    try:
+        (record,) = folder.glob("*.json")
+        bad[0].write_text(record.read_text().replace('"pid": ', '"pid": -'))
+        running.wait_said("bad-0.json' is ignored, as it is no record: pid Input should be greater")
+        os.mkfifo(bad[1])
+        running.wait_said("bad-1.json' is ignored, as it is no record: it is not a regular file")
+        bad[2].symlink_to("nowhere")
+        running.wait_said("bad-2.json' is ignored")
+        assert running.said.count("is ignored") == len(bad)
+        assert running.process.poll() is None
+    finally:
+        for path in bad:
+            path.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, partial(write_private, text='{"pid": -5}')])
+def test_a_bad_file_in_the_place_of_the_bridges_record_or_port_is_none(home, make):
+    settings = _settings(home)
+    settings.home.mkdir()
+    for name in ("bridge.json", "port"):
+        make(settings.home / name)
+    assert read_bridge(settings.bridge_file) is None
+    assert _read_last_port(settings) is None
 
 
 # -- its end ---------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_notebook.discovery import make_private_folder
 from mcp_notebook.errors import SettingsError
+from mcp_notebook.private_files import make_private_folder
 from mcp_notebook.settings import Settings
 
 logger = logging.getLogger(__name__)

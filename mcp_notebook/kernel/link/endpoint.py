@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_notebook._version import __version__
-from mcp_notebook.discovery import make_private_folder
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.kernel.link.conversation import CallHandler, Conversation
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.private_files import make_private_folder
 from mcp_notebook.wire import frames, messages
 
 logger = logging.getLogger(__name__)

@@ -23,11 +23,11 @@ from mcp_notebook._version import __version__
 from mcp_notebook.discovery import (
     BridgeRecord,
     is_alive,
-    make_private_folder,
     read_bridge,
     read_start_time,
 )
 from mcp_notebook.errors import BridgeError
+from mcp_notebook.private_files import make_private_folder
 from mcp_notebook.settings import Settings
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from bridges import TOKEN, ask, bridge, http_bridge
 from live import kernel_env
 
 from mcp_notebook.bridge.transports.access import Gate, is_loopback, read_token
-from mcp_notebook.discovery import write_private
 from mcp_notebook.errors import SettingsError
+from mcp_notebook.private_files import write_private
 from mcp_notebook.settings import Settings
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="file modes")

@@ -48,9 +48,13 @@ class Echo:
         return f"echoing {call.tool}"
 
 
+@pytest.fixture
+def echo():
+    return Echo()
+
+
 @pytest.fixture(params=[False, True], ids=["unix", "tcp"])
-def listening(request, home):
-    echo = Echo()
+def listening(request, home, echo):
     endpoint = Endpoint(
         echo,
         lambda: messages.Tools(tools=list(echo.tools), missing=dict(echo.missing)),

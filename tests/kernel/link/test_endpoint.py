@@ -1,10 +1,17 @@
 """Who may connect to the kernel, and what all bridges are told."""
 
+import os
 import socket
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from live import Link, text_of
 
+from mcp_notebook.errors import LinkError
+from mcp_notebook.kernel.link.endpoint import Endpoint
+from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.wire import messages
 
 
@@ -93,3 +100,40 @@ def test_bridges_are_told_why_the_kernel_leaves(listening):
         endpoint.stop("The notebook unloaded mcp_notebook.")
         assert link.receive() == messages.Goodbye(reason="The notebook unloaded mcp_notebook.")
         assert link.receive() is None
+
+
+# -- where the socket is ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listen_far(home, echo, monkeypatch):
+    """Starts an endpoint whose path is too long for a socket, with this folder for others."""
+    if sys.platform == "win32":
+        pytest.skip("Unix sockets")
+    monkeypatch.setattr(tempfile, "tempdir", str(home))
+    endpoint = Endpoint(
+        echo, messages.Tools, ResourceReader(echo.store), path=home / ("x" * 100) / "test.sock"
+    )
+    yield endpoint.start
+    endpoint.stop("The test is over.")
+
+
+def test_a_socket_whose_path_is_too_long_is_in_a_private_folder_of_the_user(home, listen_far):
+    path = Path(listen_far().socket)
+    assert path.parent == home / f"mcp-notebook-{os.getuid()}"
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_socket_is_not_put_into_a_folder_of_another_user(listen_far, monkeypatch):
+    stranger = os.getuid() + 1  # the folder with his number in its name is made by us
+    monkeypatch.setattr(os, "getuid", lambda: stranger)
+    with pytest.raises(LinkError, match=f"mcp-notebook-{stranger} is not a folder that the user"):
+        listen_far()
+
+
+def test_a_socket_is_not_put_behind_a_link_to_a_folder(home, listen_far):
+    (home / "elsewhere").mkdir(mode=0o700)
+    (home / f"mcp-notebook-{os.getuid()}").symlink_to("elsewhere")
+    with pytest.raises(LinkError, match="is not a folder that the user owns"):
+        listen_far()
+    assert list((home / "elsewhere").iterdir()) == []

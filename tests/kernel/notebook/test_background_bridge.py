@@ -10,9 +10,10 @@ import psutil
 import pytest
 from live import kernel_env, live_kernel
 
-from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time, write_private
+from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time
 from mcp_notebook.errors import BridgeError
 from mcp_notebook.kernel.notebook import background_bridge
+from mcp_notebook.private_files import write_private
 from mcp_notebook.settings import Settings
 
 STARTER = (

@@ -195,6 +195,18 @@ def test_a_pipe_that_takes_a_files_place_is_not_waited_for(folder, to_text, monk
     assert "it is a pipe" in to_text(path)
 
 
+def test_a_link_that_takes_a_files_place_is_not_followed(folder, tmp_path, to_text, monkeypatch):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("do not show")
+    status = secret.lstat()
+    (folder / "data.txt").symlink_to(secret)
+    # The file is one when it is looked at, and a link when it is opened.
+    monkeypatch.setattr(files.os, "lstat", lambda _path: status)
+    text = to_text(Path("data.txt"))
+    assert "do not show" not in text
+    assert "data.txt cannot be read" in text
+
+
 def test_folders_missing_files_and_odd_names_are_sentences(folder, to_text):
     (folder / "data").mkdir()
     write_file(folder / "data" / "a.txt", "a")

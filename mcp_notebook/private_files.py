@@ -1,0 +1,70 @@
+"""Files of the user's own in `home`: written so that nobody else can read them, read with care.
+
+What is in such a folder may be anything: a pipe, a link to nowhere, a copy of gigabytes. Reading it
+never waits, never follows a link, and takes only regular files of the user of a bounded size.
+Runs in every process; knows nothing of what the files mean.
+"""
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+MAX_SIZE = 2**16
+"""Bytes of a file that is read. Records and tokens have a thousandth of it."""
+_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer would be waited for
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+def make_private_folder(folder: Path) -> Path:
+    """Create a folder that only the user can access, and return it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_mode & 0o077:
+        folder.chmod(0o700)
+    return folder
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file atomically; only the user can read it."""
+    make_private_folder(path.parent)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")  # is 0600
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_private(path: Path) -> bytes:
+    """Return the content of a file of the user.
+
+    Raises:
+        OSError: It is another user's, no regular file, too large, or cannot be read.
+    """
+    descriptor = os.open(path, _FLAGS)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("it is not a regular file")
+        if not is_own(status):
+            raise PermissionError("it belongs to another user")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(MAX_SIZE + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > MAX_SIZE:
+        raise OSError(f"it is larger than {MAX_SIZE:,} bytes")
+    return content
+
+
+def is_own(status: os.stat_result) -> bool:
+    """Return whether a file belongs to the user that this process acts for."""
+    return sys.platform == "win32" or status.st_uid == os.geteuid()
