@@ -26,6 +26,9 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
                              conversation deliberately and says why)
 ===========================  ===================================================================
 
+*Changes.* After a change of the tools, `Tools` follows within a moment, and always before the
+`Returned` of a call that made the change.
+
 *Missing tools.* With its tools a kernel sends the names of those that were dropped, each with the
 reason. Bridges show them to people; clients do not see them.
 

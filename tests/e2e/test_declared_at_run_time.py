@@ -37,7 +37,7 @@ SCHEMA = {
 }
 SETUP = f"""
 import json
-from mcp_notebook import Context, Tool, registry
+from mcp_notebook import Context, Tool, mcp_tool, registry
 schema = json.loads({json.dumps(SCHEMA)!r})
 async def greet(ctx: Context, **arguments):
     return {{"tool": ctx.tool, **arguments}}
@@ -46,6 +46,15 @@ def add_one(name: str) -> str:
     registry.add(Tool(name=name, handler=lambda: "new"))
     return ", ".join(registry)
 runs = []
+def remove_one(name: str) -> str:
+    "Remove a tool."
+    registry.remove(name)
+    return ", ".join(registry)
+def redefine(name: str, answer: str) -> str:
+    "Run a cell that declares a tool."
+    head = f"@mcp_tool(title={{answer!r}})"
+    get_ipython().run_cell(f"{{head}}\\ndef {{name}}() -> str:\\n    return {{answer!r}}")
+    return "redefined"
 def read(key: str = "a") -> str:
     "Read."
     runs.append(key)
@@ -55,6 +64,8 @@ def read(key: str = "a") -> str:
 registry.add(
     Tool(name="greet", description="Greet.", title="Greeter", input_schema=schema, handler=greet),
     Tool(name="add_one", handler=add_one, run="thread"),
+    Tool(name="remove_one", handler=remove_one),
+    Tool(name="redefine", handler=redefine),
     Tool(name="read", handler=read, read_only=True, cache="5min"),
     Tool(name="fresh", handler=lambda: "fresh", cache="ephemeral"),
 )
@@ -152,21 +163,37 @@ async def test_a_tool_by_a_raw_schema_from_its_declaration_to_its_removal(kernel
         "print(repr(registry), 'greet' in registry, registry['greet'].title)",
     )
     assert '"email": "a"' in shown
-    assert "greet, add_one, read, fresh> True Greeter" in shown
+    assert "greet, add_one, remove_one, redefine, read, fresh> True Greeter" in shown
     table = (await anyio.to_thread.run_sync(kernel.ok, "%mcp list")).text
     assert "greet(name=..., address=..., contactMethod=..., phone=..., email=...)" in table
 
     await cell(kernel, "registry.update('greet', name='hello', description='Say hello.')")
     tools = await until_listed(client, "hello")
-    assert list(tools) == ["hello", "add_one", "read", "fresh"]
+    assert list(tools) == ["hello", "add_one", "remove_one", "redefine", "read", "fresh"]
     assert tools["hello"].description == "Say hello."
     assert json.loads(text_of(await client.call_tool("hello", {"email": "a"})))["tool"] == "hello"
 
     added = await client.call_tool("add_one", {"name": "late"})
-    assert text_of(added) == "hello, add_one, read, fresh, late"
+    assert text_of(added) == "hello, add_one, remove_one, redefine, read, fresh, late"
     await until_listed(client, "late")
     assert text_of(await client.call_tool("late", {})) == "new"
-    assert "4 tools left" in await cell(kernel, "%mcp remove late")
+    assert "6 tools left" in await cell(kernel, "%mcp remove late")
+
+
+async def test_a_change_that_a_call_makes_is_there_when_it_is_answered(client, notices):
+    for number in range(10):
+        name = f"made_{number}"
+        before = notices.number
+        assert name in text_of(await client.call_tool("add_one", {"name": name}))
+        assert text_of(await client.call_tool(name, {})) == "new"
+        await client.call_tool("remove_one", {"name": name})
+        assert name not in await listed(client)
+        for answer in ("first", "second"):
+            await client.call_tool("redefine", {"name": name, "answer": answer})
+            assert (await listed(client))[name].title == answer
+            assert text_of(await client.call_tool(name, {})) == answer
+        if notices.era == "legacy":
+            assert notices.number > before
 
 
 async def test_a_batch_of_changes_is_one_notice(kernel, early_client, era, notices):

@@ -11,14 +11,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import anyio
 import mcp_types as types
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
-from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
@@ -27,6 +24,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
 from mcp_notebook.bridge.server import meta_tools
+from mcp_notebook.bridge.server.change_notices import ChangeNotices, get_connection
 from mcp_notebook.bridge.server.elicitation import Elicitation, can_elicit
 from mcp_notebook.bridge.server.mcp_types import (
     make_call_result,
@@ -43,8 +41,6 @@ from mcp_notebook.errors import CallError, UnknownState, UnknownTool
 
 logger = logging.getLogger(__name__)
 
-CHANGE_DELAY = 0.05
-"""Seconds within which several changes of the catalogue become one notification."""
 LEGACY_LOG_LEVEL = "info"
 """Log level of clients of the handshake era that have not set one."""
 _CACHEABLE: tuple[CacheableMethod, ...] = (
@@ -99,10 +95,7 @@ class NotebookServer:
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self._call_count = 0
         self._elicitation = Elicitation()
-        self._bus = InMemorySubscriptionBus()
-        self._listen = ListenHandler(self._bus)
-        self._sessions: set[ServerSession] = set()
-        self._change = anyio.Event()
+        self._changes = ChangeNotices()
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         resources = ResourceRequests(links, ready, page_size)
         self.mcp = _Server(
@@ -117,12 +110,12 @@ class NotebookServer:
             on_list_resources=resources.list,
             on_list_resource_templates=resources.list_templates,
             on_read_resource=resources.read,
-            on_subscriptions_listen=self._listen,
+            on_subscriptions_listen=self._changes.listen,
         )
         # The default middleware makes spans, which nobody collects, for a tenth of a call's time.
         self.mcp.middleware[:] = [self._fill_in_tools]
         self.mcp.add_notification_handler(
-            "notifications/initialized", types.NotificationParams, self._initialized
+            "notifications/initialized", types.NotificationParams, self._changes.add_client
         )
         # Not as an argument: the SDK would warn that logging is deprecated. Older clients use it.
         self.mcp.add_request_handler(
@@ -138,37 +131,18 @@ class NotebookServer:
     def note_change(self) -> None:
         """Note that the list of tools has changed; clients are notified soon."""
         self.update_instructions()
-        self._change.set()
+        self._changes.note_change()
 
     async def announce_changes(self) -> None:
         """Notify clients of changes of the list, once for each burst; runs forever."""
-        while True:
-            await self._change.wait()
-            await anyio.sleep(CHANGE_DELAY)
-            self._change = anyio.Event()
-            await self._bus.publish(ToolsListChanged())
-            for session in tuple(self._sessions):
-                try:
-                    with anyio.move_on_after(1):
-                        await session.send_tool_list_changed()
-                except Exception:
-                    # The client left without closing; the SDK raises whatever its stream raised.
-                    logger.debug("a client could not be notified of a change", exc_info=True)
-                    self._sessions.discard(session)
+        await self._changes.run()
 
     def close(self) -> None:
         """End the clients' subscriptions gracefully, and cancel the parked calls."""
-        self._listen.close()
+        self._changes.listen.close()
         self._elicitation.close()
 
     # -- handlers ----------------------------------------------------------------------------------
-
-    async def _initialized(self, ctx: ServerRequestContext[Any], _params: object) -> None:
-        if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-            session = ctx.session
-            self._sessions.add(session)
-            # The SDK has no other hook for the end of a connection.
-            _get_connection(ctx).exit_stack.callback(self._sessions.discard, session)
 
     async def _list_tools(
         self, _ctx: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
@@ -218,6 +192,7 @@ class NotebookServer:
     ) -> types.CallToolResult | types.InputRequiredResult:
         try:
             result = await self._answer(ctx, params)
+            await self._changes.notify_caller(ctx)  # the call may have made them
             if isinstance(result, types.InputRequiredResult):
                 return result
             return make_call_result(result, ctx.protocol_version)
@@ -291,7 +266,7 @@ class NotebookServer:
         meta = ctx.meta or {}
         wants_progress = meta.get("progress_token", meta.get("progressToken")) is not None
         if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-            level: str | None = self._log_levels.get(_get_connection(ctx), LEGACY_LOG_LEVEL)
+            level: str | None = self._log_levels.get(get_connection(ctx), LEGACY_LOG_LEVEL)
         else:
             value = meta.get(types.LOG_LEVEL_META_KEY)
             level = value if isinstance(value, str) else None
@@ -304,13 +279,8 @@ class NotebookServer:
     async def _set_log_level(
         self, ctx: ServerRequestContext[Any], params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
-        self._log_levels[_get_connection(ctx)] = params.level
+        self._log_levels[get_connection(ctx)] = params.level
         return types.EmptyResult()
-
-
-def _get_connection(ctx: ServerRequestContext[Any]) -> Any:
-    # Every request has a new session; the object that lasts is not public.
-    return ctx.session._connection  # noqa: SLF001
 
 
 class _Server(Server[Any]):

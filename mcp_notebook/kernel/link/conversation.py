@@ -72,14 +72,20 @@ class Conversation:
         calls: Runs the bridge's calls.
         reader: Lists and reads resources.
         writer: The connection to the bridge.
+        send_changes: Sends all bridges the tools if they have changed; called before each result.
     """
 
     def __init__(
-        self, calls: CallHandler, reader: ResourceReader, writer: asyncio.StreamWriter
+        self,
+        calls: CallHandler,
+        reader: ResourceReader,
+        writer: asyncio.StreamWriter,
+        send_changes: Callable[[], None],
     ) -> None:
         self._calls = calls
         self._reader = reader
         self._writer = writer
+        self._send_changes = send_changes
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _OpenCall] = {}
         self.last_tools: messages.Tools | None = None
@@ -240,6 +246,7 @@ class Conversation:
         open_call = self._open.pop(call_id, None)
         if open_call is not None and open_call.notices is not None:
             open_call.notices.close()
+        self._send_changes()  # the client may call the tools that this call declared
         try:
             message, attachments = content_blocks.pack_result(call_id, result)
             if open_call is not None and open_call.call.missing_capability is not None:

@@ -187,7 +187,7 @@ class Endpoint:
                     os.unlink(self._listener.getsockname())  # noqa: PTH108 - a path as bytes or str
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        conversation = Conversation(self._calls, self._reader, writer)
+        conversation = Conversation(self._calls, self._reader, writer, self._send_due_tools)
         self._conversations.add(conversation)
         try:
             await self._talk(conversation, reader)
@@ -249,13 +249,22 @@ class Endpoint:
         due = min(now + CHANGE_DELAY, self._change_latest)
         self._change_due = self._loop.call_at(due, self._send_tools)
 
+    def _send_due_tools(self) -> None:
+        """Tell bridges at once what they would be told in a moment."""
+        if self._change_due is not None:
+            self._change_due.cancel()
+            self._send_tools()
+
     def _send_tools(self) -> None:
         self._change_due = None
         message = self._tools()
         for conversation in tuple(self._conversations):
             # Not to one that was welcomed with them, or has been told before they changed back.
             if conversation.last_tools not in (None, message):
-                conversation.send(message)
+                try:
+                    conversation.send(message)
+                except FrameError as error:
+                    logger.warning("The list of tools could not be sent: %s", error)
 
 
 async def _read_hello(reader: asyncio.StreamReader) -> messages.Hello | None:

@@ -10,9 +10,10 @@ import pytest
 from live import Link, text_of
 
 from mcp_notebook.errors import LinkError
+from mcp_notebook.kernel.link import endpoint as endpoint_module
 from mcp_notebook.kernel.link.endpoint import Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
-from mcp_notebook.wire import messages
+from mcp_notebook.wire import frames, messages
 
 
 def test_a_bridge_is_welcomed_with_the_tools_and_answered(listening):
@@ -37,6 +38,29 @@ def test_all_bridges_are_told_of_a_change(listening):
         echo.tools = []
         endpoint.announce_tools()
         assert one.receive() == two.receive() == messages.Tools(tools=[])
+
+
+def test_a_change_that_a_call_made_goes_out_before_its_result(listening, monkeypatch):
+    monkeypatch.setattr(endpoint_module, "CHANGE_DELAY", 60)
+    monkeypatch.setattr(endpoint_module, "CHANGE_DELAY_MAX", 60)
+    endpoint, record, echo = listening
+    with Link(record) as one, Link(record) as two:
+        echo.tools = []
+        endpoint.announce_tools()
+        one.start("echo")
+        assert one.receive() == two.receive() == messages.Tools(tools=[])
+        assert text_of(one.receive()) == "echo {}"
+        assert text_of(two.call("echo")) == "echo {}"
+
+
+def test_a_list_that_cannot_be_sent_costs_no_call_its_result(listening, monkeypatch):
+    endpoint, record, echo = listening
+    with Link(record) as link:
+        monkeypatch.setattr(frames, "MAX_HEADER", 10_000)
+        large = "x" * frames.MAX_HEADER
+        echo.tools = [messages.ToolInfo(name="a", description=large, input_schema={})]
+        endpoint.announce_tools()
+        assert text_of(link.call("echo")) == "echo {}"
 
 
 def test_a_bridge_is_told_why_a_tool_is_missing_also_if_the_tools_are_the_same(listening):

@@ -1,0 +1,106 @@
+"""Tells clients that the list of tools has changed: once for each burst, and before an answer.
+
+Runs on the bridge's event loop. Clients of the handshake era hear of changes in a notification to
+their session, those of 2026-07-28 through their subscriptions. Whoever calls a tool that declares
+another one hears of the change before the answer, so that it can call the new one.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+logger = logging.getLogger(__name__)
+
+CHANGE_DELAY = 0.05
+"""Seconds within which several changes of the catalogue become one notification."""
+SEND_LIMIT = 1.0
+"""Seconds that one client may take to receive a notification."""
+
+
+@dataclass
+class _Listener:
+    """A client of the handshake era."""
+
+    session: ServerSession
+    last_notice: int
+    """The last change that it was notified of."""
+    is_busy: bool = False
+    """Whether a notification is on its way to it."""
+
+
+class ChangeNotices:
+    """Notifies the clients of one bridge of changes."""
+
+    def __init__(self) -> None:
+        self._bus = InMemorySubscriptionBus()
+        self.listen = ListenHandler(self._bus)
+        """Serves the subscriptions of clients."""
+        self._listeners: dict[Any, _Listener] = {}
+        """By connection: each request has a session object of its own."""
+        self._last_change = 0
+        self._last_published = 0
+        self._change = anyio.Event()
+
+    def note_change(self) -> None:
+        """Note that the list has changed; clients are notified soon."""
+        self._last_change += 1
+        self._change.set()
+
+    async def add_client(self, ctx: ServerRequestContext[Any], _params: object) -> None:
+        """Take a client that is initialized; those of the handshake era get notifications."""
+        if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+            connection = get_connection(ctx)
+            self._listeners[connection] = _Listener(ctx.session, self._last_published)
+            # The SDK has no other hook for the end of a connection.
+            connection.exit_stack.callback(self._listeners.pop, connection, None)
+
+    async def run(self) -> None:
+        """Notify all clients, once for each burst of changes; runs forever."""
+        async with anyio.create_task_group() as tasks:
+            while True:
+                await self._change.wait()
+                await anyio.sleep(CHANGE_DELAY)
+                self._change = anyio.Event()
+                await self._publish()
+                for connection in tuple(self._listeners):
+                    # One task each: a client that does not read delays no other.
+                    tasks.start_soon(self._notify, connection)
+
+    async def notify_caller(self, ctx: ServerRequestContext[Any]) -> None:
+        """Notify a client at once of changes that it has not heard of: its answer follows."""
+        await self._publish()
+        if self._listeners:
+            await self._notify(get_connection(ctx))
+
+    async def _publish(self) -> None:
+        if self._last_published != self._last_change:
+            self._last_published = self._last_change
+            await self._bus.publish(ToolsListChanged())
+
+    async def _notify(self, connection: Any) -> None:
+        listener = self._listeners.get(connection)
+        if listener is None or listener.is_busy:
+            return
+        listener.is_busy = True
+        try:
+            while listener.last_notice != self._last_change:
+                listener.last_notice = self._last_change
+                with anyio.move_on_after(SEND_LIMIT):
+                    await listener.session.send_tool_list_changed()
+        except Exception:
+            # The client left without closing; the SDK raises whatever its stream raised.
+            logger.debug("a client could not be notified of a change", exc_info=True)
+            self._listeners.pop(connection, None)
+        finally:
+            listener.is_busy = False
+
+
+def get_connection(ctx: ServerRequestContext[Any]) -> Any:
+    """Return the connection of a request: the object that lasts as long as its client."""
+    return ctx.session._connection  # noqa: SLF001 - not public; every request has a new session

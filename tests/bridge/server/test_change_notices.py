@@ -1,0 +1,68 @@
+"""Who is told of changes of the list of tools, and when."""
+
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from mcp import Client
+
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server import change_notices
+from mcp_notebook.bridge.server.server import NotebookServer
+
+pytestmark = pytest.mark.anyio
+
+LIMIT = 20
+
+
+@pytest.fixture
+async def server():
+    catalog = Catalog()
+    return NotebookServer(catalog, Links(catalog, on_change=lambda: None))
+
+
+@asynccontextmanager
+async def announcing(server):
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.announce_changes)
+        yield tasks
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_burst_of_changes_is_one_notice(server):
+    async with (
+        Client(server.mcp, mode="auto") as client,
+        client.listen(tools_list_changed=True) as changes,
+        announcing(server),
+    ):
+        for _ in range(20):
+            server.note_change()
+        with anyio.fail_after(LIMIT):
+            await anext(aiter(changes))
+        with anyio.move_on_after(3 * change_notices.CHANGE_DELAY) as waited:
+            await anext(aiter(changes))
+        assert waited.cancelled_caught
+
+
+async def test_a_client_that_takes_no_notice_keeps_none_from_the_others(server, monkeypatch):
+    monkeypatch.setattr(change_notices, "SEND_LIMIT", 10 * LIMIT)
+    deaf, (send, told) = anyio.Event(), anyio.create_memory_object_stream(10)
+
+    async def never(_message):
+        deaf.set()
+        await anyio.sleep_forever()
+
+    async with (
+        announcing(server),
+        send,
+        told,
+        Client(server.mcp, mode="legacy", message_handler=never),
+        Client(server.mcp, mode="legacy", message_handler=send.send),
+    ):
+        for _ in range(5):
+            server.note_change()
+            with anyio.fail_after(LIMIT):
+                notice = await told.receive()
+            assert type(notice).__name__ == "ToolListChangedNotification"
+        assert deaf.is_set()
