@@ -18,8 +18,8 @@ Runs on the bridge's event loop; no I/O. The rules for names, in this order:
 """
 
 import itertools
-import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -251,7 +251,7 @@ def _join(kernels: Sequence[_Kernel], reserved: frozenset[str]) -> _View:
 
 def _read_priority(tool: messages.ToolInfo) -> float:
     priority = (tool.meta or {}).get(meta_keys.PRIORITY, 0)
-    usable = isinstance(priority, int | float) and math.isfinite(priority)
+    usable = isinstance(priority, int | float) and abs(priority) <= sys.float_info.max
     return priority if usable else 0
 
 

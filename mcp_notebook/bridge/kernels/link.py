@@ -10,13 +10,13 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import anyio
 
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
-from mcp_notebook.content import Resource
+from mcp_notebook.content import Resource, Result, Text
 from mcp_notebook.discovery import Record, is_alive
 from mcp_notebook.errors import (
     FrameError,
@@ -42,6 +42,19 @@ _DEATH_CHECK_INTERVAL = 0.02
 OnTools: TypeAlias = Callable[[messages.Welcome | messages.Tools], None]
 """Takes the message with a kernel's tools."""
 _Reply: TypeAlias = tuple[messages.Resources | messages.Contents, list[bytes]]
+_FromKernel: TypeAlias = (
+    messages.Returned
+    | messages.Progress
+    | messages.Log
+    | messages.Ask
+    | messages.Withdraw
+    | messages.Resources
+    | messages.Contents
+    | messages.Tools
+    | messages.Goodbye
+)
+_FROM_KERNELS = get_args(_FromKernel)
+"""What kernels send after their welcome."""
 
 
 class Link:
@@ -94,6 +107,11 @@ class Link:
             raise LinkError(
                 f"The process that answers for {name!r} is not a kernel of mcp-notebook: {error}"
             ) from None
+        except LinkError:
+            raise
+        except Exception as error:
+            logger.exception("The welcome of %s could not be handled", name)
+            raise LinkError(f"The tools of {name!r} could not be read: {error!r}.") from error
         finally:
             if not self.is_open:
                 self.close()
@@ -116,11 +134,14 @@ class Link:
                 raise FrameError(f"its first message is {message.type!r}.")
 
     async def listen(self) -> None:
-        """Handle messages until the conversation ends; its calls are answered by `close`."""
+        """Handle messages until the conversation ends; its calls are answered by `close`.
+
+        What goes wrong with one message is logged, and its call answered; the link goes on.
+        """
         assert self._reader is not None
         try:
             while (frame := await frames.read_message(self._reader)) is not None:
-                self._handle(*frame)
+                self._take(*frame)
         except (FrameError, OSError) as error:
             logger.warning("The link to %s is closed: %s", self.record.name, error)
             self._failure = f"The link to the kernel failed: {error}"
@@ -266,7 +287,17 @@ class Link:
         for buffer in frames.encode(message):
             self._writer.write(buffer)
 
-    def _handle(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
+    def _take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
+        if not isinstance(message, _FROM_KERNELS):
+            raise FrameError(f"A kernel never sends {message.type!r} messages.")
+        try:
+            self._handle(message, attachments)
+        except Exception as error:
+            name = self.record.name
+            logger.exception("A %r message of %s could not be handled", message.type, name)
+            self._answer_failure(message, error)
+
+    def _handle(self, message: _FromKernel, attachments: list[bytes]) -> None:
         match message:
             case messages.Returned():
                 call = self._calls.get(message.id)
@@ -285,8 +316,12 @@ class Link:
                 self._on_tools(message)
             case messages.Goodbye():
                 self._goodbye = message.reason
-            case _:
-                raise FrameError(f"A kernel never sends {message.type!r} messages.")
+
+    def _answer_failure(self, message: _FromKernel, error: Exception) -> None:
+        """End the call whose result could not be handled: no other one comes."""
+        if isinstance(message, messages.Returned) and message.id in self._calls:
+            text = f"The result of the call could not be read: {type(error).__name__}: {error}"
+            self._calls.pop(message.id).end(Result([Text(text)], is_error=True))
 
     def _describe_end(self) -> str:
         return _describe_loss(self.record, goodbye=self._goodbye, failure=self._failure)

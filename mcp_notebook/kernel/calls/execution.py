@@ -4,7 +4,9 @@ Runs in the user's kernel, on the thread that a runner chose. Whatever the code 
 result: an exception that escaped into the event loop would end the kernel.
 """
 
+import inspect
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 from mcp_notebook.content import Result
@@ -85,6 +87,19 @@ class Execution:
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
             return self.convert_error(call, error, by_user=gate.interrupted)
 
+    def convert_in_gate(self, call: ActiveCall, gate: Gate, value: Any) -> Result:
+        """Return the result of a call whose value had to be awaited while the gate was closed.
+
+        Raises:
+            BaseException: The call was stopped, or a figure's own code failed.
+        """
+        try:
+            gate.open()
+            _raise_if_stopped(call)
+            return self.converter.convert_value(call, value)
+        finally:
+            gate.close()
+
     def convert_error(self, call: ActiveCall, error: BaseException, *, by_user: bool) -> Result:
         """Return the result of a call whose code raised.
 
@@ -101,18 +116,43 @@ class Execution:
         gate: Gate,
         wait: Callable[[ActiveCall, Coroutine[Any, Any, Any]], _Wait],
     ) -> Result | _Wait:
+        value: Any = None
         try:
-            gate.open()
-            if call.stop_request is not None:  # it came before the gate took interrupts
-                raise call.stop_request.error
-            value = self._call_function(call)
-            if not self.converter.is_async(value):
-                return self.converter.convert_value(call, value)
-        finally:
-            gate.close()
-        return wait(call, self.converter.await_value(call, value))
+            try:
+                gate.open()
+                _raise_if_stopped(call)  # it came before the gate took interrupts
+                function = self._bind_function(call)
+                is_coroutine = inspect.iscoroutinefunction(function)
+                if not is_coroutine:
+                    value = function()
+                    if not self.converter.is_async(value):
+                        return self.converter.convert_value(call, value)
+            finally:
+                gate.close()
+            if is_coroutine:
+                value = function()  # in the gate, an interrupt just then would lose the coroutine
+            return self._pass_on(call, value, wait)
+        except BaseException:
+            _close_coroutine(value)
+            raise
 
-    def _call_function(self, call: ActiveCall) -> Any:
+    def _pass_on(
+        self,
+        call: ActiveCall,
+        value: Any,
+        wait: Callable[[ActiveCall, Coroutine[Any, Any, Any]], _Wait],
+    ) -> _Wait:
+        """Have what a function returned awaited, unless the call has to stop already."""
+        coroutine = self.converter.await_value(call, value)
+        try:
+            _raise_if_stopped(call)
+            return wait(call, coroutine)
+        except BaseException:
+            _close_coroutine(coroutine)
+            raise
+
+    def _bind_function(self, call: ActiveCall) -> Callable[[], Any]:
+        """Return the tool's function with the arguments of a call, once they are checked."""
         tool = self._registry.get(call.tool)
         if tool is None:
             raise UnknownTool(call.tool, tuple(tool.name for tool in self._registry.tools))
@@ -125,5 +165,16 @@ class Execution:
             arguments |= dict.fromkeys(tool.schema.injected, call.make_context())
         executor = tool.options.executor
         if executor is not None:
-            return run_in_executor(call, tool, executor, arguments, self._stopper)
-        return tool.function(**arguments)
+            return partial(run_in_executor, call, tool, executor, arguments, self._stopper)
+        return partial(tool.function, **arguments)
+
+
+def _raise_if_stopped(call: ActiveCall) -> None:
+    if call.stop_request is not None:
+        raise call.stop_request.error
+
+
+def _close_coroutine(value: Any) -> None:
+    """Close what may be a coroutine that nobody will await: Python would warn about it."""
+    if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
+        value.close()

@@ -93,10 +93,11 @@ class InterruptGate:
 
 
 class ThreadGate:
-    """A gate in the thread of one call: open from when it is entered until it is left.
+    """A gate in the thread of one call.
 
     What is raised there from outside arrives between two instructions of Python; code that does not
-    come back to Python is not reached.
+    come back to Python is not reached. What comes while the gate is closed raises nothing, also
+    later.
     """
 
     interrupted = False
@@ -106,14 +107,16 @@ class ThreadGate:
         self._interrupter = AsyncInterrupter(KeyboardInterrupt)
 
     def __enter__(self) -> Self:
-        self._interrupter.open()
         return self
 
     def open(self) -> None:
-        """Do nothing: interrupts are held back only outside of the block."""
+        """Let interrupts raise from now on."""
+        self._interrupter.open()
 
     def close(self) -> None:
-        """Do nothing, as `open`."""
+        """Let interrupts raise no more; one that is on its way raises here."""
+        if self._interrupter.close():
+            raise KeyboardInterrupt
 
     def __exit__(self, *exc: object) -> None:
         self._interrupter.remove()
@@ -122,7 +125,7 @@ class ThreadGate:
         """Raise KeyboardInterrupt in the call, from another thread.
 
         Returns:
-            Whether the call was still there.
+            Whether the gate was open.
         """
         return self._interrupter.interrupt()
 

@@ -85,7 +85,7 @@ class MainRunner(_OutsideCellsRunner):
         task = self._loop.create_task(self._await(call, coroutine), context=context)
         self._loop.call_soon(self._watch.acquire)  # not within a step, which has the signal
         task.add_done_callback(partial(self._finish, call, on_result), context=context)
-        call.set_interrupt(lambda: self._loop.call_soon_threadsafe(task.cancel))
+        call.set_interrupt(partial(_cancel_task, self._loop, task))
         if call.stop_request is not None:
             # Later: a task that has not begun would never await the coroutine.
             self._loop.call_soon(task.cancel)
@@ -143,20 +143,27 @@ class ThreadRunner(_OutsideCellsRunner):
     def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         gate = ThreadGate()
         if self._execution.begin(call, gate):
-            on_result(self._execution.run(call, gate, self._await))
+            on_result(self._execution.run(call, gate, partial(self._await, gate)))
 
-    def _await(self, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]) -> Result:
+    def _await(
+        self, gate: ThreadGate, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]
+    ) -> Result:
+        # The gate is closed while there is a loop: an exception in the making or the closing of one
+        # would leave its sockets open. Code on the loop is cancelled as a task.
         async def wait() -> Any:
             loop, task = asyncio.get_running_loop(), asyncio.current_task()
             assert task is not None
             call.set_interrupt(partial(_cancel_task, loop, task))
-            if call.stop_request is not None:
-                task.cancel()
-            return await coroutine
+            try:
+                if call.stop_request is not None:
+                    raise asyncio.CancelledError
+                return await coroutine
+            finally:
+                call.set_interrupt(gate.interrupt)
 
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             value = runner.run(wait(), context=contextvars.copy_context())
-            return self._execution.converter.convert_value(call, value)
+        return self._execution.convert_in_gate(call, gate, value)
 
 
 class InlineRunner:

@@ -5,6 +5,7 @@ when its code has stopped, or after `STOP_LIMIT` if it does not react; a call in
 as nobody waits behind it. How code is interrupted is in `interrupts` and `task_guards`.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -13,6 +14,8 @@ from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.outcome import CallConverter
+
+logger = logging.getLogger(__name__)
 
 STOP_LIMIT = 1.0
 """Seconds that stopped code has until its call is answered without it."""
@@ -104,4 +107,7 @@ class Stopper:
         timer = threading.Timer(seconds, function, (call,))
         timer.daemon = True
         call.timers.append(timer)
-        timer.start()
+        try:
+            timer.start()
+        except RuntimeError:  # no more threads: the call goes on, and is answered at its end
+            logger.warning("a limit of a call of %r cannot be kept", call.tool, exc_info=True)

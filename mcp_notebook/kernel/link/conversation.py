@@ -9,13 +9,14 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, get_args
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
 from mcp_notebook.kernel.calls.call import Call
 from mcp_notebook.kernel.link.progress_notices import ProgressNotices
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tools.context import LEVELS, Client, LogMessage
 from mcp_notebook.kernel.tools.elicitation import (
     Elicitation,
@@ -30,6 +31,16 @@ logger = logging.getLogger(__name__)
 
 MAX_BACKLOG = 8 * 2**20
 """Bytes that may wait for a bridge that does not read; beyond, it gets no progress and no logs."""
+
+_FromBridge: TypeAlias = (
+    messages.Call
+    | messages.Cancel
+    | messages.Answer
+    | messages.ListResources
+    | messages.ReadResource
+)
+_FROM_BRIDGES = get_args(_FromBridge)
+"""What bridges send once they are welcome."""
 
 
 class CallHandler(Protocol):
@@ -99,11 +110,20 @@ class Conversation:
     async def listen(self, reader: asyncio.StreamReader) -> None:
         """Take messages until the bridge leaves; its calls run on, as it cancels them itself.
 
+        What goes wrong with one message is answered and logged; all others are still taken.
+
         Raises:
             FrameError: The bridge sent what bridges do not send.
         """
         while (frame := await frames.read_message(reader)) is not None:
-            self._take(frame[0])
+            message = frame[0]
+            if not isinstance(message, _FROM_BRIDGES):
+                raise FrameError(f"A bridge does not send {message.type!r}.")
+            try:
+                self._take(message)
+            except Exception as error:
+                logger.exception("a %r message could not be handled", message.type)
+                self._answer_failure(message, error)
 
     def send(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
         """Send a message; does nothing when the bridge is gone."""
@@ -135,7 +155,7 @@ class Conversation:
 
     # -- what the bridge sends ---------------------------------------------------------------------
 
-    def _take(self, message: messages.AnyMessage) -> None:
+    def _take(self, message: _FromBridge) -> None:
         match message:
             case messages.Call():
                 self._start_call(message)
@@ -148,8 +168,17 @@ class Conversation:
                 self.send(messages.Resources(id=message.id, resources=resources))
             case messages.ReadResource():
                 self._reader.read(message, self._send_contents)
-            case _:
-                raise FrameError(f"A bridge does not send {message.type!r}.")
+
+    def _answer_failure(self, message: _FromBridge, error: Exception) -> None:
+        """Answer a message that could not be handled, if the bridge waits for an answer."""
+        text = f"The kernel could not do that: {describe_error(error)}. Try again."
+        match message:
+            case messages.Call():
+                self._send_result(message.id, Result([Text(text)], is_error=True))
+            case messages.ListResources():
+                self.send(messages.Resources(id=message.id, resources=[]))
+            case messages.ReadResource():
+                self.send(messages.Contents(id=message.id, error=text))
 
     def _start_call(self, message: messages.Call) -> None:
         def reply(result: Result) -> None:

@@ -1,3 +1,4 @@
+import math
 import re
 
 import pytest
@@ -41,6 +42,14 @@ def test_tools_of_a_higher_priority_come_first_over_all_kernels():
     catalog.set_kernel("1", notebook="a", tools=[*tools("plain"), *prioritised(low=-1, high=2)])
     catalog.set_kernel("2", notebook="b", tools=prioritised(highest=2.5, also_high=2, none="9"))
     assert served(catalog) == ["highest", "high", "also_high", "plain", "none", "low"]
+
+
+@pytest.mark.parametrize("priority", [10**400, -(10**400), math.inf, math.nan])
+def test_a_priority_that_is_no_number_to_compare_counts_as_none(priority):
+    catalog = Catalog()
+    odd = messages.ToolInfo(name="odd", input_schema={}, meta={meta_keys.PRIORITY: priority})
+    catalog.set_kernel("1", notebook="a", tools=[*tools("first"), odd, *tools("last")])
+    assert served(catalog) == ["first", "odd", "last"]
 
 
 def test_a_kernel_without_tools_keeps_its_place_and_its_name():

@@ -9,7 +9,9 @@ from live import TIMEOUT
 
 from mcp_notebook.bridge.kernels import link as link_module
 from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.running_call import NO_LISTENER
 from mcp_notebook.errors import KernelGone, LinkError, ResourceFailed, UnknownResource
 from mcp_notebook.wire import messages
 
@@ -95,3 +97,30 @@ async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):
             await link.end.wait()
         with pytest.raises(UnknownResource, match="is gone"):
             await links.read_resource(uri)
+
+
+async def test_tools_that_cannot_be_taken_are_one_sentence_and_end_nothing(home):
+    taken = []
+
+    def take(message):
+        names = [tool.name for tool in message.tools]
+        if "odd" in names:
+            raise ZeroDivisionError("an odd tool")
+        taken.append(names)
+
+    async with peer(home, welcome("odd")) as odd:
+        with pytest.raises(LinkError, match="The tools of 'sales' could not be read: ZeroDivision"):
+            await Link(odd.record, take).connect()
+    async with peer(home, welcome("a")) as kernel, anyio.create_task_group() as tasks:
+        link = Link(kernel.record, take)
+        await link.connect()
+        tasks.start_soon(link.listen)
+        call = link.start_call("a", {})
+        await kernel.called.wait()
+        kernel.say(messages.Tools(tools=welcome("odd").tools))
+        kernel.say(messages.Tools(tools=welcome("a", "b").tools))
+        kernel.say(messages.Returned(id=call.id, content=[]))
+        with anyio.fail_after(TIMEOUT):
+            assert (await call.follow(NO_LISTENER)).content == ()
+        link.close()
+    assert taken == [["a"], ["a", "b"]]

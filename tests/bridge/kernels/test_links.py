@@ -150,6 +150,31 @@ async def test_what_no_kernel_says_ends_that_link_and_no_other(home, said):
         assert len(links) == 1
 
 
+async def test_a_result_that_cannot_be_read_fails_its_call_and_no_other(home):
+    seen, results = Seen(), {}
+    async with (
+        peer(home, welcome("top", "bottom")) as odd,
+        following(seen, [odd.record]) as links,
+    ):
+        await seen.until("top", "bottom")
+
+        async def call(name):
+            results[name] = await links.call(seen.catalog.find(name), {})
+
+        with anyio.fail_after(TIMEOUT):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call, "top")
+                await odd.called.wait()
+                tasks.start_soon(call, "bottom")
+                odd.say(messages.Returned(id=1, content=[{"type": "hologram"}]))
+                odd.say(messages.Returned(id=2, content=[{"type": "text", "text": "fine"}]))
+        assert results["top"].is_error
+        assert "could not be read: FrameError" in text_of(results["top"])
+        assert "unknown type 'hologram'" in text_of(results["top"])
+        assert text_of(results["bottom"]) == "fine"
+        assert len(links) == 1
+
+
 async def test_an_answer_to_no_call_is_ignored(home):
     seen = Seen()
     async with (

@@ -1,11 +1,15 @@
-"""The ends of calls that a client cannot time: an interrupt or a cancel at the very last moment."""
+"""Moments of calls that a client cannot time: an interrupt or a cancel at the first or the last."""
 
 import asyncio
+import contextlib
 import contextvars
+import gc
 import os
 import signal
 import threading
+from typing import Annotated
 
+import pydantic
 import pytest
 
 from mcp_notebook.errors import Cancelled
@@ -78,3 +82,94 @@ def test_a_cancel_just_as_a_coroutine_in_a_thread_has_ended_does_nothing(
     runner.start(call, cancel_and_take)
     assert ended.wait(LIMIT)
     assert [result.content[0].text for result in results] == ["the answer"]
+
+
+def run_in_thread(call, loop, execution, watch):
+    """Run a call in a thread of its own, and return its result."""
+    results, ended = [], threading.Event()
+
+    def take(result):
+        results.append(result)
+        ended.set()
+
+    ThreadRunner(loop, execution, watch, contextvars.copy_context).start(call, take)
+    assert ended.wait(LIMIT)
+    [result] = results
+    return result
+
+
+def cancel_elsewhere(call):
+    """Cancel a call from another thread, and give what that raises here the time to be raised."""
+    interrupt = call.request_stop(UNWANTED)
+    if interrupt is not None:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        thread.join()
+    for _ in range(1_000):
+        pass
+
+
+def test_a_cancel_while_a_loop_is_made_for_a_call_leaves_nothing_open(
+    call, loop, execution, watch, monkeypatch
+):
+    loops = []
+
+    class Loop(asyncio.SelectorEventLoop):
+        def __init__(self):
+            loops.append(self)
+            cancel_elsewhere(call)
+            super().__init__()
+
+    monkeypatch.setattr(asyncio, "SelectorEventLoop", Loop)
+    assert "No longer wanted." in run_in_thread(call, loop, execution, watch).content[0].text
+    assert [loop.is_closed() for loop in loops] == [True]
+
+
+def test_a_cancel_while_the_loop_of_a_call_is_closed_leaves_nothing_open(
+    call, loop, execution, watch, monkeypatch
+):
+    loops = []
+
+    class Loop(asyncio.SelectorEventLoop):
+        def close(self):
+            loops.append(self)
+            cancel_elsewhere(call)
+            super().close()
+
+    monkeypatch.setattr(asyncio, "SelectorEventLoop", Loop)
+    assert "No longer wanted." in run_in_thread(call, loop, execution, watch).content[0].text
+    assert [loop.is_closed() for loop in loops] == [True]
+
+
+def test_a_call_that_cannot_have_a_loop_fails_and_leaves_no_coroutine(
+    call, loop, execution, watch, monkeypatch
+):
+    def refuse():
+        raise OSError("Too many open files")
+
+    monkeypatch.setattr(asyncio, "SelectorEventLoop", refuse)
+    assert "Too many open files" in run_in_thread(call, loop, execution, watch).content[0].text
+    gc.collect()  # a coroutine that was never awaited would be a warning, and so an error
+
+
+def test_a_coroutine_function_of_a_call_that_has_to_stop_never_begins(
+    loop, execution, watch, queue, registry
+):
+    began = []
+
+    @pydantic.BeforeValidator
+    def cancel(value):
+        with contextlib.suppress(KeyboardInterrupt):
+            cancel_elsewhere(call)
+        return value
+
+    async def begin(value: Annotated[int, cancel]) -> None:
+        """Begin."""
+        began.append(value)
+
+    registry.add(make_tool(begin))
+    call = ActiveCall("begin", {"value": 1}, reply=lambda _: None, lock=queue.lock)
+    queue.add(call)
+    assert "No longer wanted." in run_in_thread(call, loop, execution, watch).content[0].text
+    assert began == []
+    gc.collect()

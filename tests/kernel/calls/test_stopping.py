@@ -117,3 +117,21 @@ def test_a_call_is_stopped_by_the_limit_of_the_settings(queue, converter):
     assert caller.replied.wait(LIMIT)
     assert "longer than 0.01 s" in caller.text
     assert call.state is CallState.TIMED_OUT
+
+
+def test_a_call_goes_on_without_a_limit_where_there_are_no_more_threads(
+    queue, converter, monkeypatch
+):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    stopper = Stopper(queue, CallConverter(converter), lambda _: None, LIMIT)
+    call, caller = add(queue)
+    asked = []
+    call.begin(lambda: asked.append(True))
+    stopper.limit_time(call)
+    stopper.stop(call, UNWANTED)
+    assert asked == [True]
+    assert caller.results == []
+    queue.finish(call)

@@ -29,6 +29,8 @@ class Echo:
     calls = ()
 
     def submit(self, tool, arguments, reply, client):
+        if tool == "unsubmitted":
+            raise RuntimeError("can't start new thread")
         if tool == "never":
             self.report, self.send_log = client.report, client.send_log
         if tool == "broken":
@@ -41,8 +43,10 @@ class Echo:
         call.move(CallState.RUNNING)
         return call
 
-    def cancel(self, _call, _reason):
+    def cancel(self, _call, reason):
         self.cancelled.set()
+        if reason == "raise":
+            raise RuntimeError("Event loop is closed")
 
     def describe(self, call):
         return f"echoing {call.tool}"

@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 from live import SOON, Link, text_of
 
 from mcp_notebook.kernel.link import conversation
@@ -15,6 +16,32 @@ def test_a_message_that_bridges_do_not_send_ends_the_conversation(listening):
     with Link(record) as link:
         link.send(messages.Goodbye(reason="no"))
         assert link.receive() is None
+
+
+@pytest.mark.parametrize(
+    ("message", "is_answered"),
+    [
+        (messages.Call(id=7, tool="unsubmitted", arguments={}), True),
+        (messages.Cancel(id=1, reason="raise"), False),
+        (messages.ListResources(id=7, limit=-1), True),
+    ],
+    ids=lambda value: getattr(value, "type", None),
+)
+def test_a_message_that_cannot_be_handled_is_answered_and_ends_nothing(
+    listening, message, is_answered
+):
+    _, record, _ = listening
+    with Link(record) as link:
+        link.start("never")
+        link.send(message)
+        if is_answered:
+            answer = link.receive()
+            if isinstance(message, messages.Call):
+                assert answer.is_error
+                assert "RuntimeError: can't start new thread. Try again." in text_of(answer)
+            else:
+                assert (answer.id, answer.resources) == (7, [])
+        assert text_of(link.call("echo")) == "echo {}"
 
 
 def test_a_result_that_cannot_be_sent_becomes_an_error(listening):
