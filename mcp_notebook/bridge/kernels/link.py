@@ -15,33 +15,27 @@ from typing import Any, TypeAlias, get_args
 import anyio
 
 from mcp_notebook._version import __version__
+from mcp_notebook.bridge.kernels.resource_requests import ResourceRequests
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
-from mcp_notebook.content import Resource, Result, Text
+from mcp_notebook.content import Result, Text
 from mcp_notebook.discovery import Record, is_alive
 from mcp_notebook.errors import (
     FrameError,
     KernelGone,
     LinkError,
-    ResourceFailed,
-    UnknownResource,
     VersionMismatch,
 )
-from mcp_notebook.wire import content_blocks, frames, messages
+from mcp_notebook.wire import frames, messages
 
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT = 5.0
 """Seconds that a kernel has to send its welcome."""
-LIST_LIMIT = 2.0
-"""Seconds that a kernel has to list its resources; its link thread does so immediately."""
-READ_LIMIT = 60.0
-"""Seconds that a kernel has to make the content of a resource and send it."""
 _DEATH_CHECK_INTERVAL = 0.02
 """Seconds between two checks whether the process behind a closed link is gone, too."""
 
 OnTools: TypeAlias = Callable[[messages.Welcome | messages.Tools], None]
 """Takes the message with a kernel's tools."""
-_Reply: TypeAlias = tuple[messages.Resources | messages.Contents, list[bytes]]
 _FromKernel: TypeAlias = (
     messages.Returned
     | messages.Progress
@@ -69,9 +63,6 @@ class Link:
         self.record = record
         self._on_tools = on_tools
         self._calls: dict[int, RunningCall] = {}
-        self._requests: dict[int, asyncio.Future[_Reply]] = {}
-        """Requests for resources that are not answered yet."""
-        self._has_resources = False
         self._last_id = 0
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -81,6 +72,8 @@ class Link:
         """Its number among all links that the bridge ever had, from 1."""
         self.is_open = False
         """Whether calls can be started."""
+        self.resources = ResourceRequests(record.name, self._next_id, self._send_if_open)
+        """Asks for the kernel's resources."""
         self.initial_calls: tuple[messages.CallInfo, ...] = ()
         """The calls of all bridges that the kernel had when this conversation began."""
         self.end = anyio.Event()
@@ -124,7 +117,7 @@ class Link:
                 if welcome.protocol != messages.PROTOCOL_VERSION:
                     raise VersionMismatch(kernel=welcome.protocol, bridge=messages.PROTOCOL_VERSION)
                 self.initial_calls = tuple(welcome.calls)
-                self._has_resources = welcome.resources
+                self.resources.is_possible = welcome.resources
                 return welcome
             case (messages.Refused() as refused, _):
                 raise LinkError(f"{self.record.name}: {refused.message}")
@@ -146,7 +139,7 @@ class Link:
             logger.warning("The link to %s is closed: %s", self.record.name, error)
             self._failure = f"The link to the kernel failed: {error}"
         finally:
-            self.is_open = False
+            self.is_open = self.resources.is_possible = False
 
     def close(self, reason: str | None = None) -> None:
         """End the conversation.
@@ -159,9 +152,7 @@ class Link:
             call.cancel("The bridge was stopped.")
             call.end(KernelGone(reason or self._describe_end()))
         self._calls.clear()
-        for request in self._requests.values():
-            request.cancel()
-        self._requests.clear()
+        self.resources.close()
         if self._writer is not None:
             self._writer.close()
 
@@ -204,74 +195,6 @@ class Link:
         )
         return call
 
-    async def list_resources(self, after: int, limit: int) -> list[messages.ResourceInfo]:
-        """Return the resources that can be read now; none if the kernel does not answer in time.
-
-        Args:
-            after: Return only resources with a higher number.
-            limit: The greatest number of resources to return.
-        """
-        number = self._next_id()
-        request = messages.ListResources(id=number, after=after, limit=limit)
-        try:
-            async with asyncio.timeout(LIST_LIMIT):
-                reply, _ = await self._request(number, request)
-        except (KernelGone, TimeoutError) as error:
-            logger.warning(
-                "The resources of %s are left out of the list: %r", self.record.name, error
-            )
-            return []
-        assert isinstance(reply, messages.Resources)
-        return reply.resources
-
-    async def read_resource(self, uri: str, most: int | None = None) -> Resource:
-        """Return the content of a resource.
-
-        Args:
-            uri: Of the resource.
-            most: The most bytes to return; None for as many as the kernel sends.
-
-        Raises:
-            UnknownResource: No such resource exists, or it has expired.
-            ResourceFailed: Its content cannot be made or sent.
-            KernelGone: The kernel is gone, and the resource with it.
-        """
-        number = self._next_id()
-        try:
-            async with asyncio.timeout(READ_LIMIT):
-                request = messages.ReadResource(id=number, uri=uri, most=most)
-                reply, attachments = await self._request(number, request)
-        except TimeoutError:
-            raise ResourceFailed(
-                f"The resource {uri!r} was not ready within {READ_LIMIT:g} s, the time limit. "
-                "Read another form of it, or ask the tool for less."
-            ) from None
-        assert isinstance(reply, messages.Contents)
-        if reply.error is not None:
-            raise (
-                UnknownResource(uri, reply.error) if reply.unknown else ResourceFailed(reply.error)
-            )
-        return content_blocks.unpack_resource(reply, attachments)
-
-    async def _request(
-        self, number: int, request: messages.ListResources | messages.ReadResource
-    ) -> "_Reply":
-        if not self.is_open or not self._has_resources:
-            raise KernelGone(f"The kernel of {self.record.name!r} has no resources.")
-        reply: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
-        self._requests[number] = reply
-        try:
-            self._send_if_open(request)
-            await asyncio.wait([reply])
-        finally:
-            self._requests.pop(number, None)
-        if reply.cancelled():
-            raise KernelGone(
-                f"The kernel of {self.record.name!r} is gone, and its resources with it. Call the "
-                "tool again when the notebook's cells have run again."
-            )
-        return reply.result()
-
     def _next_id(self) -> int:
         self._last_id += 1
         return self._last_id
@@ -309,9 +232,7 @@ class Link:
                 if call is not None:
                     call.handle(message, attachments)
             case messages.Resources() | messages.Contents():
-                request = self._requests.get(message.id)
-                if request is not None and not request.done():
-                    request.set_result((message, attachments))
+                self.resources.take_reply(message, attachments)
             case messages.Tools():
                 self._on_tools(message)
             case messages.Goodbye():

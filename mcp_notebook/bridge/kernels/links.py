@@ -180,7 +180,7 @@ class Links:
         """Return the content of a kernel's resource.
 
         Raises:
-            CallError: It cannot be read; see `Link.read_resource`.
+            CallError: It cannot be read; see `ResourceRequests.read_resource`.
         """
         link = self._links.get(resource_uris.find_kernel_id(uri) or "")
         if link is None:
@@ -190,7 +190,7 @@ class Links:
                 if resource_uris.find_kernel_id(uri) is None
                 else _LOST_RESOURCE.format(uri=uri),
             )
-        return await link.read_resource(uri, most)
+        return await link.resources.read_resource(uri, most)
 
     async def _connect(self, record: Record) -> Link:
         link = Link(record, lambda message: self._set_tools(record, message))

@@ -117,7 +117,7 @@ class ResourceRequests:
 
         async def ask(link: Link) -> None:
             after = number if link.place == place else 0
-            answers[link.place] = await link.list_resources(after, self._page_size + 1)
+            answers[link.place] = await link.resources.list_resources(after, self._page_size + 1)
 
         async with anyio.create_task_group() as tasks:
             for link in links:

@@ -98,6 +98,7 @@ class Stopper:
         if not call.has_ended and interrupt is not None:
             self.answer_early(call)
             interrupt()
+            call.capture.steps.interrupt()
 
     def _schedule(
         self, call: ActiveCall, seconds: float, function: Callable[[ActiveCall], None]

@@ -13,6 +13,9 @@ interrupts at random moments:
 2. The exception is raised only between `open` and `close`. A signal that comes later is noted and
    raises nothing; an asynchronous exception that comes later is taken back.
 3. An interrupter that sent a signal does not put the old handler back before it has seen it.
+
+A signal that comes just before a wait in C begins does not end that wait, and Python does not look
+at it before the wait ends: `interrupt` may have to be called again.
 """
 
 import ctypes
@@ -28,8 +31,8 @@ from typing import Any, TypeVar
 _Result = TypeVar("_Result")
 
 REPEAT_AFTER = 0.5
-"""Seconds after which another signal raises again: the code caught the first exception. Our own
-code that the first one leaves through takes microseconds."""
+"""Seconds after which another signal is sent, and raises again: the code caught the first one, or
+began to wait just then. Our own code that the first one leaves through takes microseconds."""
 _SIGNAL_ARRIVES = 1.0
 """Seconds to wait for a signal that was sent to be seen; it takes microseconds."""
 
@@ -152,6 +155,7 @@ class SignalInterrupter(Interrupter):
         self._is_installed = False
         self._is_sent = False
         self._is_seen = False
+        self._sent_at = 0.0
         self._raised_at = 0.0
         self.signal_count = 0
         """Signals that interrupt which have come, at whichever moment."""
@@ -177,21 +181,27 @@ class SignalInterrupter(Interrupter):
         try:
             self.close()
             give_up_at = time.monotonic() + _SIGNAL_ARRIVES
-            while self._is_sent and not self._is_seen and time.monotonic() < give_up_at:
-                time.sleep(0)  # Python runs the handler between two instructions of this loop
+            is_due = self._is_sent  # once in any case: of two, the last may not be here yet
+            while is_due:
+                # A call of the system, by whose end a signal that was sent has come. Python runs
+                # the handler between two instructions of this loop.
+                time.sleep(0)
+                is_due = not self._is_seen and time.monotonic() < give_up_at
         finally:
             # None: a handler that was not set from Python, which cannot be put back.
             if self._is_installed and self._previous is not None:
                 signal.signal(self._signum, self._previous)
 
     def _send(self) -> bool:
-        if not self._is_installed or (self._is_sent and not self._is_seen):
+        now = time.monotonic()
+        is_on_its_way = self._is_sent and not self._is_seen
+        if not self._is_installed or (is_on_its_way and now - self._sent_at < REPEAT_AFTER):
             return False
         if threading.get_ident() == self._thread:
             return False
         if signal.getsignal(self._signum) == signal.SIG_DFL:
             return False  # the code has put the default in place, which may end the process
-        self._is_sent, self._is_seen = True, False
+        self._is_sent, self._is_seen, self._sent_at = True, False, now
         if sys.platform == "win32":
             import _thread  # noqa: PLC0415
 

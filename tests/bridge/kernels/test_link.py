@@ -4,15 +4,14 @@ import os
 
 import anyio
 import pytest
-from kernel_stand_ins import keeping, peer, welcome
+from kernel_stand_ins import peer, welcome
 from live import TIMEOUT
 
-from mcp_notebook.bridge.kernels import link as link_module
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER
-from mcp_notebook.errors import KernelGone, LinkError, ResourceFailed, UnknownResource
+from mcp_notebook.errors import LinkError
 from mcp_notebook.wire import messages
 
 pytestmark = [
@@ -54,49 +53,6 @@ async def test_the_socket_of_another_user_is_not_spoken_to(home):
             async with Links(Catalog(), on_change=lambda: None) as links:
                 await links.connect(theirs.record)
         assert theirs.connections == 0
-
-
-async def test_a_kernel_that_is_too_old_for_resources_is_not_asked_for_them(home):
-    async with peer(home, welcome("a")) as old, Links(Catalog(), on_change=int) as links:
-        await links.connect(old.record)
-        assert await links.open_links[0].list_resources(0, 10) == []
-        with pytest.raises(KernelGone, match="has no resources"):
-            await links.read_resource(f"notebook://{old.record.id}/1/a.csv")
-        assert [type(message) for message in old.heard] == [messages.Hello]
-
-
-async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(home, monkeypatch):
-    monkeypatch.setattr(link_module, "LIST_LIMIT", 0.05)
-    monkeypatch.setattr(link_module, "READ_LIMIT", 0.05)
-    async with peer(home, keeping("a")) as mute, Links(Catalog(), on_change=int) as links:
-        await links.connect(mute.record)
-        assert await links.open_links[0].list_resources(0, 10) == []
-        with pytest.raises(ResourceFailed, match=r"within 0\.05 s, the time limit"):
-            await links.read_resource(f"notebook://{mute.record.id}/1/a.csv")
-        # What comes late is nobody's.
-        mute.say(messages.Contents(id=2, error="late"))
-        mute.say(messages.Tools(tools=[]))
-
-
-async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):
-    async with peer(home, keeping("a")) as dying, Links(Catalog(), on_change=int) as links:
-        await links.connect(dying.record)
-        (link,) = links.open_links
-        uri = f"notebook://{dying.record.id}/1/a.csv"
-        async with anyio.create_task_group() as tasks:
-
-            async def read():
-                with pytest.raises(KernelGone, match="is gone, and its resources"):
-                    await links.read_resource(uri)
-
-            with anyio.fail_after(TIMEOUT):
-                tasks.start_soon(read)
-                await dying.was_read.wait()
-                dying.writer.close()
-        with anyio.fail_after(TIMEOUT):
-            await link.end.wait()
-        with pytest.raises(UnknownResource, match="is gone"):
-            await links.read_resource(uri)
 
 
 async def test_tools_that_cannot_be_taken_are_one_sentence_and_end_nothing(home):

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from mcp_notebook.kernel.safe import interrupter as interrupter_module
 from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter, SignalInterrupter, raise_in
 
 ROUNDS = int(os.environ.get("INTERRUPT_ROUNDS", "300"))
@@ -125,6 +126,29 @@ def test_a_signal_ends_a_sleep():
         with pytest.raises(Stop):
             interrupter.run(code)
         thread.join()
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals cannot be held back")
+def test_a_signal_that_is_not_seen_is_sent_again_but_not_at_once(monkeypatch):
+    def interrupt():
+        thread = threading.Thread(target=lambda: sent.append(interrupter.interrupt()))
+        thread.start()
+        thread.join()
+
+    def code():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGURG})  # as if Python did not look
+        try:
+            interrupt()
+            interrupt()
+            monkeypatch.setattr(interrupter_module, "REPEAT_AFTER", 0.0)
+            interrupt()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGURG})
+
+    sent = []
+    with by_signal() as interrupter, pytest.raises(Stop):
+        interrupter.run(code)
+    assert sent == [True, False, True]
 
 
 def test_the_handler_is_ours_only_from_install_to_remove():

@@ -1,0 +1,133 @@
+"""What a bridge asks one kernel for besides calls: which resources it has, and their contents.
+
+Runs on the bridge's event loop. A `Link` sends the requests, hands over the replies, and ends the
+requests when the kernel is gone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TypeAlias
+
+from mcp_notebook.content import Resource
+from mcp_notebook.errors import FrameError, KernelGone, ResourceFailed, UnknownResource
+from mcp_notebook.wire import content_blocks, messages
+
+logger = logging.getLogger(__name__)
+
+LIST_LIMIT = 2.0
+"""Seconds that a kernel has to list its resources; its link thread does so immediately."""
+READ_LIMIT = 60.0
+"""Seconds that a kernel has to make the content of a resource and send it."""
+
+_Reply: TypeAlias = tuple[messages.Resources | messages.Contents, list[bytes]]
+
+
+class ResourceRequests:
+    """The requests for one kernel's resources.
+
+    Args:
+        notebook: The notebook's name, for messages.
+        next_id: Returns a number that no other request of the conversation has.
+        send: Sends a message to the kernel, if it is still connected.
+    """
+
+    def __init__(
+        self,
+        notebook: str,
+        next_id: Callable[[], int],
+        send: Callable[[messages.AnyMessage], None],
+    ) -> None:
+        self._notebook = notebook
+        self._next_id = next_id
+        self._send = send
+        self._requests: dict[int, asyncio.Future[_Reply]] = {}
+        """Those that are not answered yet."""
+        self.is_possible = False
+        """Whether the kernel is connected and answers such requests."""
+
+    async def list_resources(self, after: int, limit: int) -> list[messages.ResourceInfo]:
+        """Return the resources that can be read now; none if the kernel does not answer in time.
+
+        Args:
+            after: Return only resources with a higher number.
+            limit: The greatest number of resources to return.
+        """
+        number = self._next_id()
+        request = messages.ListResources(id=number, after=after, limit=limit)
+        try:
+            async with asyncio.timeout(LIST_LIMIT):
+                reply, _ = await self._request(number, request)
+        except (KernelGone, TimeoutError) as error:
+            logger.warning(
+                "The resources of %s are left out of the list: %r", self._notebook, error
+            )
+            return []
+        assert isinstance(reply, messages.Resources)
+        return reply.resources
+
+    async def read_resource(self, uri: str, most: int | None = None) -> Resource:
+        """Return the content of a resource.
+
+        Args:
+            uri: Of the resource.
+            most: The most bytes to return; None for as many as the kernel sends.
+
+        Raises:
+            UnknownResource: No such resource exists, or it has expired.
+            ResourceFailed: Its content cannot be made or sent.
+            KernelGone: The kernel is gone, and the resource with it.
+        """
+        number = self._next_id()
+        try:
+            async with asyncio.timeout(READ_LIMIT):
+                request = messages.ReadResource(id=number, uri=uri, most=most)
+                reply, attachments = await self._request(number, request)
+        except TimeoutError:
+            raise ResourceFailed(
+                f"The resource {uri!r} was not ready within {READ_LIMIT:g} s, the time limit. "
+                "Read another form of it, or ask the tool for less."
+            ) from None
+        assert isinstance(reply, messages.Contents)
+        if reply.error is not None:
+            raise (
+                UnknownResource(uri, reply.error) if reply.unknown else ResourceFailed(reply.error)
+            )
+        try:
+            return content_blocks.unpack_resource(reply, attachments)
+        except FrameError as error:
+            raise ResourceFailed(f"The resource {uri!r} could not be read: {error}") from error
+
+    async def _request(
+        self, number: int, request: messages.ListResources | messages.ReadResource
+    ) -> _Reply:
+        if not self.is_possible:
+            raise KernelGone(f"The kernel of {self._notebook!r} has no resources.")
+        reply: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
+        self._requests[number] = reply
+        try:
+            self._send(request)
+            await asyncio.wait([reply])
+        finally:
+            self._requests.pop(number, None)
+        if reply.cancelled():
+            raise KernelGone(
+                f"The kernel of {self._notebook!r} is gone, and its resources with it. Call the "
+                "tool again when the notebook's cells have run again."
+            )
+        return reply.result()
+
+    def take_reply(
+        self, message: messages.Resources | messages.Contents, attachments: list[bytes]
+    ) -> None:
+        """Take what the kernel sent; nothing happens if nobody waits for it."""
+        request = self._requests.get(message.id)
+        if request is not None and not request.done():
+            request.set_result((message, attachments))
+
+    def close(self) -> None:
+        """End all requests: the kernel is gone."""
+        self.is_possible = False
+        for request in self._requests.values():
+            request.cancel()
+        self._requests.clear()
