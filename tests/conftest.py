@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -10,10 +11,22 @@ import pytest
 from hypothesis import HealthCheck, settings
 from live import live_kernel
 
+pytest_plugins = ["missing_libraries"]
+
+# Other processes of the tests may take the time.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fresh", settings.get_profile("tests"), database=None, print_blob=True)
+"""For .ci/property-tests: examples that come from the seed alone."""
 if not os.environ.get("CI"):  # where hypothesis takes a profile of its own that says so, too
-    # Other processes of the tests may take the time.
-    settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("tests")
+
+if sys.dont_write_bytecode:
+    # The tests start some hundred processes: each would compile all that it imports, pandas in two
+    # seconds. Theirs and ours is kept once, where nobody who wants no __pycache__ finds any.
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
 def pytest_addoption(parser):

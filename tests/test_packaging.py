@@ -8,10 +8,13 @@ import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 
+from documents import README
+
 import mcp_notebook
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 
 
 def test_the_installed_version_is_the_packages_own():
@@ -28,6 +31,29 @@ def test_the_package_is_typed_and_licensed():
     assert (ROOT / "mcp_notebook" / "py.typed").exists()
     assert PROJECT["license"] == "BSD-3-Clause"
     assert (ROOT / "LICENSE").read_text(encoding="utf-8").startswith("BSD 3-Clause License")
+
+
+def test_the_readme_of_the_distribution_leads_nowhere_that_does_not_exist():
+    text = README.text
+    for change in PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"][
+        "substitutions"
+    ]:
+        assert re.search(change["pattern"], text), "it changes nothing"
+        text = re.sub(change["pattern"], change["replacement"], text)
+    assert not re.search(r"<(img|picture|source)|OWNER/REPO|\]\((?!https://)", text)
+    assert "## Documentation\n\nThe source distribution has it" in text
+    assert text.count("```") == README.text.count("```")
+
+
+def test_the_source_distribution_has_the_tests_and_all_that_they_read():
+    included = PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    for file in listed.stdout.splitlines():  # none in an unpacked source distribution
+        top = file.partition("/")[0]
+        own = {".git-blame-ignore-revs", ".gitignore", "pyproject.toml"}
+        assert top in {*included, *own} or top.endswith(".md"), file
 
 
 def test_the_command_is_installed_and_starts():

@@ -1,0 +1,38 @@
+"""A test that is skipped for a missing library: in CI a failure, but for those in no extra."""
+
+import os
+import re
+
+import pytest
+
+OUTSIDE_THE_EXTRAS = frozenset({"cairosvg", "kaleido", "resource"})
+"""Libraries that `pip install .[test]` does not bring: kaleido needs Chrome, cairosvg the cairo
+library, and resource is there on POSIX only. A skip names what was not run."""
+
+
+def _fail_if_declared(report):
+    if not report.skipped or not isinstance(report.longrepr, tuple):
+        return
+    path, line, reason = report.longrepr
+    missing = re.search(r"could not import '(\w+)", reason)
+    if missing and missing[1] not in OUTSIDE_THE_EXTRAS:
+        report.outcome = "failed"
+        report.longrepr = f"{path}:{line}: {reason}: CI has what the extra `test` declares."
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    """Look at the report of a test."""
+    report = yield
+    if os.environ.get("CI"):
+        _fail_if_declared(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report():
+    """Look at the report of a module that skips itself as a whole."""
+    report = yield
+    if os.environ.get("CI"):
+        _fail_if_declared(report)
+    return report
