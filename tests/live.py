@@ -53,9 +53,19 @@ class LiveKernel:
     def pid(self) -> int:
         return self.manager.provisioner.pid
 
-    def start(self, code: str) -> str:
-        """Start a cell and return the id of its request."""
-        return self.client.execute(code, allow_stdin=False)
+    def start(self, code: str, *, cell: str | None = None) -> str:
+        """Start a cell and return the id of its request.
+
+        Args:
+            code: What is in the cell.
+            cell: Its id, as JupyterLab and VS Code send it; without, as nbclient does.
+        """
+        if cell is None:
+            return self.client.execute(code, allow_stdin=False)
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+        request = self.client.session.msg("execute_request", content, metadata={"cellId": cell})
+        self.client.shell_channel.send(request)
+        return request["header"]["msg_id"]
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -113,13 +123,13 @@ class LiveKernel:
             output.error = f"{reply['content']['ename']}: {reply['content']['evalue']}"
         return output
 
-    def run(self, code: str) -> Output:
+    def run(self, code: str, *, cell: str | None = None) -> Output:
         """Run a cell to its end."""
-        return self.finish(self.start(code))
+        return self.finish(self.start(code, cell=cell))
 
-    def ok(self, code: str) -> Output:
+    def ok(self, code: str, *, cell: str | None = None) -> Output:
         """Run a cell that must not fail."""
-        output = self.run(code)
+        output = self.run(code, cell=cell)
         assert output.error is None, output.text
         return output
 

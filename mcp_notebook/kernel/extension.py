@@ -6,6 +6,7 @@ would survive it.
 """
 
 import atexit
+import inspect
 import logging
 import os
 import socket
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from IPython.core.error import UsageError
+from IPython.core.extensions import ExtensionManager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.strdispatch import StrDispatch
 
@@ -35,6 +37,7 @@ from mcp_notebook.kernel.calls.result_cache import ResultCache
 from mcp_notebook.kernel.link.endpoint import Address, Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared, find_cell
 from mcp_notebook.kernel.notebook.completion import complete_mcp, complete_mcp_tool
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION
 from mcp_notebook.kernel.notebook.magics import McpMagics
@@ -52,6 +55,8 @@ from mcp_notebook.wire import messages
 logger = logging.getLogger(__name__)
 
 _MAGICS = ("%mcp", "%mcp_tool", "%%mcp_tool")
+_REPLACED = "_mcp_notebook_replaced"
+"""Attribute of the shell that holds the extension that ``%reload_ext`` has just unloaded."""
 _FORK_HOOK = "_mcp_notebook_fork_hook"
 
 
@@ -61,16 +66,26 @@ class Extension:
     Args:
         shell: The notebook's IPython.
         settings: All options.
+        previous: The extension that this one replaces (``%reload_ext``); its tools and converters
+            are kept.
     """
 
-    def __init__(self, shell: InteractiveShell, settings: Settings) -> None:
+    def __init__(
+        self, shell: InteractiveShell, settings: Settings, previous: "Extension | None" = None
+    ) -> None:
         self.shell = shell
         self.settings = settings
         schemas = SchemaCache(settings.schemas_folder) if settings.schema_cache else None
+        self._previous = previous
         self.registry = ToolRegistry(self._tools_changed, schemas)
+        self.cell_tools: CellTools = CellTools(
+            self.registry, None if previous is None else previous.cell_tools
+        )
         self._id = settings.kernel_id or make_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
-        self.custom_types = CustomTypes()
+        self.custom_types: CustomTypes = (
+            CustomTypes() if previous is None else previous.custom_types
+        )
         self._resource_reader = ResourceReader(self.resources)
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
@@ -98,7 +113,7 @@ class Extension:
         )
         self._magics = McpMagics(
             shell,
-            self.registry,
+            self.cell_tools,
             self.invoker,
             settings,
             find_refusal=lambda: self._endpoint.last_refusal,
@@ -126,7 +141,7 @@ class Extension:
             atexit.register(self._at_exit)
             setattr(self.shell, EXTENSION, self)
             _watch_forks(self.shell)
-            self._adopt_marked()
+            self._adopt_tools()
         except BaseException:
             self.unload()
             raise
@@ -194,8 +209,16 @@ class Extension:
             token=address.token,
         )
 
-    def _adopt_marked(self) -> None:
-        """Declare what was decorated before the extension was loaded, once if it has two names."""
+    def _adopt_tools(self) -> None:
+        """Take over the tools of the extension before, or what was decorated without any.
+
+        What was decorated is declared once if it has two names.
+        """
+        previous, self._previous = self._previous, None
+        if previous is not None:
+            self.registry.add(*previous.registry.tools)
+            return
+        self.cell_tools.begin_run(find_cell(self.shell))  # of the cell with `%load_ext`
         namespace = self.shell.user_ns
         functions = {
             id(value): name for name, value in reversed(tuple(find_marked(namespace.items())))
@@ -227,14 +250,24 @@ class Extension:
         self.invoker.cache.keep(self.registry.tools)
         self._endpoint.announce_tools()
 
-    def _before_cell(self, _info: object) -> None:
+    def _before_cell(self, info: object) -> None:
         self.invoker.cell_started()
+        self.cell_tools.begin_run(getattr(info, "cell_id", None))
 
-    def _after_cell(self, _result: object) -> None:
+    def _after_cell(self, result: object) -> None:
         self.invoker.cell_ended()
+        self._end_run(result)
         for sentence in self.registry.follow(self.shell.user_ns):
             print(sentence, file=sys.stderr)  # noqa: T201 - the notebook's own output
         self.invoker.cache.keep(self.registry.tools)
+
+    def _end_run(self, result: Any) -> None:
+        info = getattr(result, "info", None)
+        if info is not None and not (info.raw_cell or "").strip():
+            self.cell_tools.begin_run(getattr(info, "cell_id", None))  # IPython tells only its end
+        names = self.cell_tools.end_run(is_success=bool(getattr(result, "success", False)))
+        if names:
+            print(describe_undeclared(names))  # noqa: T201 - the notebook's own output, as above
 
     def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
         if event.command == "%mcp":
@@ -293,9 +326,10 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
             "notebook (in JupyterLab or VS Code), or run `mcp-notebook serve FILE.ipynb`."
         )
     try:
-        Extension(shell, Settings.from_environment()).load()
+        Extension(shell, Settings.from_environment(), getattr(shell, _REPLACED, None)).load()
     except McpNotebookError as error:
         raise UsageError(str(error)) from None
+    vars(shell).pop(_REPLACED, None)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
@@ -303,6 +337,21 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     extension: Extension | None = getattr(shell, EXTENSION, None)
     if extension is not None:
         extension.unload()
+        if _is_reload():
+            setattr(shell, _REPLACED, extension)
+
+
+def _is_reload() -> bool:
+    """Return whether IPython unloads the extension only to load it again.
+
+    It calls the same two functions for ``%reload_ext`` as for ``%unload_ext`` and ``%load_ext``.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code is inspect.unwrap(ExtensionManager.reload_extension).__code__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _find_notebook(namespace: dict[str, Any]) -> Path | None:

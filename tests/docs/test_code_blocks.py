@@ -145,6 +145,16 @@ def test_a_list_of_texts_and_figures_is_answered_in_order(run_page):
     assert [list(data) for data in answer.displays] == [["image/png"]]
 
 
+def test_with_the_configuration_for_ipython_the_magics_load_the_extension(home):
+    (page,) = (page for page in PAGES if page.name == "docs/operate/troubleshooting.md")
+    (configuration,) = page.code("text")
+    profile = home / ".ipython" / "profile_default"
+    profile.mkdir(parents=True)
+    (profile / "ipython_config.py").write_text(configuration, encoding="utf-8")
+    with live_kernel(home) as kernel:
+        assert "MCP tool f()" in kernel.ok("%%mcp_tool\ndef f(): 'F.'").text
+
+
 # -- the command -----------------------------------------------------------------------------------
 
 

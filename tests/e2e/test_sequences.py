@@ -342,8 +342,10 @@ class Sequences(RuleBasedStateMachine):
         self._say(f"{site.label}: %reload_ext mcp_notebook")
         site.kernel.ok(_named(site.label, "%reload_ext mcp_notebook"))
         self._lost(site, UNLOADED)
+        tools = dict(site.notebook.tools)
         self._go(site)
         self._come(site)
+        site.notebook.tools = tools
 
     @precondition(lambda self: self.free)
     @rule(pick=picks)

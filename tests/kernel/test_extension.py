@@ -78,6 +78,42 @@ def test_reloading_gives_a_fresh_extension_and_one_of_everything(kernel):
         assert text_of(link.call("one")) == "1"
 
 
+def test_reloading_keeps_the_tools_in_order_and_as_they_were(kernel):
+    kernel.ok(
+        "from mcp_notebook import Tool, mcp_tool, registry\n@mcp_tool\ndef a(): 'A.'\n"
+        "@mcp_tool\ndef gone(): 'G.'\nregistry.add(Tool(name='data', handler=lambda: 1))"
+    )
+    kernel.ok("%%mcp_tool --title 'B b'\ndef b(n: int) -> int:\n    'B.'\n    return n")
+    kernel.ok("registry.remove('gone')\nregistry.update('a', priority=2)\nimport statistics")
+    kernel.ok("%mcp_tool statistics.mean")
+    with Link(record_of(kernel)) as link:
+        before = link.welcome.tools
+    assert kernel.ok("%load_ext mcp_notebook").stdout.endswith("%reload_ext mcp_notebook\n")
+    kernel.ok("%reload_ext mcp_notebook")
+    with Link(record_of(kernel)) as link:
+        assert link.welcome.tools == before
+        assert text_of(link.call("b", n=3)) == "3"
+    kernel.ok("def b(): 'New.'")  # and they still follow
+    with Link(record_of(kernel)) as link:
+        assert next(tool for tool in link.welcome.tools if tool.name == "b").description == "New."
+
+
+def test_a_reload_that_fails_for_a_setting_loses_no_tools(kernel):
+    kernel.ok("%%mcp_tool\ndef one(): 'One.'")
+    output = kernel.run("%env MCP_NOTEBOOK_MAX_TABLE_ROWS=abc\n%reload_ext mcp_notebook")
+    assert "MCP_NOTEBOOK_MAX_TABLE_ROWS" in output.error
+    kernel.ok("%env MCP_NOTEBOOK_MAX_TABLE_ROWS=50\n%reload_ext mcp_notebook")
+    with Link(record_of(kernel)) as link:
+        assert [tool.name for tool in link.welcome.tools] == ["one"]
+
+
+def test_an_unload_forgets_the_tools(kernel):
+    kernel.ok("%%mcp_tool\ndef one(): 'One.'")
+    kernel.ok("%unload_ext mcp_notebook\n%load_ext mcp_notebook")
+    with Link(record_of(kernel)) as link:
+        assert link.welcome.tools == []
+
+
 def test_unloading_while_a_bridge_is_connected_shows_nothing_in_the_cell(kernel):
     with Link(record_of(kernel)) as link:
         assert kernel.ok("%unload_ext mcp_notebook").text.strip() == ""

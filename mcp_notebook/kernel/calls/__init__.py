@@ -8,8 +8,9 @@ displays go to its `capture` (by `streams`), and it has pyplot's figures (`pyplo
 (`logs`) and progress bars (`progress_bars`) to itself. `call` holds the table of a call's states,
 `active_call` a call with everything it needs.
 
-Face: `invoker.Invoker`, `call.Call`, `call.CallState`, `result_cache.ResultCache`, and
-`kernel_activity.KernelActivity`, which shows in Jupyter that a called kernel is in use.
+Face: `invoker.Invoker`, `call.Call`, `call.CallState`, `result_cache.ResultCache`,
+`kernel_activity.KernelActivity`, which shows in Jupyter that a called kernel is in use, and
+`capture`, whose `current_capture` says whether code runs in a call.
 
 Threads: calls come on the endpoint's thread, and may be cancelled from there. Their code runs on
 the main thread, between cells, or in a thread of each call. Time limits are timers, which are

@@ -1,14 +1,14 @@
 """What the author of tools uses and sees in the cells of a notebook.
 
-Face: `McpMagics` (`magics`), `complete_mcp` and `complete_mcp_tool` (`completion`), and `EXTENSION`
-(`loaded_extension`) for the extension; `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and
-`registry` (`registry`) for authors, who import them from `mcp_notebook`.
+Face: `McpMagics` (`magics`), `complete_mcp` and `complete_mcp_tool` (`completion`), `CellTools`
+(`cell_tools`) and `EXTENSION` (`loaded_extension`) for the extension; `mcp_tool` and `mcp_tools`
+(`decorators`), `Tool` and `registry` (`registry`) for authors, who import them from `mcp_notebook`.
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
-it to a function, `declarations` builds the tools, and `tool_card` shows them. `mcp_verbs` has one
-function for each verb of ``%mcp``; `background_bridge` starts and stops the process behind ``%mcp
-serve``, and `result_display` shows the result of ``%mcp call``. `option_help` puts together what
-``%%mcp_tool?`` and ``mcp_tool?`` explain.
+it to a function, `declarations` builds the tools, `cell_tools` adds them as the cell's, and
+`tool_card` shows them. `mcp_verbs` has one function for each verb of ``%mcp``; `background_bridge`
+starts and stops the process behind ``%mcp serve``, and `result_display` shows the result of ``%mcp
+call``. `option_help` puts together what ``%%mcp_tool?`` and ``mcp_tool?`` explain.
 
 Threads: magics and cells run on the kernel's main thread. The decorators and `registry` work on any
 thread, also inside a tool, and the decorators even without a notebook: there they only mark the

@@ -59,10 +59,10 @@ def mcp_tool(
         mark(function, tool_options)
         extension = find_extension()
         if extension is not None and not _in_class_body(function):
-            registry = extension.registry
             variable = _find_variable(function)
-            registry.add(
-                make_tool(function, tool_options, variable=variable, schemas=registry.schemas)
+            schemas = extension.registry.schemas
+            extension.cell_tools.add(
+                make_tool(function, tool_options, variable=variable, schemas=schemas)
             )
         return function
 
@@ -132,7 +132,7 @@ def _declare_class(owner: type, mark: ClassOfTools) -> None:
         and tool.name not in names
     ]
     extension.registry.remove(*old)
-    extension.registry.add(*tools)
+    extension.cell_tools.add(*tools)
 
 
 # -- what cannot be decorated ----------------------------------------------------------------------

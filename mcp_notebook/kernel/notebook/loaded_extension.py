@@ -9,6 +9,7 @@ from IPython.core.getipython import get_ipython
 
 if TYPE_CHECKING:  # a module with decorated functions must be cheap to import anywhere
     from mcp_notebook.kernel.calls.invoker import Invoker
+    from mcp_notebook.kernel.notebook.cell_tools import CellTools
     from mcp_notebook.kernel.results.custom_types import CustomTypes
     from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
@@ -20,6 +21,7 @@ class LoadedExtension(Protocol):
     """What the decorators and `registry` use of the extension."""
 
     registry: "ToolRegistry"
+    cell_tools: "CellTools"
     invoker: "Invoker"
     custom_types: "CustomTypes"
 

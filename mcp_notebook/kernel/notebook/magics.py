@@ -13,6 +13,7 @@ from IPython.display import display
 
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel.calls.invoker import Invoker
+from mcp_notebook.kernel.notebook.cell_tools import CellTools
 from mcp_notebook.kernel.notebook.declarations import (
     declare_cell,
     declare_names,
@@ -22,9 +23,12 @@ from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
 from mcp_notebook.kernel.notebook.mcp_verbs import Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.option_help import describe_line_options, extend_help
 from mcp_notebook.kernel.notebook.tool_card import build_card
-from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings import Settings
 
+_MISPLACED = (
+    "`%%mcp_tool` must be the first line of its cell: move it above everything else, also above "
+    "comments; `%load_ext` and imports can be in a cell before it. The lines below it have not run."
+)
 _FRAMES_TO_USER = 4
 """Frames from `McpMagics._expand` to the code that has the magic."""
 
@@ -35,7 +39,7 @@ class McpMagics(Magics):
 
     Args:
         shell: The notebook's IPython.
-        registry: Where the tools are.
+        cell_tools: Adds the tools that a cell declares.
         invoker: Runs ``%mcp call``.
         settings: For the background bridge.
         find_refusal: Returns why the last bridge was refused, if it was.
@@ -44,15 +48,16 @@ class McpMagics(Magics):
     def __init__(
         self,
         shell: InteractiveShell,
-        registry: ToolRegistry,
+        cell_tools: CellTools,
         invoker: Invoker,
         settings: Settings,
         *,
         find_refusal: Callable[[], str | None],
     ) -> None:
         super().__init__(shell)
-        self._registry = registry
-        self._notebook = Notebook(registry, invoker, settings, find_refusal)
+        self._registry = cell_tools.registry
+        self._cell_tools = cell_tools
+        self._notebook = Notebook(cell_tools.registry, invoker, settings, find_refusal)
 
     @no_var_expand  # a signature stays as it is written; `read_line` expands the options
     @line_cell_magic
@@ -85,13 +90,18 @@ class McpMagics(Magics):
             else:
                 tools = declare_cell(self.shell, parsed, schemas)
                 self._registry.remove(*find_replaced_names(tools, self._registry.tools))
-            self._registry.add(*tools)
+            self._cell_tools.add(*tools)
         except DefinitionError as error:
             raise UsageError(str(error)) from None
         display(build_card(tools, [tool.name for tool in self._registry.tools]), raw=True)
 
     mcp_tool.parser = build_parser()
     extend_help(mcp_tool, describe_line_options)
+
+    @line_magic("%mcp_tool")  # what IPython makes of `%%mcp_tool` below the first line
+    def refuse_misplaced_mcp_tool(self, _line: str) -> None:
+        """Say where `%%mcp_tool` belongs."""
+        raise UsageError(_MISPLACED)
 
     @line_magic
     def mcp(self, line: str) -> None:

@@ -156,7 +156,7 @@ def _stop_serving(notebook: Notebook, _arguments: str) -> None:
 VERBS: Mapping[str, Verb] = {
     "status": Verb(
         run=_show_status,
-        help="show the tools, those that clients miss, the calls, and the HTTP address",
+        help="show the tools, those that clients miss, calls beside cells, and the HTTP address",
     ),
     "list": Verb(run=_show_tools, help="list the tools with their parameters"),
     "call": Verb(

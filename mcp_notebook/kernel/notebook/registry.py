@@ -2,7 +2,8 @@
 
 Runs on any thread, also inside a tool. `registry` itself holds nothing: it looks up the notebook's
 extension on each use, so that it keeps working when the extension is reloaded. Its tools do not
-follow a variable of the notebook; they live until they are removed or the extension is unloaded.
+follow a variable of the notebook; they live until they are removed or the extension is unloaded
+(``%reload_ext`` keeps them).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -109,7 +110,7 @@ class NotebookTools(Mapping[str, Tool]):
         new = _declare(replace(_describe_tool(old), **changes))
         if not {"handler", "input_schema"} & changes.keys():  # it is still what it follows
             origin = None if old.origin is None else old.origin.with_options(new.options)
-            new = replace(new, variable=old.variable, origin=origin)
+            new = replace(new, variable=old.variable, origin=origin, cell=old.cell)
         if new.name != name and registry.get(new.name) is not None:
             raise DefinitionError(
                 f"`{name}` cannot be renamed to `{new.name}`: there is a tool of that name. Remove "

@@ -40,9 +40,13 @@ def build_card(tools: Sequence[DeclaredTool], names: Collection[str]) -> dict[st
         names: Names of all tools that the notebook has now.
     """
     cards = [(tool, _collect_warnings(tool, names)) for tool in tools]
+    removal = _explain_removal(tools)
+    html = "".join(_render_html(tool, warnings) for tool, warnings in cards)
     return {
-        "text/html": "".join(_render_html(tool, warnings) for tool, warnings in cards),
-        "text/plain": "\n\n".join(_render_text(tool, warnings) for tool, warnings in cards),
+        "text/html": f"{html}<div style='opacity:.7'>{_render_code(removal)}</div>",
+        "text/plain": "\n\n".join(
+            [*(_render_text(tool, warnings) for tool, warnings in cards), removal]
+        ),
     }
 
 
@@ -149,6 +153,12 @@ def _collect_warnings(tool: DeclaredTool, names: Collection[str]) -> tuple[str, 
         if other not in names
     ]
     return (*tool.warnings, *missing)
+
+
+def _explain_removal(tools: Sequence[DeclaredTool]) -> str:
+    names = " ".join(tool.name for tool in tools)
+    it = "it" if len(tools) == 1 else "them"
+    return f"`%mcp remove {names}` removes {it}; deleting the cell does not."
 
 
 def _render_html(tool: DeclaredTool, warnings: Sequence[str]) -> str:

@@ -134,9 +134,9 @@ class Files:
         roots = os.pathsep.join(clean_text(str(root)) for root in (*self._allowed, real.parent))
         return (
             f"The file {name} is not shown: it{leads} is outside of {folder} and the allowed "
-            f"roots. To allow it, run `%env MCP_NOTEBOOK_ALLOWED_ROOTS={roots}`, `%reload_ext "
-            "mcp_notebook` and the tools' cells again in the notebook, or set that variable before "
-            "Jupyter starts."
+            f"roots. To allow it, run `%env MCP_NOTEBOOK_ALLOWED_ROOTS={roots}` and "
+            "`%reload_ext mcp_notebook` in the notebook, or set that variable before Jupyter "
+            "starts."
         )
 
     @contextmanager

@@ -65,6 +65,8 @@ class DeclaredTool:
     """The notebook's variable that the tool follows, if any."""
     origin: ToolOrigin | None = None
     """What the tool follows in place of a variable."""
+    cell: str | None = None
+    """The id of the cell that declared it, if the frontend gave one."""
     output: OutputSchema | None = None
     """The schema of structured results, if the tool has them."""
     notes: tuple[str, ...] = ()

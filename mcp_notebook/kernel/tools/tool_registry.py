@@ -5,9 +5,9 @@ Readers get snapshots that never change.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_notebook.errors import DefinitionError
@@ -90,6 +90,25 @@ class ToolRegistry:
     def remove(self, *names: str) -> None:
         """Remove tools; names without a tool are ignored."""
         self._change(lambda now: {name: now[name] for name in now if name not in names})
+
+    def retain(self, cell: str, names: Collection[str], reason: str) -> tuple[str, ...]:
+        """Remove the tools of a cell except those with these names.
+
+        Args:
+            cell: The cell's id.
+            names: The tools that its last run declared.
+            reason: Why the others are gone, as a sentence.
+
+        Returns:
+            The names of the tools that were removed.
+        """
+        others = [tool for tool in self.tools if tool.cell == cell and tool.name not in names]
+        if others:
+            self._change(
+                lambda now: {name: tool for name, tool in now.items() if tool not in others},
+                {tool.name: reason for tool in others},
+            )
+        return tuple(tool.name for tool in others)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -209,6 +228,7 @@ def _compare(
     if list(current) == list(tools):
         return None
     first = tools[0]
+    current = [replace(tool, cell=first.cell) for tool in current]
     source = first.variable if first.origin is None else first.origin.word
     names = ", ".join(f"`{tool.name}`" for tool in current)
     reason = f"`{source}` now offers {names}." if current else f"`{source}` was deleted."

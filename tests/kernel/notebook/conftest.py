@@ -21,8 +21,9 @@ def rain(city: Literal["Seattle", "New York"], year: int = 2012) -> str:
 @pytest.fixture
 def kernel(shared_kernel):
     """A kernel with the extension and nothing else."""
-    shared_kernel.ok("%reload_ext mcp_notebook")
+    shared_kernel.ok("%unload_ext mcp_notebook")
     shared_kernel.ok("%reset -f")
+    shared_kernel.ok("%load_ext mcp_notebook")
     return shared_kernel
 
 

@@ -78,6 +78,23 @@ def test_a_traceback_shows_the_cell_by_its_own_number_and_no_frames_of_ours(kern
     assert "magics.py" not in shown
 
 
+@pytest.mark.parametrize(
+    "above", ["# Rain.", "import math", "%load_ext mcp_notebook", "# a\n\n# b"]
+)
+@pytest.mark.parametrize("line", ["%%mcp_tool", "%%mcp_tool --name x", "%%mcp_tool f(a: int = 3)"])
+def test_below_another_line_the_magic_says_where_it_belongs(kernel, above, line):
+    output = kernel.run(f"{above}\n{line}\ndef f(): 'F.'")
+    assert output.error.startswith("UsageError: `%%mcp_tool` must be the first line of its cell")
+    assert tools_of(kernel) == {}
+    assert "NameError" in kernel.run("f").error
+
+
+def test_the_first_line_may_follow_empty_lines_and_other_cell_magics(kernel):
+    kernel.ok("\n\n%%mcp_tool\ndef f(): 'F.'")
+    kernel.ok("%%capture\n%%mcp_tool\ndef g(): 'G.'")
+    assert list(tools_of(kernel)) == ["f", "g"]
+
+
 def test_options_name_one_tool(kernel):
     kernel.ok(
         '%%mcp_tool --name rain-fall --title "Rain fall" --description "How wet."\ndef f(): ...'

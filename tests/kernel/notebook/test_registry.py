@@ -119,9 +119,13 @@ def test_a_type_of_ones_own_is_converted_until_the_extension_is_unloaded(shared_
     assert shown.startswith("DefinitionError `registry.convert` takes a class or its full name")
 
 
-def test_they_are_gone_after_a_reload_and_the_facade_finds_the_new_extension(shared_kernel):
-    shared_kernel.ok(SETUP + "registry.add(Tool(name='a', handler=lambda: 1))")
+def test_they_outlive_a_reload_but_not_an_unload_and_the_facade_finds_the_extension(shared_kernel):
+    shared_kernel.ok(SETUP + "registry.remove(*registry)")
+    shared_kernel.ok("class Portfolio: ...\nregistry.convert(Portfolio, lambda p: 'five')")
+    shared_kernel.ok("registry.add(Tool(name='a', handler=lambda: Portfolio()))")
     shared_kernel.ok("%reload_ext mcp_notebook")
+    assert "five" in shared_kernel.ok("%mcp call a").stdout
+    shared_kernel.ok("%unload_ext mcp_notebook\n%load_ext mcp_notebook")
     assert shared_kernel.ok("print(len(registry))").stdout == "0\n"
     shared_kernel.ok("registry.add(Tool(name='b', handler=lambda: 1))")
     assert "b()" in shared_kernel.ok("%mcp list").text

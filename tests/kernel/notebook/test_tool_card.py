@@ -22,9 +22,11 @@ def shown(names=(), **options):
 
 def test_a_card_without_options_says_nothing_of_them():
     html, text = shown()
-    assert text == "MCP tool rain(city: str)\n    Rain per year.\n    - city: string"
+    card, _, removal = text.rpartition("\n\n")
+    assert card == "MCP tool rain(city: str)\n    Rain per year.\n    - city: string"
+    assert removal == "`%mcp remove rain` removes it; deleting the cell does not."
     assert "<img" not in html
-    assert "opacity" not in html
+    assert html.count("opacity") == 1  # of the last line
     assert "limit" not in html
 
 

@@ -121,8 +121,8 @@ def test_what_is_outside_is_named_with_the_setting(folder, tmp_path, to_text):
     secret = write_file(tmp_path / "secret.txt", "secret")
     told = (
         f"is outside of the notebook's folder ({folder}) and the allowed roots. To allow it, run "
-        f"`%env MCP_NOTEBOOK_ALLOWED_ROOTS={tmp_path}`, `%reload_ext mcp_notebook` and the tools' "
-        "cells again in the notebook, or set that variable before Jupyter starts.]"
+        f"`%env MCP_NOTEBOOK_ALLOWED_ROOTS={tmp_path}` and `%reload_ext mcp_notebook` "
+        "in the notebook, or set that variable before Jupyter starts.]"
     )
     assert to_text(secret) == f"[The file {secret} is not shown: it {told}"
     assert to_text(Path("../secret.txt")) == f"[The file ../secret.txt is not shown: it {told}"

@@ -1,0 +1,100 @@
+"""Which cell declares which tools: a cell's tools are what its last run declares.
+
+When the author renames a function and runs its cell again, the tool with the old name goes. Runs on
+the thread of the cell. A frontend names the cell in its request (JupyterLab and VS Code do);
+without that, as in a terminal or a notebook without a frontend, tools stay until they are removed.
+A cell that is deleted runs no more, so its tools stay as well.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mcp_notebook.kernel.calls.capture import current_capture
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+
+
+@dataclass
+class _Run:
+    """One run of a cell, from its first line to its end."""
+
+    cell: str | None
+    """The cell's id, if the frontend gave it."""
+    declared: set[str] = field(default_factory=set)
+    """The names of the tools that it has declared."""
+
+
+class CellTools:
+    """Adds the tools that cells declare, and removes those that their cells no longer declare.
+
+    Each thread has a stack of its own: a cell runs others within itself (``%%capture``), and
+    subshells run cells on threads of their own.
+
+    Args:
+        registry: The notebook's tools.
+        previous: Of the extension that this one replaces while a cell runs.
+    """
+
+    def __init__(self, registry: ToolRegistry, previous: "CellTools | None" = None) -> None:
+        self.registry = registry
+        self.runs: dict[int, list[_Run]] = {} if previous is None else previous.runs
+
+    def begin_run(self, cell: str | None) -> None:
+        """Note that a cell starts; one inside another belongs to the outer one.
+
+        Args:
+            cell: Its id; None if the frontend gave none.
+        """
+        runs = self.runs.setdefault(threading.get_ident(), [])
+        runs.append(_Run(cell or (runs[-1].cell if runs else None)))
+
+    def end_run(self, *, is_success: bool) -> tuple[str, ...]:
+        """Remove the tools that an earlier run of the cell declared and this one did not.
+
+        A cell that failed may not have come to its declarations, so it loses none.
+
+        Returns:
+            The names of the tools that are gone.
+        """
+        runs = self.runs.get(threading.get_ident())
+        if not runs:
+            return ()  # the extension was loaded while the cell ran
+        run = runs.pop()
+        if not runs:
+            del self.runs[threading.get_ident()]
+        elif runs[-1].cell == run.cell:
+            runs[-1].declared |= run.declared
+            return ()
+        if run.cell is None or not is_success:
+            return ()
+        names = ", ".join(f"`{name}`" for name in sorted(run.declared))
+        reason = f"Its cell now declares {names}." if names else "Its cell no longer declares it."
+        return self.registry.retain(run.cell, run.declared, reason)
+
+    def add(self, *tools: DeclaredTool) -> None:
+        """Add tools to the registry; they belong to the cell that runs here, if one does.
+
+        Raises:
+            DefinitionError: As `ToolRegistry.add`.
+        """
+        runs = self.runs.get(threading.get_ident())
+        # A tool that is called while a cell awaits something is no part of that cell.
+        run = runs[-1] if runs and current_capture() is None else _Run(None)
+        self.registry.add(*(replace(tool, cell=run.cell) for tool in tools))
+        run.declared.update(tool.name for tool in tools)
+
+
+def describe_undeclared(names: Sequence[str]) -> str:
+    """Return the sentence for the author whose cell no longer declares these tools."""
+    listed = ", ".join(f"`{name}`" for name in names)
+    subject = f"The tool {listed} is" if len(names) == 1 else f"The tools {listed} are"
+    return f"{subject} gone: this cell no longer declares {'it' if len(names) == 1 else 'them'}."
+
+
+def find_cell(shell: Any) -> str | None:
+    """Return the id of the cell that runs now; None if the frontend gave none."""
+    request = shell.get_parent() if hasattr(shell, "get_parent") else None
+    cell = ((request or {}).get("metadata") or {}).get("cellId")
+    return cell if isinstance(cell, str) else None
