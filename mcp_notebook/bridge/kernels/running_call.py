@@ -15,7 +15,7 @@ from mcp_notebook.errors import KernelGone
 from mcp_notebook.wire import content_blocks, messages
 
 MAX_LOGS = 1000
-"""Log messages of one call that wait for a slow client; beyond it the oldest are dropped."""
+"""Log messages of one call that wait for a slow client; the oldest of more are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +51,7 @@ class RunningCall:
         self._progress: messages.Progress | None = None
         """The newest progress, if it has not been passed on."""
         self._logs: deque[messages.Log] = deque(maxlen=MAX_LOGS)
+        self._logs_left_out = 0
         self._news = asyncio.Event()
         self.questions: dict[int, messages.Ask] = {}
         """The open questions by number, oldest first."""
@@ -77,7 +78,7 @@ class RunningCall:
         while True:
             self._news.clear()
             while self._logs and listener.log is not None:
-                await listener.log(self._logs.popleft())
+                await listener.log(self._next_log())
             if self._result.done():
                 return self._result.result()
             if self._progress is not None and listener.progress is not None:
@@ -87,6 +88,18 @@ class RunningCall:
                 return None
             else:
                 await self._news.wait()
+
+    def _next_log(self) -> messages.Log:
+        """Return the next log message for the client, or one that says what was left out."""
+        if not self._logs_left_out:
+            return self._logs.popleft()
+        text = (
+            f"{self._logs_left_out:,} log messages left out here: the client did not take them in "
+            f"time, and only the newest {MAX_LOGS:,} are kept."
+        )
+        self._logs_left_out = 0
+        # With a level that the client wants: that of a message that is kept.
+        return self._logs[0].model_copy(update={"logger": "mcp_notebook", "text": text})
 
     def answer(self, answer: messages.Answer) -> None:
         """Answer an open question."""
@@ -118,6 +131,7 @@ class RunningCall:
             case messages.Progress():
                 self._progress = message
             case messages.Log():
+                self._logs_left_out += len(self._logs) == MAX_LOGS
                 self._logs.append(message)
             case messages.Ask():
                 self.questions[message.question] = message

@@ -14,10 +14,11 @@ from typing import Any, Protocol, TypeAlias, get_args
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
 from mcp_notebook.kernel.calls.call import Call
+from mcp_notebook.kernel.link.log_notices import LogNotices
 from mcp_notebook.kernel.link.progress_notices import ProgressNotices
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.tools.context import LEVELS, Client, LogMessage
+from mcp_notebook.kernel.tools.context import Client
 from mcp_notebook.kernel.tools.elicitation import (
     Elicitation,
     Elicitations,
@@ -74,6 +75,15 @@ class _OpenCall:
     elicitations: Elicitations
     notices: ProgressNotices | None
     """None: its client did not ask for progress."""
+    logs: LogNotices | None
+    """None: its client did not ask for log messages."""
+
+    def close(self) -> None:
+        """Send nothing more of it but its result."""
+        if self.notices is not None:
+            self.notices.close()
+        if self.logs is not None:
+            self.logs.close()
 
 
 class Conversation:
@@ -131,8 +141,6 @@ class Conversation:
             self.last_tools = messages.Tools(tools=message.tools, missing=message.missing)
         if self._writer.is_closing():
             return
-        if isinstance(message, messages.Progress | messages.Log) and self._is_behind:
-            return
         for buffer in frames.encode(message, attachments):
             # As bytes, Python 3.11 would copy what the socket does not take once more.
             self._writer.write(memoryview(buffer))
@@ -142,16 +150,17 @@ class Conversation:
         if last_message is not None:
             self.send(last_message)
         for open_call in self._open.values():
-            if open_call.notices is not None:
-                open_call.notices.close()
+            open_call.close()
             open_call.elicitations.close(CannotElicit("The client that called the tool is gone."))
         self._open.clear()
         self._writer.close()
 
-    @property
-    def _is_behind(self) -> bool:
-        """Whether the bridge does not read: it hangs, or its process is halted."""
-        return self._writer.transport.get_write_buffer_size() > MAX_BACKLOG
+    def _send_if_read(self, message: messages.Progress | messages.Log) -> bool:
+        """Send a message, unless the bridge does not read: it hangs, or its process is halted."""
+        is_read = self._writer.transport.get_write_buffer_size() <= MAX_BACKLOG
+        if is_read:
+            self.send(message)
+        return is_read
 
     # -- what the bridge sends ---------------------------------------------------------------------
 
@@ -186,18 +195,21 @@ class Conversation:
 
         notices = None
         if message.progress:
-            notices = ProgressNotices(message.id, self._loop, self.send)
+            notices = ProgressNotices(message.id, self._loop, self._send_if_read)
+        logs = None
+        if message.log_level is not None:
+            logs = LogNotices(message.id, message.log_level, self._loop, self._send_if_read)
         elicitations = Elicitations(
             self._make_asker(message.id) if message.can_elicit else None,
             refuse_undeclared(message.tool),
         )
         client = Client(
             report=None if notices is None else notices.report,
-            send_log=self._make_logger(message),
+            send_log=None if logs is None else logs.take,
             elicitations=elicitations,
         )
         call = self._calls.submit(message.tool, message.arguments, reply, client)
-        self._open[message.id] = _OpenCall(call, elicitations, notices)
+        self._open[message.id] = _OpenCall(call, elicitations, notices, logs)
         if notices is not None:
             notices.start(call, self._calls.describe)
 
@@ -217,22 +229,6 @@ class Conversation:
         open_call.elicitations.answer(message.question, reply)
 
     # -- what calls hand in, on any thread ---------------------------------------------------------
-
-    def _make_logger(self, message: messages.Call) -> Callable[[LogMessage], None] | None:
-        """Return what sends a call's log messages; None if its client does not want them."""
-        if message.log_level is None:
-            return None
-        least = {str(level): number for level, number in LEVELS.items()}.get(message.log_level, 0)
-
-        def send_log(entry: LogMessage) -> None:
-            if LEVELS[entry.level] >= least:
-                log = messages.Log(
-                    id=message.id, level=entry.level, logger=entry.logger, text=entry.text
-                )
-                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
-                    self._loop.call_soon_threadsafe(self._send_of_call, message.id, log)
-
-        return send_log
 
     def _make_asker(self, call_id: int) -> Callable[[Elicitation | Withdrawal], None]:
         """Return what sends a call's questions, and takes them back."""
@@ -273,8 +269,8 @@ class Conversation:
 
     def _send_result(self, call_id: int, result: Result) -> None:
         open_call = self._open.pop(call_id, None)
-        if open_call is not None and open_call.notices is not None:
-            open_call.notices.close()
+        if open_call is not None:
+            open_call.close()
         self._send_changes()  # the client may call the tools that this call declared
         try:
             message, attachments = content_blocks.pack_result(call_id, result)

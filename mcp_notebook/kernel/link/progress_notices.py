@@ -35,12 +35,12 @@ class ProgressNotices:
         self,
         call_id: int,
         loop: asyncio.AbstractEventLoop,
-        send: Callable[[messages.AnyMessage], None],
+        send: Callable[[messages.Progress], object],
     ) -> None:
         self._id = call_id
         self._loop = loop
         self._send = send
-        self._newest = Update()
+        self._newest = self._last_sent = Update()
         self._is_scheduled = False
         self._closed = False
         self._sent_at = -HEARTBEAT
@@ -76,7 +76,9 @@ class ProgressNotices:
     def _send_newest(self) -> None:
         self._is_scheduled = False
         newest = self._newest
-        self._send_progress(newest.done, newest.total, newest.message)
+        if newest != self._last_sent:  # a tool may report the same over and over
+            self._last_sent = newest
+            self._send_progress(newest.done, newest.total, newest.message)
 
     def _send_state(self, call: Call, describe: Callable[[Call], str]) -> None:
         """Send what the call does if it does not run, or has been silent for long."""
@@ -84,6 +86,7 @@ class ProgressNotices:
         is_running = call.state is CallState.RUNNING and not call.is_stopping
         if not is_running or silence >= HEARTBEAT:
             newest = self._newest
+            self._last_sent = Update()  # whatever is reported next replaces this
             self._send_progress(newest.done, newest.total, describe(call))
             silence = 0.0
         wait = min(HEARTBEAT - silence, NOTICE_EVERY)

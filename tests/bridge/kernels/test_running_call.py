@@ -70,14 +70,16 @@ async def test_leaving_the_block_by_an_error_cancels_the_call_in_the_kernel(call
     assert sent == [messages.Cancel(id=1, reason="The client cancelled the call.")]
 
 
-async def test_of_too_many_log_messages_for_a_slow_client_the_oldest_are_dropped(call):
+async def test_a_slow_client_gets_the_newest_log_messages_and_the_number_of_the_others(call):
     for number in range(MAX_LOGS + 2):
-        call.handle(messages.Log(id=1, level="info", text=str(number)), [])
+        call.handle(messages.Log(id=1, level="error", text=str(number)), [])
     call.end(Result())
     heard = []
 
     async def hear(log):
-        heard.append(log.text)
+        heard.append(log)
 
-    assert await call.follow(Listener(log=hear, log_level="info")) == Result()
-    assert heard == [str(number) for number in range(2, MAX_LOGS + 2)]
+    assert await call.follow(Listener(log=hear, log_level="error")) == Result()
+    note, *others = heard
+    assert (note.level, note.text[:27]) == ("error", "2 log messages left out her")
+    assert [log.text for log in others] == [str(number) for number in range(2, MAX_LOGS + 2)]

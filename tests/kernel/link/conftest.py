@@ -23,7 +23,7 @@ class Echo:
         self.cancelled = threading.Event()
         self.tools = [TOOL]
         self.missing = {}
-        self.report = self.send_log = None
+        self.report = self.send_log = self.reply = None
         self.store = ResourceStore("test", 10**6)
 
     calls = ()
@@ -32,7 +32,7 @@ class Echo:
         if tool == "unsubmitted":
             raise RuntimeError("can't start new thread")
         if tool == "never":
-            self.report, self.send_log = client.report, client.send_log
+            self.report, self.send_log, self.reply = client.report, client.send_log, reply
         if tool == "broken":
             reply(Result([Text("x")], structured={"x": object()}))
         elif tool == "picture":

@@ -5,7 +5,8 @@ import threading
 import pytest
 from live import SOON, Link, text_of
 
-from mcp_notebook.kernel.link import conversation
+from mcp_notebook.content import Result
+from mcp_notebook.kernel.link import conversation, log_notices
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.tools.context import LogMessage
 from mcp_notebook.wire import messages
@@ -75,6 +76,7 @@ def test_while_large_results_are_sent_calls_are_cancelled_and_no_frame_is_mixed(
 
 def test_what_a_call_says_does_not_pile_up_for_a_bridge_that_does_not_read(listening, monkeypatch):
     monkeypatch.setattr(conversation, "MAX_BACKLOG", 100_000)
+    monkeypatch.setattr(log_notices, "MAX_LOGS", 10_000)
     _, record, echo = listening
 
     def log(text):
@@ -90,6 +92,9 @@ def test_what_a_call_says_does_not_pile_up_for_a_bridge_that_does_not_read(liste
         assert 0 < len(logs) < 2_000
         log("It reads again.")
         assert link.receive().text == "It reads again."
+        echo.reply(Result())
+        note, _result = link.receive_until(lambda message: isinstance(message, Result))
+        assert note.text.startswith(f"{2_000 - len(logs):,} log messages left out")
 
 
 def test_a_bridge_that_goes_without_a_word_leaves_its_calls_running(listening):

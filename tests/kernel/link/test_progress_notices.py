@@ -37,6 +37,20 @@ def test_a_call_that_says_nothing_is_told_to_be_alive(listening, monkeypatch):
         assert (heartbeat.message, heartbeat.progress) == ("echoing never", 3)
 
 
+def test_progress_that_stays_the_same_is_sent_once(listening, monkeypatch):
+    monkeypatch.setattr(progress_notices, "PROGRESS_INTERVAL", 0)
+    _, record, echo = listening
+    with Link(record) as link:
+        link.start("never", progress=True)
+        link.call("echo")
+        for _ in range(20):
+            echo.report(Update(5, 10, "half"))
+            link.call("echo")  # it comes after what is sent of the report
+        echo.report(Update(6))
+        told = link.receive_until(lambda notice: notice.progress == 6)
+        assert len(told) <= 2
+
+
 def test_who_does_not_ask_is_told_no_progress(listening):
     _, record, echo = listening
     with Link(record) as link:

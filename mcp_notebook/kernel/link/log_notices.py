@@ -1,0 +1,119 @@
+"""The log messages of one call for its client: some a second, and how many were left out.
+
+Runs on the endpoint's thread; only `LogNotices.take` may be called from any thread. What is beyond
+the bound is left out there, so that it costs the endpoint's thread, which serves all clients,
+nothing. Warnings and errors have a bound of their own: other messages cannot crowd them out.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from time import monotonic
+
+from mcp_notebook.kernel.tools.context import LEVELS, LogMessage
+from mcp_notebook.wire import messages
+
+MAX_LOGS = 100
+"""Messages of a call that are sent in one period, and as many warnings and errors."""
+PERIOD = 1.0
+"""Seconds."""
+MAX_TEXT = 20_000
+"""Characters of a message."""
+_LOGGER = "mcp_notebook"
+_LEVELS = {str(level): number for level, number in LEVELS.items()}
+
+
+class LogNotices:
+    """Sends the log messages of one call to its client.
+
+    Args:
+        call_id: Id of the call in its conversation.
+        level: The least severe level that the client wants.
+        loop: The endpoint's.
+        send: Sends a message, and returns whether it was sent: not while the bridge does not read.
+            Called on the endpoint's thread.
+    """
+
+    def __init__(
+        self,
+        call_id: int,
+        level: str,
+        loop: asyncio.AbstractEventLoop,
+        send: Callable[[messages.Log], bool],
+    ) -> None:
+        self._id = call_id
+        self._least = _LEVELS.get(level, 0)
+        self._note_level = level if self._least > LEVELS["warning"] else "warning"
+        self._loop = loop
+        self._send = send
+        self._periods = (_Period(), _Period())
+        self._left_out = 0
+        """Messages that were left out at the source; written by the threads of the call."""
+        self._not_sent = 0
+        """Messages that the bridge did not take."""
+        self._reported = 0
+        """Of both together, those that the client knows of."""
+        self._is_scheduled = False
+
+    def take(self, entry: LogMessage) -> None:
+        """Take a message from any thread."""
+        # No lock: the code of the call may be stopped anywhere in here.
+        number = LEVELS[entry.level]
+        if number < self._least:
+            return
+        if not self._periods[number >= LEVELS["warning"]].has_room(monotonic()):
+            self._left_out += 1
+            if not self._is_scheduled:
+                self._is_scheduled = True
+                self._hand_over(self._schedule_note)
+            return
+        text = entry.text
+        if len(text) > MAX_TEXT:
+            text = f"{text[:MAX_TEXT]}[... {len(text) - MAX_TEXT:,} characters left out]"
+        log = messages.Log(id=self._id, level=entry.level, logger=entry.logger, text=text)
+        self._hand_over(self._send_log, log)
+
+    def close(self) -> None:
+        """Say what was left out before the result goes out, and send nothing more."""
+        self._send_note()
+        self._send = lambda _log: True
+
+    def _hand_over(self, function: Callable[..., object], *arguments: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _send_log(self, log: messages.Log) -> None:
+        if not self._send(log):
+            self._not_sent += 1
+
+    def _schedule_note(self) -> None:
+        self._loop.call_later(PERIOD, self._send_note)
+
+    def _send_note(self) -> None:
+        self._is_scheduled = False
+        number = self._left_out + self._not_sent - self._reported
+        if not number:
+            return
+        text = (
+            f"{number:,} log message{'s' if number > 1 else ''} left out here: at most {MAX_LOGS} "
+            "a second are sent of a call, and as many warnings and errors."
+        )
+        note = messages.Log(id=self._id, level=self._note_level, logger=_LOGGER, text=text)
+        if self._send(note):
+            self._reported += number
+
+
+class _Period:
+    """How many messages were sent in the current period."""
+
+    def __init__(self) -> None:
+        self._end = 0.0
+        self._number = 0
+
+    def has_room(self, now: float) -> bool:
+        """Return whether one more may be sent, and count it."""
+        if now >= self._end:
+            self._end = now + PERIOD
+            self._number = 0
+        self._number += 1
+        return self._number <= MAX_LOGS
