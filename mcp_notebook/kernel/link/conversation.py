@@ -155,12 +155,22 @@ class Conversation:
         self._open.clear()
         self._writer.close()
 
-    def _send_if_read(self, message: messages.Progress | messages.Log) -> bool:
-        """Send a message, unless the bridge does not read: it hangs, or its process is halted."""
-        is_read = self._writer.transport.get_write_buffer_size() <= MAX_BACKLOG
-        if is_read:
-            self.send(message)
-        return is_read
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the bridge does not read: it hangs, or its process is halted."""
+        return self._writer.transport.get_write_buffer_size() > MAX_BACKLOG
+
+    def _send_progress(self, progress: messages.Progress) -> None:
+        if not self._is_behind:
+            self.send(progress)
+
+    def _send_logs(self, logs: Sequence[messages.Log]) -> bool:
+        """Send log messages in one write; return whether they were sent."""
+        if self._is_behind:
+            return False
+        if not self._writer.is_closing():
+            self._writer.write(b"".join(part for log in logs for part in frames.encode(log)))
+        return True
 
     # -- what the bridge sends ---------------------------------------------------------------------
 
@@ -195,10 +205,10 @@ class Conversation:
 
         notices = None
         if message.progress:
-            notices = ProgressNotices(message.id, self._loop, self._send_if_read)
+            notices = ProgressNotices(message.id, self._loop, self._send_progress)
         logs = None
         if message.log_level is not None:
-            logs = LogNotices(message.id, message.log_level, self._loop, self._send_if_read)
+            logs = LogNotices(message.id, message.log_level, self._loop, self._send_logs)
         elicitations = Elicitations(
             self._make_asker(message.id) if message.can_elicit else None,
             refuse_undeclared(message.tool),
@@ -256,16 +266,17 @@ class Conversation:
     # -- what is sent of a call --------------------------------------------------------------------
 
     def _send_question(self, message: messages.Ask | messages.Withdraw) -> None:
+        open_call = self._open.get(message.id)
+        if open_call is None:
+            return
+        if open_call.logs is not None:
+            open_call.logs.write()  # what was logged before the question comes before it
         try:
-            self._send_of_call(message.id, message)
+            self.send(message)
         except FrameError as error:
             self._pass_answer(
                 messages.Answer(id=message.id, question=message.question, error=str(error))
             )
-
-    def _send_of_call(self, call_id: int, message: messages.AnyMessage) -> None:
-        if call_id in self._open:
-            self.send(message)
 
     def _send_result(self, call_id: int, result: Result) -> None:
         open_call = self._open.pop(call_id, None)

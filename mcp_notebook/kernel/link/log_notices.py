@@ -7,7 +7,8 @@ nothing. Warnings and errors have a bound of their own: other messages cannot cr
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from mcp_notebook.kernel.tools.context import LEVELS, LogMessage
@@ -17,8 +18,13 @@ MAX_LOGS = 100
 """Messages of a call that are sent in one period, and as many warnings and errors."""
 PERIOD = 1.0
 """Seconds."""
+INTERVAL = 0.1
+"""Seconds between two writes. What is logged meanwhile is written together: each write lets other
+threads run, and those of a flood do not let go for a while."""
 MAX_TEXT = 20_000
 """Characters of a message."""
+_MAX_NAME = 200
+"""Characters of a logger's name."""
 _LOGGER = "mcp_notebook"
 _LEVELS = {str(level): number for level, number in LEVELS.items()}
 
@@ -30,8 +36,8 @@ class LogNotices:
         call_id: Id of the call in its conversation.
         level: The least severe level that the client wants.
         loop: The endpoint's.
-        send: Sends a message, and returns whether it was sent: not while the bridge does not read.
-            Called on the endpoint's thread.
+        send: Sends messages, and returns whether they were sent: not while the bridge does not
+            read. Called on the endpoint's thread.
     """
 
     def __init__(
@@ -39,7 +45,7 @@ class LogNotices:
         call_id: int,
         level: str,
         loop: asyncio.AbstractEventLoop,
-        send: Callable[[messages.Log], bool],
+        send: Callable[[Sequence[messages.Log]], bool],
     ) -> None:
         self._id = call_id
         self._least = _LEVELS.get(level, 0)
@@ -47,13 +53,17 @@ class LogNotices:
         self._loop = loop
         self._send = send
         self._periods = (_Period(), _Period())
+        self._waiting: deque[messages.Log] = deque()
+        self._is_write_due = False
+        self._last_write = -INTERVAL
         self._left_out = 0
         """Messages that were left out at the source; written by the threads of the call."""
+        self._is_note_due = False
         self._not_sent = 0
         """Messages that the bridge did not take."""
         self._reported = 0
         """Of both together, those that the client knows of."""
-        self._is_scheduled = False
+        self._is_closed = False
 
     def take(self, entry: LogMessage) -> None:
         """Take a message from any thread."""
@@ -63,43 +73,55 @@ class LogNotices:
             return
         if not self._periods[number >= LEVELS["warning"]].has_room(monotonic()):
             self._left_out += 1
-            if not self._is_scheduled:
-                self._is_scheduled = True
-                self._hand_over(self._schedule_note)
+            if not self._is_note_due:
+                self._is_note_due = True
+                self._hand_over(self._loop.call_later, PERIOD, self._write_note)
             return
         text = entry.text
         if len(text) > MAX_TEXT:
             text = f"{text[:MAX_TEXT]}[... {len(text) - MAX_TEXT:,} characters left out]"
-        log = messages.Log(id=self._id, level=entry.level, logger=entry.logger, text=text)
-        self._hand_over(self._send_log, log)
+        self._waiting.append(self._make_log(entry.level, entry.logger, text))
+        if not self._is_write_due:
+            self._is_write_due = True
+            self._hand_over(self._schedule_write)
+
+    def write(self) -> None:
+        """Send what was logged until now."""
+        self._is_write_due = False
+        self._last_write = self._loop.time()
+        logs = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if logs and not self._is_closed and not self._send(logs):
+            self._not_sent += len(logs)
 
     def close(self) -> None:
-        """Say what was left out before the result goes out, and send nothing more."""
-        self._send_note()
-        self._send = lambda _log: True
+        """Send what was logged and how much was left out, and nothing more."""
+        self.write()
+        self._write_note()
+        self._is_closed = True
+
+    def _make_log(self, level: str, logger: str | None, text: str) -> messages.Log:
+        return messages.Log(
+            id=self._id, level=level, logger=logger and logger[:_MAX_NAME], text=text
+        )
 
     def _hand_over(self, function: Callable[..., object], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
             self._loop.call_soon_threadsafe(function, *arguments)
 
-    def _send_log(self, log: messages.Log) -> None:
-        if not self._send(log):
-            self._not_sent += 1
+    def _schedule_write(self) -> None:
+        wait = self._last_write + INTERVAL - self._loop.time()
+        self._loop.call_later(max(wait, 0), self.write)
 
-    def _schedule_note(self) -> None:
-        self._loop.call_later(PERIOD, self._send_note)
-
-    def _send_note(self) -> None:
-        self._is_scheduled = False
+    def _write_note(self) -> None:
+        self._is_note_due = False
         number = self._left_out + self._not_sent - self._reported
-        if not number:
+        if not number or self._is_closed:
             return
         text = (
             f"{number:,} log message{'s' if number > 1 else ''} left out here: at most {MAX_LOGS} "
             "a second are sent of a call, and as many warnings and errors."
         )
-        note = messages.Log(id=self._id, level=self._note_level, logger=_LOGGER, text=text)
-        if self._send(note):
+        if self._send([self._make_log(self._note_level, _LOGGER, text)]):
             self._reported += number
 
 

@@ -77,16 +77,19 @@ def test_while_large_results_are_sent_calls_are_cancelled_and_no_frame_is_mixed(
 def test_what_a_call_says_does_not_pile_up_for_a_bridge_that_does_not_read(listening, monkeypatch):
     monkeypatch.setattr(conversation, "MAX_BACKLOG", 100_000)
     monkeypatch.setattr(log_notices, "MAX_LOGS", 10_000)
+    monkeypatch.setattr(log_notices, "INTERVAL", 0)
     _, record, echo = listening
 
     def log(text):
         echo.send_log(LogMessage("info", text))
 
-    with Link(record) as link:
+    with Link(record) as link, Link(record) as other:
         link.send(messages.Call(id=99, tool="never", arguments={}, log_level="info"))
         link.call("echo")
-        for _ in range(2_000):
-            log("x" * 20_000)
+        for _ in range(40):
+            for _ in range(50):
+                log("x" * 20_000)
+            other.call("echo")  # the kernel has come so far
         link.start("echo")
         *logs, _result = link.receive_until(lambda message: not isinstance(message, messages.Log))
         assert 0 < len(logs) < 2_000
