@@ -33,6 +33,7 @@ from mcp_notebook.kernel.results.output_rendering import RENDERED, RenderedDispl
 from mcp_notebook.kernel.results.outputs import Outputs
 from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
+from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
 from mcp_notebook.kernel.results.structured import make_structured
 from mcp_notebook.kernel.results.tracebacks import CodeName, describe_exception
 from mcp_notebook.kernel.results.value_renderer import MISSING, Format, RenderContext, ValueRenderer
@@ -105,6 +106,7 @@ class Converter:
         data, metadata = self._context.format(value, include, exclude)
         if not data or include or exclude:
             return data, metadata
+        data = dict(leave_out_generated_repr(value, data))
         context = replace(self._context, custom_types=CustomTypes())
         with deadline(self._seconds):
             pieces = ValueRenderer(context, self._limit_budget(max_chars)).render_displayed(value)

@@ -13,10 +13,12 @@ types; a model gets one of them, the first of this table that says something:
      (`kernel.results.plots.detect`)
  4   text/markdown                       as it is
  5   application/json                    compact JSON
- 6   text/latex                          as it is, and text/plain below it if that says something
+ 6   text/latex                          as it is, and text/plain below it if that says something;
+                                         a table in LaTeX only if there is nothing else
  7   image/svg+xml                       a picture, where CairoSVG or vl-convert is installed, and
                                          the SVG as a link; else the source if short, or its texts
  8   text/plain                          as it is, unless it only says ``<Foo object at 0x7f...>``
+                                         or the HTML beside it has a picture in it
  9   text/html                           its text, pictures and sounds that it carries in itself,
                                          notes of videos and of pages within it
                                          (`kernel.results.html_media`)
@@ -36,7 +38,9 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from html import unescape
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
 
 from mcp_notebook.content import Audio, Image, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks import audio
@@ -68,7 +72,14 @@ _MAX_BESIDE = 1_000
 """Characters of the plain text that comes with LaTeX."""
 _PYGMENTS = "\\begin{Verbatim}[commandchars"
 """How IPython's ``Code`` begins in LaTeX, which is its colours more than its text."""
-_ONLY_A_NAME = re.compile(r"<[^<>\n]* object( at 0x[0-9a-fA-F]+)?>|<[\w.]+ at 0x[0-9a-fA-F]+>")
+_TABULAR = re.compile(r"\\begin\{(?:long)?tab(?:le|ular)")
+"""In the LaTeX of a table, which is no formula: other forms of it are easier to read."""
+_ONLY_A_NAME = re.compile(
+    r"<(?:[^<>\n]|<locals>)* object(?: at 0x[0-9a-fA-F]+)?>"
+    r"|<(?:[\w.]|<locals>)+ at 0x[0-9a-fA-F]+>|<class '(?:[\w.]|<locals>)+'>"
+)
+_PICTURE_IN_HTML = re.compile(r"""\bsrc\s*=\s*["']?data:image/[^"'\s>]{1000}""", re.IGNORECASE)
+"""A picture within HTML; with fewer characters it is an icon."""
 _TEXTS = ("text/plain", "text/html", "text/latex", "text/markdown")
 _WIDGET = "application/vnd.jupyter.widget"
 
@@ -112,11 +123,11 @@ def render_display(
 
 
 def _render_plain_or_html(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
+    html = join_lines(data.get("text/html") or "")
     plain = _find_plain_text(data)
-    if plain is not None and plain.text:
+    if plain is not None and plain.text and not _PICTURE_IN_HTML.search(html):
         return [plain]
-    html = data.get("text/html")
-    blocks = _render_html(join_lines(html), budget) if html else []
+    blocks = _render_html(html, budget) if html else []
     if blocks or not data:
         return blocks
     for mime_type, value in data.items():
@@ -148,7 +159,7 @@ def _find_text(data: Mapping[str, Any], max_items: int) -> Piece | None:
     if "application/json" in data:
         return make_json_piece(data["application/json"], max_items)
     latex = join_lines(data.get("text/latex") or "")
-    if not latex or latex.startswith(_PYGMENTS):
+    if not latex or latex.startswith(_PYGMENTS) or (len(data) > 1 and _TABULAR.search(latex)):
         return None
     plain = _find_plain_text(data)
     beside = plain is not None and 0 < len(plain.text) <= _MAX_BESIDE
@@ -201,10 +212,12 @@ def _render_html(html: str, budget: Budget) -> list[Piece]:
         blocks.append(_make_html_piece(html, content))
     for address in content.data_uris[:MAX_MEDIA]:
         kind, _, data = address.removeprefix("data:").partition(",")
-        if not kind.endswith(";base64"):
+        mime_type = kind.partition(";")[0].lower()
+        if mime_type == "image/svg+xml":
+            blocks += _render_svg(_decode_svg(kind, data), budget)
+        elif not kind.endswith(";base64"):
             continue
-        mime_type = kind.partition(";")[0]
-        if mime_type.startswith("audio/"):
+        elif mime_type.startswith("audio/"):
             blocks += audio.render_audio(Audio(decode_bytes(data), mime_type), budget)
         elif mime_type in PICTURES:
             blocks += render_encoded_image(data, budget)
@@ -212,6 +225,11 @@ def _render_html(html: str, budget: Budget) -> list[Piece]:
         *blocks,
         *(block for medium in find_media(html) for block in _render_medium(medium, budget)),
     ]
+
+
+def _decode_svg(kind: str, data: str) -> str:
+    content = decode_bytes(data) if kind.endswith(";base64") else unquote_to_bytes(unescape(data))
+    return clean_text(content.decode("utf-8", "replace"))
 
 
 def _render_medium(medium: Medium, budget: Budget) -> list[Piece]:

@@ -12,15 +12,12 @@ from typing import Any
 from mcp_notebook.kernel.results.blocks import images
 from mcp_notebook.kernel.results.files import MAX_FILES, is_path
 from mcp_notebook.kernel.results.iterators import MAX_COLLECTED
+from mcp_notebook.kernel.results.self_shown import RICH_METHODS
 from mcp_notebook.kernel.results.value_rules import Rule, match_rules
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded
 
 _SCALARS = frozenset({bool, int, float, str, type(None)})
 _COLLECTIONS = frozenset({list, tuple, dict})
-_RICH_METHODS = (
-    *("_repr_mimebundle_", "_repr_png_", "_repr_jpeg_", "_repr_svg_"),
-    *("_repr_markdown_", "_repr_html_", "_repr_latex_", "_repr_json_"),
-)
 _MAX_DEPTH = 1
 """Collections within collections whose items are looked at one by one."""
 _MAX_LOOKED_AT = 8
@@ -99,7 +96,7 @@ def is_rich(value: Any, rules: Iterable[Rule[Any]]) -> bool:
         return (
             next(match_rules(rich_rules, value), None) is not None
             or (isinstance(value, bytes) and images.is_image(value))
-            or any(callable(getattr(type(value), name, None)) for name in _RICH_METHODS)
+            or any(callable(getattr(type(value), name, None)) for name in RICH_METHODS)
         )
     except (KeyboardInterrupt, DeadlineExceeded):
         raise

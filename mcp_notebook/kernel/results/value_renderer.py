@@ -20,6 +20,7 @@ from mcp_notebook.kernel.results.ipython_formatters import format_registered, ha
 from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collect_items, is_iterator
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
 from mcp_notebook.kernel.results.rich_items import RichItems, is_rich
+from mcp_notebook.kernel.results.self_shown import displays_itself, leave_out_generated_repr
 from mcp_notebook.kernel.results.tables import render
 from mcp_notebook.kernel.results.value_rules import Position, Rule, match_rules
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
@@ -275,20 +276,32 @@ class ValueRenderer:
         return pieces or render.render_index(value, self._budget)
 
     def render_jsonable(self, value: Any, position: Position) -> list[Piece]:
-        """Render what has a JSON form: by a rich representation if it has one, too."""
-        data, _ = run_bounded(lambda value: self._format(value, _RICH), value)
+        """Render what has a JSON form, unless a formatter is registered for it."""
+        is_registered = has_registered_format(self._format, value)
+        data = format_registered(self._format, value) if is_registered else None
         if data:
             return render_mime_bundle(data, self._budget)
         return [self._make_json_piece(value, position)]
+
+    def render_self_shown(self, value: Any, _position: Position) -> list[Piece] | None:
+        """Render what shows itself though it could be read as data; None if it shows nothing."""
+        pieces = self._render_display(value)
+        return [] if pieces is None and displays_itself(value) else pieces
 
     def render_object(self, value: Any, _position: Position) -> list[Piece]:
         """Render any object, as IPython represents it."""
         data, _ = run_bounded(self._format, value)
         if data:
-            return render_mime_bundle(data, self._budget)
+            return render_mime_bundle(leave_out_generated_repr(value, data), self._budget)
         # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
-        displays_itself = callable(getattr(type(value), "_ipython_display_", None))
-        return [] if displays_itself else [Piece(Text(safe_repr(value)))]
+        return [] if displays_itself(value) else [Piece(Text(safe_repr(value)))]
+
+    def _render_display(self, value: Any) -> list[Piece] | None:
+        """Render how an object shows itself; None if its class or its methods say nothing."""
+        data, _ = run_bounded(self._format, value)
+        if not data.keys() - {"text/plain"}:
+            return None
+        return render_mime_bundle(leave_out_generated_repr(value, data), self._budget)
 
     def _is_data(self, value: Any, position: Position) -> bool:
         """Tell whether the structured content says the same as a value."""

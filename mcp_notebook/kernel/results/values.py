@@ -3,10 +3,13 @@
 Pure data; the documentation's table of values is made of it.
 """
 
+from typing import Any
+
 from mcp_notebook.content import Result
 from mcp_notebook.kernel.results.blocks.author_blocks import BLOCK_TYPES
 from mcp_notebook.kernel.results.files import is_path
 from mcp_notebook.kernel.results.plots import detect
+from mcp_notebook.kernel.results.self_shown import shows_itself
 from mcp_notebook.kernel.results.tables import render
 from mcp_notebook.kernel.results.value_renderer import ValueRenderer, find_figures
 from mcp_notebook.kernel.results.value_rules import Rule
@@ -18,6 +21,13 @@ _BUILT_IN = frozenset({list, tuple, dict, set})
 # fireducks puts its own classes in the place of those of pandas.
 _TABLES = frozenset({"pandas", "fireducks", "polars", "pyarrow", "modin", "cudf"})
 _PLOTS = frozenset({"plotly", "altair", "bokeh", "graphviz"})
+
+
+def _is_data(value: Any) -> bool:
+    """Tell whether a later rule would take a value apart."""
+    is_collection = isinstance(value, (list, tuple))
+    return is_collection or is_jsonable(value) or is_instance(value, "numpy.ndarray")
+
 
 RULES: tuple[Rule[ValueRenderer], ...] = (
     Rule(
@@ -98,17 +108,24 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         replaces_display=True,
     ),
     Rule(
-        values="list, tuple or dict with any of the above or a plot in it, also one level deeper",
-        content="each item by these rules, in order",
-        render=ValueRenderer.render_mixed,
-    ),
-    Rule(
         values="plot of plotly, altair or bokeh, graphviz graph",
         content="an image, if a library that draws it is installed; else its data or source, "
         "shortened; and a link to the whole",
         libraries=_PLOTS,
         accepts=detect.is_plot_object,
         render=ValueRenderer.render_plot,
+    ),
+    Rule(
+        values="mapping, dataclass, model, list, tuple, set or array of a class with a `_repr_*_` "
+        "of its own, such as `xarray.Dataset`",
+        content="as it shows itself",
+        accepts=lambda value: shows_itself(value) and _is_data(value),
+        render=ValueRenderer.render_self_shown,
+    ),
+    Rule(
+        values="list, tuple or dict with any of the above or a plot in it, also one level deeper",
+        content="each item by these rules, in order",
+        render=ValueRenderer.render_mixed,
     ),
     Rule(
         values="list, tuple, dict, set",
@@ -135,7 +152,7 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
     ),
     Rule(
         values="dataclass, pydantic model, named tuple, enum, date, `Decimal`, numpy scalar...",
-        content="its Markdown or image representation, if it has one; else JSON",
+        content="JSON, unless a formatter is registered for it",
         accepts=is_jsonable,
         render=ValueRenderer.render_jsonable,
     ),

@@ -7,7 +7,9 @@ import wave
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from urllib.parse import quote
 
+import PIL.Image
 import pytest
 from IPython import display
 
@@ -83,7 +85,11 @@ def test_the_table_of_the_docstring_has_all_of_them_in_order():
 
 @pytest.mark.parametrize(
     "name",
-    ["<Foo object at 0x7f00>", "<a.b.Foo at 0x7f00>", "<IPython.core.display.HTML object>"],
+    [
+        *("<Foo object at 0x7f00>", "<a.b.Foo at 0x7f00>", "<IPython.core.display.HTML object>"),
+        *("<__main__.f.<locals>.Loc at 0x7f00>", "<__main__.f.<locals>.Loc object at 0x7f00>"),
+        "<class 'statsmodels.iolib.table.SimpleTable'>",
+    ],
 )
 def test_a_text_that_is_only_a_name_says_less_than_html(budget, name):
     assert only_text(blocks_of({"text/plain": name, "text/html": "<p>x</p>"}, budget)) == "x"
@@ -93,6 +99,39 @@ def test_a_text_that_is_only_a_name_says_less_than_html(budget, name):
 def test_a_text_that_begins_with_a_name_is_more_than_that(budget):
     text = "<Foo object at 0x7f00>\nrows: 3"
     assert only_text(blocks_of({"text/plain": text, "text/html": "<p>x</p>"}, budget)) == text
+
+
+def test_html_with_a_picture_in_it_is_that_picture_whatever_its_text_says(budget):
+    image = PIL.Image.effect_noise((64, 64), 50)
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    encoded = base64.b64encode(buffer.getvalue()).decode()
+    data = {
+        "text/plain": ":Curve [x] (y)",
+        "text/html": f"<img src='data:image/png;base64,{encoded}'/>",
+    }
+    [block] = blocks_of(data, budget)
+    assert block.data == buffer.getvalue()
+
+
+def test_an_svg_within_html_is_a_picture_too(budget, undrawn):
+    address = f"data:image/svg+xml;utf8,{quote(SVG)}"
+    assert only_text(blocks_of({"text/html": f'<img src="{address}">'}, budget)) == SVG
+    address = f"data:image/svg+xml;base64,{base64.b64encode(SVG.encode()).decode()}"
+    assert only_text(blocks_of({"text/html": f'<img src="{address}">'}, budget)) == SVG
+
+
+def test_an_icon_within_html_is_less_than_the_text(budget):
+    icon = base64.b64encode(PNG).decode()
+    data = {"text/plain": "3 workers", "text/html": f"<img src='data:image/png;base64,{icon}'/>x"}
+    assert only_text(blocks_of(data, budget)) == "3 workers"
+
+
+def test_a_table_in_latex_is_no_formula(budget):
+    latex = "\\begin{tabular}{ll} a & b \\end{tabular}"
+    data = {"text/latex": latex, "text/plain": "a  b", "text/html": "<p>a b</p>"}
+    assert only_text(blocks_of(data, budget)) == "a  b"
+    assert only_text(blocks_of({"text/latex": latex}, budget)) == latex
 
 
 def test_a_formula_is_latex_and_text(converter):

@@ -1,0 +1,66 @@
+"""How objects show themselves: their own display methods, and reprs that nobody wrote.
+
+Runs in the user's kernel, on the thread of the call. An object whose class defines `_repr_html_` or
+a method like it is shown by that, also where it is a mapping, a dataclass or a list: its author
+knows best what there is to see. A repr that a dataclass or `object` generates lists internals, and
+so says less than anything that was written.
+"""
+
+import collections
+from collections.abc import Mapping
+from typing import Any
+
+RICH_METHODS = (
+    *("_repr_mimebundle_", "_repr_png_", "_repr_jpeg_", "_repr_svg_"),
+    *("_repr_markdown_", "_repr_html_", "_repr_latex_", "_repr_json_"),
+)
+"""The methods by which IPython asks an object to show itself."""
+_DISPLAYS_ITSELF = "_ipython_display_"
+_BUILT_IN = frozenset({str, int, float, bool, type(None), list, tuple, dict, set, frozenset, bytes})
+_GENERAL = frozenset({"builtins", "collections", "pydantic.main", "pydantic._internal._repr"})
+"""Modules whose classes have reprs that say nothing particular of the classes derived from them."""
+_GENERATED = ("<string>", "<attrs generated", collections.__file__)
+"""Beginnings of the file names of reprs that dataclasses, attrs and named tuples generate."""
+
+
+def shows_itself(value: Any) -> bool:
+    """Tell whether the class of an object says how the object is displayed."""
+    kind = type(value)
+    return kind not in _BUILT_IN and any(
+        callable(getattr(kind, name, None)) for name in (*RICH_METHODS, _DISPLAYS_ITSELF)
+    )
+
+
+def displays_itself(value: Any) -> bool:
+    """Tell whether an object displays itself when it is formatted, so that nothing is returned."""
+    return callable(getattr(type(value), _DISPLAYS_ITSELF, None))
+
+
+def leave_out_generated_repr(value: Any, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the MIME bundle of an object without its plain text if nobody wrote that.
+
+    Args:
+        value: The object.
+        data: What IPython's formatters return for it.
+    """
+    if len(data) > 1 and "text/plain" in data and _has_generated_repr(type(value)):
+        return {key: item for key, item in data.items() if key != "text/plain"}
+    return data
+
+
+def _has_generated_repr(kind: type) -> bool:
+    for parent in type.__dict__["__mro__"].__get__(kind):
+        members = type.__dict__["__dict__"].__get__(parent)
+        if "_repr_pretty_" in members:  # which IPython takes in place of the repr
+            return False
+        if "__repr__" in members:
+            return _is_generated(parent, members["__repr__"])
+    return True
+
+
+def _is_generated(owner: type, method: Any) -> bool:
+    if owner.__module__ in _GENERAL:
+        return True
+    inner = getattr(method, "__wrapped__", method)  # dataclasses guard theirs against recursion
+    file = getattr(getattr(inner, "__code__", None), "co_filename", "")
+    return str(file).startswith(_GENERATED)

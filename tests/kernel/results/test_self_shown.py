@@ -1,0 +1,159 @@
+"""Objects that could be read as data, but show themselves: they are shown as they say."""
+
+import sys
+from collections import UserDict, namedtuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import attrs
+import pytest
+from pydantic import BaseModel
+
+from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr, shows_itself
+
+np = pytest.importorskip("numpy")
+
+
+class ShownAsHtml:
+    def _repr_html_(self):
+        return "<p>shown</p>"
+
+
+class ListOfThem(ShownAsHtml, list):
+    pass
+
+
+class TupleOfThem(ShownAsHtml, tuple):
+    __slots__ = ()
+
+
+class SetOfThem(ShownAsHtml, set):
+    pass
+
+
+class DictOfThem(ShownAsHtml, dict):
+    pass
+
+
+class MappingOfThem(ShownAsHtml, UserDict):
+    pass
+
+
+class ArrayOfThem(ShownAsHtml, np.ndarray):
+    pass
+
+
+@dataclass
+class Fields(ShownAsHtml):
+    internals: Any = field(default_factory=lambda: [1, 2])
+
+
+class Model(ShownAsHtml, BaseModel):
+    internals: int = 1
+
+
+@attrs.define
+class Attrs(ShownAsHtml):
+    internals: int = 1
+
+
+class Named(namedtuple("Named", "internals"), ShownAsHtml):  # noqa: PYI024 - its own repr
+    pass
+
+
+class Typed(NamedTuple):
+    internals: int
+
+    _repr_html_ = ShownAsHtml._repr_html_
+
+
+OF_EACH_KIND = [
+    *(ListOfThem([1]), TupleOfThem([1]), SetOfThem([1]), DictOfThem(a=1), MappingOfThem(a=1)),
+    *(Fields(), Model(), Attrs(), Named(1), Typed(1)),
+    np.zeros(3).view(ArrayOfThem),
+]
+
+
+@pytest.mark.parametrize("value", OF_EACH_KIND, ids=lambda value: type(value).__name__)
+def test_what_shows_itself_is_not_taken_apart(to_text, value):
+    assert shows_itself(value)
+    if not isinstance(value, np.ndarray):  # whose repr numpy wrote
+        assert to_text(value) == "shown"
+    assert to_text([value, 1]).startswith(("shown", "ArrayOfThem"))
+
+
+def test_a_repr_that_was_written_says_more_than_html(to_text):
+    @dataclass
+    class Dataset:
+        internals: int = 1
+
+        def _repr_html_(self):
+            return "<p>shown</p>"
+
+        def __repr__(self):
+            return "<Dataset> Dimensions: 50"
+
+    assert to_text(Dataset()) == "<Dataset> Dimensions: 50"
+
+
+def test_a_mime_bundle_of_a_mapping_is_what_it_shows(to_text):
+    class Shown(dict):
+        def _repr_mimebundle_(self, **_):
+            return {"text/markdown": "**shown**", "text/plain": "plain"}
+
+    assert to_text(Shown(a=1)) == "**shown**"
+
+
+def test_a_mapping_that_displays_itself_is_not_shown_a_second_time(convert, capsys):
+    class Shown(dict):
+        def _ipython_display_(self):
+            sys.stdout.write("displayed")
+
+    assert [block.text for block in convert(Shown(a=1))] == ["Done: the tool returned nothing."]
+    assert capsys.readouterr().out == "displayed"
+
+
+@pytest.mark.parametrize("output", [None, 1])
+def test_a_mapping_whose_display_method_says_nothing_is_data(to_text, output):
+    class Silent(dict):
+        def _repr_html_(self):
+            return None
+
+    assert to_text(Silent(a=output)) in ('{"a": null}', '{"a": 1}')
+
+
+def test_a_formatter_that_is_registered_for_a_dataclass_is_taken(to_text, formatter):
+    @dataclass
+    class Reading:
+        value: float
+
+    html = formatter.formatters["text/html"]
+    html.for_type(Reading, lambda reading: f"<p>{reading.value} mm</p>")
+    assert to_text(Reading(1.5)) == "1.5 mm"
+
+
+def test_a_generated_repr_is_left_out_of_a_display(converter):
+    data, _ = converter.format_display(Fields())
+    assert data == {"text/html": "<p>shown</p>"}
+
+
+@pytest.mark.parametrize("value", [{}, [], 1, object(), Fields])
+def test_a_plain_text_alone_is_kept(value):
+    data = {"text/plain": "all there is"}
+    assert leave_out_generated_repr(value, data) == data
+
+
+def test_an_xarray_dataset_keeps_its_dimensions_and_attributes(to_text):
+    xarray = pytest.importorskip("xarray")
+    dataset = xarray.Dataset({"t": (("x", "y"), np.zeros((50, 40)))}, attrs={"title": "demo"})
+    text = to_text(dataset)
+    assert "Dimensions:  (x: 50, y: 40)" in text
+    assert "title:    demo" in text
+    assert len(text) < 500
+
+
+def test_a_table_of_great_tables_is_the_table(to_text):
+    great_tables = pytest.importorskip("great_tables")
+    pd = pytest.importorskip("pandas")
+    text = to_text(great_tables.GT(pd.DataFrame({"a": [1], "b": ["x"]})))
+    assert text == "| a | b |\n|---|---|\n| 1 | x |"
