@@ -105,6 +105,11 @@ def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
     return _render_plain_or_html(data, budget)
 
 
+def is_name(text: str) -> bool:
+    """Tell whether the plain text of an object says only what it is called."""
+    return _ONLY_A_NAME.fullmatch(text) is not None
+
+
 def render_display(
     data: Mapping[str, Any], metadata: Mapping[str, Any], budget: Budget
 ) -> list[Piece]:
@@ -171,7 +176,7 @@ def _find_text(data: Mapping[str, Any], max_items: int) -> Piece | None:
 def _find_plain_text(data: Mapping[str, Any]) -> Piece | None:
     text = join_lines(data.get("text/plain") or "")
     # Without a better one, a display's own name is what its text says.
-    return None if _ONLY_A_NAME.fullmatch(text) and len(data) > 1 else make_text_piece(text)
+    return None if len(data) > 1 and is_name(text) else make_text_piece(text)
 
 
 def _render_svg(source: str, budget: Budget) -> list[Piece]:

@@ -61,6 +61,6 @@ def _has_generated_repr(kind: type) -> bool:
 def _is_generated(owner: type, method: Any) -> bool:
     if owner.__module__ in _GENERAL:
         return True
-    inner = getattr(method, "__wrapped__", method)  # dataclasses guard theirs against recursion
-    file = getattr(getattr(inner, "__code__", None), "co_filename", "")
+    function = getattr(method, "__wrapped__", method)  # dataclasses guard theirs against recursion
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
     return str(file).startswith(_GENERATED)

@@ -20,7 +20,6 @@ from mcp_notebook.kernel.results.ipython_formatters import format_registered, ha
 from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collect_items, is_iterator
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
 from mcp_notebook.kernel.results.rich_items import RichItems, is_rich
-from mcp_notebook.kernel.results.self_shown import displays_itself, leave_out_generated_repr
 from mcp_notebook.kernel.results.tables import render
 from mcp_notebook.kernel.results.value_rules import Position, Rule, match_rules
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
@@ -30,7 +29,6 @@ from mcp_notebook.kernel.safe.text import (
     describe_bytes,
     describe_slow_value,
     is_sendable,
-    safe_repr,
 )
 from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
 
@@ -70,8 +68,10 @@ class ValueRenderer:
 
     def __init__(self, context: RenderContext, budget: Budget, data: Any = MISSING) -> None:
         self._context = context
-        self._format = context.format
-        self._budget = budget
+        self.format = context.format
+        """IPython's ``shell.display_formatter.format``."""
+        self.budget = budget
+        """What the result may take."""
         self._data = data
 
     def render_returned(self, value: Any) -> list[Piece]:
@@ -118,12 +118,12 @@ class ValueRenderer:
         if isinstance(block, Text) and not isinstance(block.text, str):
             return self.render(block.text, position)
         if isinstance(block, (Image, Audio)) and is_path(block.data):
-            return self._context.files.render(block.data, self._budget)
+            return self._context.files.render(block.data, self.budget)
         if isinstance(block, Image) and not isinstance(block.data, (bytes, bytearray, memoryview)):
             figures = find_figures(block.data)
             if figures is not None:
                 return self._draw_figures(figures)
-        return author_blocks.check_block(block, self._budget)
+        return author_blocks.check_block(block, self.budget)
 
     def render_custom(self, value: Any, position: Position) -> list[Piece] | None:
         """Render what the author's converter of a value's type returns."""
@@ -151,14 +151,14 @@ class ValueRenderer:
 
     def render_path(self, value: Any, _position: Position) -> list[Piece]:
         """Render the file that a path leads to."""
-        return self._context.files.render(value, self._budget)
+        return self._context.files.render(value, self.budget)
 
     # -- images, figures, tables, plots ------------------------------------------------------------
 
     def render_pil_image(self, value: Any, _position: Position) -> list[Piece]:
         """Render a PIL image."""
         return author_blocks.render_image(
-            lambda: images.encode_pil_image(value, self._budget), self._budget
+            lambda: images.encode_pil_image(value, self.budget), self.budget
         )
 
     def render_bytes(self, value: Any, _position: Position) -> list[Piece]:
@@ -166,7 +166,7 @@ class ValueRenderer:
         data = bytes(value)
         if not images.is_image(data):
             return [Piece(Text(describe_bytes(data) or "[no bytes]"))]
-        return author_blocks.render_encoded_image(data, self._budget)
+        return author_blocks.render_encoded_image(data, self.budget)
 
     def render_figures(self, value: Any, _position: Position) -> list[Piece] | None:
         """Render the matplotlib figures that a value is, or stands for."""
@@ -174,24 +174,24 @@ class ValueRenderer:
         return None if figures is None else self._draw_figures(figures)
 
     def _draw_figures(self, figures: Iterable[Any]) -> list[Piece]:
-        side = self._budget.picture_side
+        side = self.budget.picture_side
         return [
             piece
             for figure in figures
             for piece in render_display(
-                *matplotlib_figures.draw_figure(figure, self._format, side), self._budget
+                *matplotlib_figures.draw_figure(figure, self.format, side), self.budget
             )
         ]
 
     def render_table(self, value: Any, position: Position) -> list[Piece]:
         """Render a table of some library."""
-        data = format_registered(self._format, value)
+        data = format_registered(self.format, value)
         if data is None:
             # Not all types: the library's own HTML would be made, too.
-            data, _ = self._format(value, _RICH)
+            data, _ = self.format(value, _RICH)
         if data:
-            return render_mime_bundle(data, self._budget)
-        pieces = render.render_table(value, self._budget)
+            return render_mime_bundle(data, self.budget)
+        pieces = render.render_table(value, self.budget)
         if not self._is_data(value, position):
             return pieces
         return [
@@ -201,12 +201,12 @@ class ValueRenderer:
 
     def render_plot(self, value: Any, _position: Position) -> list[Piece] | None:
         """Render a plot of a library that draws in a browser."""
-        if (data := format_registered(self._format, value)) is not None:
-            return render_mime_bundle(data, self._budget)
+        if (data := format_registered(self.format, value)) is not None:
+            return render_mime_bundle(data, self.budget)
         plot = detect.find_plot_in_object(value)
         if isinstance(plot, str):
             return [Piece(Text(plot))]
-        return None if plot is None else render_plot(plot, self._budget)
+        return None if plot is None else render_plot(plot, self.budget)
 
     # -- collections -------------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ class ValueRenderer:
             position.depth,
             is_custom=lambda item: custom_types.find(item, position.conversions) is not None,
             is_rich=lambda item: (
-                is_rich(item, self._context.rules) or has_registered_format(self._format, item)
+                is_rich(item, self._context.rules) or has_registered_format(self.format, item)
             ),
         )
         built_in = type(value) in _COLLECTIONS
@@ -258,7 +258,7 @@ class ValueRenderer:
     def render_built_in(self, value: Any, position: Position) -> list[Piece]:
         """Render a list of dicts as a table if that is shorter, other collections as JSON."""
         if not self._is_data(value, position):
-            rows = render.render_dicts(value, self._budget)
+            rows = render.render_dicts(value, self.budget)
             if rows:
                 return rows
         return [self._make_json_piece(value, position)]
@@ -267,41 +267,21 @@ class ValueRenderer:
 
     def render_array(self, value: Any, _position: Position) -> list[Piece]:
         """Render a numpy array."""
-        return render.render_array(value, self._budget)
+        return render.render_array(value, self.budget)
 
     def render_index(self, value: Any, _position: Position) -> list[Piece]:
         """Render a pandas Index."""
-        data, _ = self._format(value, _RICH)
-        pieces = render_mime_bundle(data, self._budget) if data else None
-        return pieces or render.render_index(value, self._budget)
+        data, _ = self.format(value, _RICH)
+        pieces = render_mime_bundle(data, self.budget) if data else None
+        return pieces or render.render_index(value, self.budget)
 
     def render_jsonable(self, value: Any, position: Position) -> list[Piece]:
         """Render what has a JSON form, unless a formatter is registered for it."""
-        is_registered = has_registered_format(self._format, value)
-        data = format_registered(self._format, value) if is_registered else None
+        is_registered = has_registered_format(self.format, value)
+        data = format_registered(self.format, value) if is_registered else None
         if data:
-            return render_mime_bundle(data, self._budget)
+            return render_mime_bundle(data, self.budget)
         return [self._make_json_piece(value, position)]
-
-    def render_self_shown(self, value: Any, _position: Position) -> list[Piece] | None:
-        """Render what shows itself though it could be read as data; None if it shows nothing."""
-        pieces = self._render_display(value)
-        return [] if pieces is None and displays_itself(value) else pieces
-
-    def render_object(self, value: Any, _position: Position) -> list[Piece]:
-        """Render any object, as IPython represents it."""
-        data, _ = run_bounded(self._format, value)
-        if data:
-            return render_mime_bundle(leave_out_generated_repr(value, data), self._budget)
-        # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
-        return [] if displays_itself(value) else [Piece(Text(safe_repr(value)))]
-
-    def _render_display(self, value: Any) -> list[Piece] | None:
-        """Render how an object shows itself; None if its class or its methods say nothing."""
-        data, _ = run_bounded(self._format, value)
-        if not data.keys() - {"text/plain"}:
-            return None
-        return render_mime_bundle(leave_out_generated_repr(value, data), self._budget)
 
     def _is_data(self, value: Any, position: Position) -> bool:
         """Tell whether the structured content says the same as a value."""
@@ -309,14 +289,14 @@ class ValueRenderer:
 
     def _make_json_piece(self, value: Any, position: Position) -> Piece:
         if not self._is_data(value, position):
-            return author_blocks.make_json_piece(value, self._budget.chars)
+            return author_blocks.make_json_piece(value, self.budget.chars)
         if isinstance(self._data, str):
             return replace(make_text_piece(self._data), repeats_data=True)
         # Whole: structured content is bounded itself.
         return author_blocks.make_json_piece(self._data, sys.maxsize, repeats_data=True)
 
     def _format_json(self, value: Any) -> str:
-        json_value = to_json_value(value, self._budget.chars)
+        json_value = to_json_value(value, self.budget.chars)
         return json_value if isinstance(json_value, str) else format_json(json_value)
 
 

@@ -6,6 +6,7 @@ Pure data; the documentation's table of values is made of it.
 from typing import Any
 
 from mcp_notebook.content import Result
+from mcp_notebook.kernel.results import object_values
 from mcp_notebook.kernel.results.blocks.author_blocks import BLOCK_TYPES
 from mcp_notebook.kernel.results.files import is_path
 from mcp_notebook.kernel.results.plots import detect
@@ -120,7 +121,7 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         "of its own, such as `xarray.Dataset`",
         content="as it shows itself",
         accepts=lambda value: shows_itself(value) and _is_data(value),
-        render=ValueRenderer.render_self_shown,
+        render=object_values.render_self_shown,
     ),
     Rule(
         values="list, tuple or dict with any of the above or a plot in it, also one level deeper",
@@ -160,7 +161,7 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         values="anything else",
         content="the representation that IPython shows, with formatters that you registered: "
         "image, plot, Markdown, JSON, LaTeX, SVG, HTML or plain text",
-        render=ValueRenderer.render_object,
+        render=object_values.render_object,
     ),
 )
 """What a value becomes; the first matching row applies."""

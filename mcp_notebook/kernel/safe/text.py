@@ -136,7 +136,10 @@ def describe_bytes(data: bytes) -> str:
 
 
 def safe_repr(value: Any, size: int = MAX_REPR) -> str:
-    """Return an object's repr, bounded in size and time; a sentence if it has none that works."""
+    """Return an object's repr, bounded in size and time; a sentence if it has none that works.
+
+    Where nobody wrote a repr but a ``__str__``, it is that.
+    """
 
     def describe_failure(error: BaseException) -> str:
         if isinstance(error, DeadlineExceeded):
@@ -145,9 +148,19 @@ def safe_repr(value: Any, size: int = MAX_REPR) -> str:
         return f"<an object of type {name} whose repr failed: {describe_error(error)}>"
 
     return run_guarded(
-        lambda: cut_text(str.__str__(run_bounded(repr, value)), size, is_clean=False),
+        lambda: cut_text(str.__str__(run_bounded(_read, value)), size, is_clean=False),
         describe_failure,
     )
+
+
+def has_only_str(value: Any) -> bool:
+    """Tell whether an object's class says with ``__str__`` only what the object is."""
+    kind: Any = type(value)
+    return kind.__repr__ is object.__repr__ and kind.__str__ is not object.__str__
+
+
+def _read(value: Any) -> str:
+    return str(value) if has_only_str(value) else repr(value)
 
 
 def describe_slow_value(value: Any, error: DeadlineExceeded) -> str:

@@ -31,7 +31,8 @@ DataFrame, Series; polars, pyarrow    its repr (within a larger value)   an arra
 tables; structured numpy array                                           row, pandas' index among
                                                                          them unless it only counts
 polars Series, pyarrow arrays         its repr                           an array
-anything else                         its repr, bounded
+anything else                         its repr, or its str if only that
+                                      was written; bounded
 ====================================  =================================  =======================
 
 In text, long collections keep their beginning and end, with a sentence between. Structured content
