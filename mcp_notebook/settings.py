@@ -45,6 +45,11 @@ class Settings:
     """File with the bearer token, created at the first start. If not set, it is `home`/token."""
     idle_minutes: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_IDLE_MINUTES", least=0))
     """Minutes without an open notebook after which the background bridge stops."""
+    session_idle_minutes: float = field(
+        default=60.0, metadata=_env("MCP_NOTEBOOK_SESSION_IDLE_MINUTES", least=0.01)
+    )
+    """Minutes after which the HTTP session of a client expires if the client sends nothing, has no
+    stream open and no call running. The client then opens a new one."""
     start_timeout: float = field(default=60.0, metadata=_env("MCP_NOTEBOOK_START_TIMEOUT", least=0))
     """Seconds to wait for a headless kernel to start, or for the background bridge to answer."""
     cell_timeout: float | None = field(

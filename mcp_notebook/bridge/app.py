@@ -1,8 +1,9 @@
 """The bridge as a whole: builds its parts, owns their tasks, starts and stops them in order.
 
-Runs on the bridge's event loop, over stdio (`run_stdio`) or HTTP (`run_http`). It shuts down within
-two seconds, in this order: it takes no more requests, ends subscriptions, closes the links (which
-cancels their calls), and ends its headless kernels.
+Runs on the bridge's event loop, over stdio (`run_stdio`) or HTTP (`run_http`). It shuts down in
+this order: it starts no more calls, ends subscriptions, cancels the running calls and answers them,
+closes the clients' sessions and streams, then the links, and ends its headless kernels. Clients
+that do not read their answers delay it by `ANSWER_GRACE`.
 """
 
 import logging
@@ -63,14 +64,8 @@ async def run_stdio(settings: Settings, notebooks: Sequence[Path] = ()) -> None:
     """
     with _unwrap_errors():
         async with _Bridge(settings).run() as bridge, anyio.create_task_group() as tasks:
-
-            async def end() -> None:
-                await bridge.stop.wait()
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(end)
             bridge.start(tasks, notebooks)
-            await serve_stdio(bridge.server)
+            await serve_stdio(bridge.server, stop=bridge.stop)
             tasks.cancel_scope.cancel()
         bridge.check_interrupted()
 
@@ -105,7 +100,7 @@ async def run_http(
                 with publication:
                     bridge.print_address(format_url(listener))
                     await serve_http(
-                        bridge.server, listener, token=token, host=settings.host, stop=bridge.stop
+                        bridge.server, listener, settings=settings, token=token, stop=bridge.stop
                     )
             tasks.cancel_scope.cancel()
         bridge.check_interrupted()

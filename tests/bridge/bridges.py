@@ -19,7 +19,7 @@ from live import kernel_env
 
 COMMAND = [sys.executable, "-m", "mcp_notebook"]
 TOKEN = "token-of-the-tests-0123456789abcdef"
-LIMIT = 20
+LIMIT = 60
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": "hello",

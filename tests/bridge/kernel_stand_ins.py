@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ class Peer:
     may_answer: anyio.Event = field(default_factory=anyio.Event)
     """A `Hello` is answered when this is set."""
     called: anyio.Event = field(default_factory=anyio.Event)
+    cancelled: anyio.Event = field(default_factory=anyio.Event)
     was_read: anyio.Event = field(default_factory=anyio.Event)
     """Set when a bridge has asked for a resource."""
     left: anyio.Event = field(default_factory=anyio.Event)
@@ -41,6 +43,8 @@ class Peer:
                 self.say(answer)
             elif isinstance(frame[0], messages.Call):
                 self.called.set()
+            elif isinstance(frame[0], messages.Cancel):
+                self.cancelled.set()
             elif isinstance(frame[0], messages.ReadResource):
                 self.was_read.set()
         self.left.set()
@@ -59,7 +63,7 @@ async def peer(home, answer, *, name="sales", silent=False):
         id=number,
         pid=os.getpid(),
         started=read_start_time(os.getpid()),
-        host="test",
+        host=socket.gethostname(),
         version="test",
         protocol=1,
         name=name,

@@ -148,13 +148,17 @@ class Link:
             reason: Why its open calls are lost; None if only the link itself knows.
         """
         self.is_open = False
-        for call in self._calls.values():
-            call.cancel("The bridge was stopped.")
-            call.end(KernelGone(reason or self._describe_end()))
-        self._calls.clear()
+        self.end_calls(reason or self._describe_end())
         self.resources.close()
         if self._writer is not None:
             self._writer.close()
+
+    def end_calls(self, reason: str) -> None:
+        """Cancel all open calls, and answer them with the reason."""
+        for call in self._calls.values():
+            call.cancel("The bridge was stopped.")
+            call.end(KernelGone(reason))
+        self._calls.clear()
 
     async def wait_for_death(self) -> None:
         """Wait until the process is gone, unless the kernel said goodbye.

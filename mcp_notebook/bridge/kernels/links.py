@@ -32,6 +32,7 @@ RETRY_AFTER = 2.0
 END_LIMIT = 0.5
 """Seconds to find out how a kernel ended; after that its calls are answered without it."""
 _BRIDGE_ENDED = "The bridge was stopped, and the call was cancelled."
+_NOT_READ = "The bridge was stopped before the resource was read."
 _LOST_RESOURCE = (
     "The resource {uri!r} cannot be read: the kernel that kept it is gone (it was restarted, shut "
     "down, or unloaded mcp_notebook). Call the tool again."
@@ -92,11 +93,17 @@ class Links:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for link in tuple(self._links.values()):
+        for link in self.open_links:
             link.close(_BRIDGE_ENDED)
         self._tasks.cancel_scope.cancel()
         # Without an error of the block, which the task group would wrap although no task raised it.
         await self._tasks.__aexit__(None, None, None)
+
+    def end_calls(self) -> None:
+        """Cancel and answer all open calls and requests: the bridge is being stopped."""
+        for link in self.open_links:
+            link.end_calls(_BRIDGE_ENDED)
+            link.resources.end(_NOT_READ)
 
     async def follow(self, records: AsyncIterable[tuple[Record, ...]]) -> None:
         """Keep links to the kernels of these records, as they come and go."""

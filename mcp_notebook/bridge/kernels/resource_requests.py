@@ -110,11 +110,6 @@ class ResourceRequests:
             await asyncio.wait([reply])
         finally:
             self._requests.pop(number, None)
-        if reply.cancelled():
-            raise KernelGone(
-                f"The kernel of {self._notebook!r} is gone, and its resources with it. Call the "
-                "tool again when the notebook's cells have run again."
-            )
         return reply.result()
 
     def take_reply(
@@ -125,9 +120,17 @@ class ResourceRequests:
         if request is not None and not request.done():
             request.set_result((message, attachments))
 
+    def end(self, reason: str) -> None:
+        """End all requests without a reply, for this reason."""
+        for request in self._requests.values():
+            if not request.done():
+                request.set_exception(KernelGone(reason))
+        self._requests.clear()
+
     def close(self) -> None:
         """End all requests: the kernel is gone."""
         self.is_possible = False
-        for request in self._requests.values():
-            request.cancel()
-        self._requests.clear()
+        self.end(
+            f"The kernel of {self._notebook!r} is gone, and its resources with it. Call the tool "
+            "again when the notebook's cells have run again."
+        )

@@ -52,6 +52,9 @@ _CACHEABLE: tuple[CacheableMethod, ...] = (
 """Methods whose results tell clients how long to cache them: not at all."""
 MAX_CALLS = 1024
 """Calls that one bridge runs at a time, for all clients and kernels together."""
+_IS_STOPPED = (
+    "The bridge has been stopped, and the call was not started. Connect again when it is back."
+)
 
 ABOUT = (
     "The tools of the user's live Jupyter notebooks: each runs in the notebook's kernel and sees "
@@ -94,6 +97,7 @@ class NotebookServer:
         self._pages = ToolPages(make_tool_form, self._meta_tools, page_size)
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self._call_count = 0
+        self._is_closed = False
         self._elicitation = Elicitation()
         self._changes = ChangeNotices()
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
@@ -138,9 +142,11 @@ class NotebookServer:
         await self._changes.run()
 
     def close(self) -> None:
-        """End the clients' subscriptions gracefully, and cancel the parked calls."""
+        """End subscriptions gracefully, cancel and answer the open calls, and start no more."""
+        self._is_closed = True
         self._changes.listen.close()
         self._elicitation.close()
+        self._links.end_calls()
 
     # -- handlers ----------------------------------------------------------------------------------
 
@@ -246,6 +252,8 @@ class NotebookServer:
             entry, arguments = answer.entry, answer.arguments
         else:
             entry = await self._find(name)
+        if self._is_closed:
+            raise CallError(_IS_STOPPED)
         if self._call_count >= MAX_CALLS:
             raise CallError(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
         link = self._links.find_link(entry)

@@ -1,4 +1,4 @@
-"""MCP over Streamable HTTP: the listening socket, uvicorn, and the one endpoint.
+"""MCP over Streamable HTTP: the listening socket, and uvicorn, which serves the endpoint.
 
 Runs on the bridge's event loop.
 """
@@ -7,27 +7,23 @@ import contextlib
 import errno
 import logging
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 
 import anyio
 import uvicorn
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import ClientDisconnect
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.access import Gate
+from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
 from mcp_notebook.bridge.transports.json_responses import prefer_json
-from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 
-PATH = "/mcp"
-"""Path of the endpoint."""
 SHUTDOWN_GRACE = 0.5
-"""Seconds that requests have to finish when the bridge stops; open streams never do."""
+"""Seconds for what is left when the bridge stops: requests that have not come in completely."""
 PORTS_TRIED = 50
 """Ports to try after the default one if no port is set."""
 
@@ -77,22 +73,25 @@ def format_url(listener: socket.socket) -> str:
 
 
 async def serve_http(
-    server: NotebookServer, listener: socket.socket, *, token: str, host: str, stop: anyio.Event
+    server: NotebookServer,
+    listener: socket.socket,
+    *,
+    settings: Settings,
+    token: str,
+    stop: anyio.Event,
 ) -> None:
     """Serve clients over Streamable HTTP until `stop` is set.
 
     Args:
-        server: The server.
+        server: The server; closed at the end.
         listener: From `open_listener`.
+        settings: The address that it listens on, for the gate, and how long sessions last.
         token: The bearer token.
-        host: The address that it listens on, for the gate.
         stop: Closes the endpoint when it is set.
     """
-    manager = StreamableHTTPSessionManager(
-        server.mcp, session_idle_timeout=None, max_request_body_size=MAX_MESSAGE
-    )
+    endpoint = Endpoint(server, session_idle_seconds=settings.session_idle_minutes * 60)
     config = uvicorn.Config(
-        _trim_headers(Gate(prefer_json(_route_endpoint(manager)), token=token, host=host)),
+        _trim_headers(Gate(prefer_json(endpoint), token=token, host=settings.host)),
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -100,14 +99,14 @@ async def serve_http(
         timeout_graceful_shutdown=cast("Any", SHUTDOWN_GRACE),  # a float does as well
         log_level="critical",
     )
-    http = _Uvicorn(config, server.close)
+    http = _Uvicorn(config, endpoint.end)
 
     async def end() -> None:
         await stop.wait()
         http.should_exit = True
 
     logging.getLogger("mcp.server.streamable_http").addFilter(_is_worth_logging)
-    async with manager.run(), anyio.create_task_group() as tasks:
+    async with endpoint.run(), anyio.create_task_group() as tasks:
         tasks.start_soon(end)
         await http.serve(sockets=[listener])
         tasks.cancel_scope.cancel()
@@ -119,9 +118,9 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, but it leaves signals alone and ends subscriptions before it awaits requests."""
+    """uvicorn, but it leaves signals alone and lets the endpoint end before it awaits requests."""
 
-    def __init__(self, config: uvicorn.Config, before_close: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, before_close: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
         self._before_close = before_close
 
@@ -131,7 +130,7 @@ class _Uvicorn(uvicorn.Server):
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._before_close()
+        await self._before_close()
         await super().shutdown(sockets)
 
 
@@ -144,13 +143,3 @@ def _trim_headers(app: ASGIApp) -> ASGIApp:
         await app({**scope, "headers": headers}, receive, send)
 
     return trimmed_app
-
-
-def _route_endpoint(manager: StreamableHTTPSessionManager) -> ASGIApp:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] in (PATH, f"{PATH}/"):
-            await manager.handle_request(scope, receive, send)
-        else:
-            await PlainTextResponse(f"The endpoint is {PATH}.", 404)(scope, receive, send)
-
-    return app

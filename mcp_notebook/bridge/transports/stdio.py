@@ -20,22 +20,44 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.transports.open_requests import OpenRequests
 
 MAX_MESSAGE = 64 * 2**20
 """Bytes of one message, over HTTP, too; a picture among a tool's arguments must fit."""
+ANSWER_GRACE = 2.0
+"""Seconds that clients have to take the last answers when the bridge stops, over HTTP, too."""
 
 
-async def serve_stdio(server: NotebookServer) -> None:
-    """Serve one client over stdin and stdout, until it closes stdin.
+async def serve_stdio(server: NotebookServer, *, stop: anyio.Event) -> None:
+    """Serve one client over stdin and stdout, until it closes stdin or `stop` is set.
 
     Only the protocol goes to stdout. Meanwhile, anything else that prints writes to stderr, and
     anything else that reads stdin finds it empty.
+
+    Args:
+        server: The server; closed at the end.
+        stop: When it is set, the running calls are answered, and then the streams are closed.
     """
     # The SDK also diverts the descriptors, but needs a thread for each line: three times the cost
     # of a whole call. It serves terminals and files.
     streams = _open_pipes() if _are_pipes() else stdio_server()
-    async with streams as (incoming, outgoing):
-        await server.mcp.run(incoming, outgoing, server.mcp.create_initialization_options())
+    async with streams as (incoming, outgoing), anyio.create_task_group() as tasks:
+        requests = OpenRequests()
+
+        async def end() -> None:
+            await stop.wait()
+            server.close()
+            with anyio.move_on_after(ANSWER_GRACE):  # the client may not read
+                await requests.wait_until_answered()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(end)
+        await server.mcp.run(
+            requests.count_incoming(incoming),
+            requests.count_outgoing(outgoing),
+            server.mcp.create_initialization_options(),
+        )
+        tasks.cancel_scope.cancel()
 
 
 def _are_pipes() -> bool:
@@ -72,15 +94,17 @@ async def _open_pipes() -> AsyncIterator[tuple["_Incoming", "_Outgoing"]]:
 
 
 class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream[SessionMessage]):
-    """Messages to stdout, one per line; sending waits while the client does not read."""
+    """Messages to stdout, one per line; at most one of them waits in memory for the client."""
 
     def __init__(self) -> None:
+        self._turn = asyncio.Lock()
         self._writable = asyncio.Event()
         self._writable.set()
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.WriteTransport", transport)
+        self._transport.set_write_buffer_limits(high=0)  # writable means that all is written
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._transport = None
@@ -93,8 +117,13 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream[SessionMessage]):
         self._writable.set()
 
     async def send(self, item: SessionMessage) -> None:
-        """Write a message. Does nothing when the client is gone: stdin then ends, too."""
-        if self._transport is not None:
+        """Write a message, and wait until the client's pipe has it.
+
+        Does nothing when the client is gone: stdin then ends, too.
+        """
+        async with self._turn:
+            if self._transport is None:
+                return
             # Straight to bytes: as text, a large picture would be copied twice more.
             line = types.jsonrpc_message_adapter.dump_json(
                 item.message, by_alias=True, exclude_unset=True

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from kernel_stand_ins import peer, welcome
 from live import TIMEOUT, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
@@ -247,3 +248,17 @@ async def test_a_call_past_what_a_bridge_carries_is_told_to_come_later(sales, er
         tasks.start_soon(call)
     (result,) = refused
     assert "busy with 1 calls" in result.content[0].text
+
+
+async def test_a_call_that_comes_while_the_bridge_stops_is_told_so(home, era):
+    catalog = Catalog()
+    async with peer(home, welcome("top")) as kernel, Links(catalog, on_change=int) as links:
+        await links.connect(kernel.record)
+        server = NotebookServer(catalog, links)
+        async with Client(server.mcp, mode=era) as client:
+            server.close()
+            with anyio.fail_after(TIMEOUT):
+                result = await client.call_tool("top", {})
+    assert result.is_error
+    assert result.content[0].text.startswith("The bridge has been stopped, and the call was not")
+    assert not any(isinstance(message, messages.Call) for message in kernel.heard)

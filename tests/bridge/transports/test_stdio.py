@@ -2,7 +2,9 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
+import anyio
 import pytest
 from bridges import (
     COMMAND,
@@ -17,9 +19,11 @@ from bridges import (
     bridge,
     call_line,
 )
+from kernel_stand_ins import peer, welcome
 from live import kernel_env
 
 from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
+from mcp_notebook.discovery import write_record
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +198,43 @@ def test_what_a_library_writes_to_the_descriptor_of_stdout_is_no_protocol(home):
         running.process.stdin.close()
         assert running.wait() == 0
         assert running.line() == b""
+
+
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_call_that_runs_when_the_bridge_stops_is_told_so(home, era):
+    async with peer(home, welcome("top")) as kernel:
+        folder = home / ".mcp-notebook" / "kernels"
+        folder.mkdir(parents=True)
+        write_record(folder, kernel.record)
+
+        def open_bridge():
+            params = {"name": "top", "arguments": {}, "_meta": MODERN if era == "modern" else {}}
+            running = bridges.enter_context(bridge(home, "stdio", stdin=subprocess.PIPE))
+            if era == "handshake":
+                running.send(json.dumps(INITIALIZE).encode())
+                running.line()
+            call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+            running.send(json.dumps(call).encode())
+            return running
+
+        with ExitStack() as bridges:
+            running = await anyio.to_thread.run_sync(open_bridge)
+            with anyio.fail_after(LIMIT):
+                await kernel.called.wait()
+            status, _ = await anyio.to_thread.run_sync(running.end)
+            answer = running.message()
+    assert status == 0
+    assert answer["result"]["isError"] is True
+    (text,) = (block["text"] for block in answer["result"]["content"])
+    assert text == "The bridge was stopped, and the call was cancelled."
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

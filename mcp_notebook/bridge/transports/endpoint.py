@@ -1,0 +1,121 @@
+"""The HTTP endpoint as an ASGI app: its path, its sessions, and their end.
+
+Runs on the bridge's event loop, behind the gate. The SDK's session manager does the work. A client
+of the handshake era has a session, which expires when nothing has used it for a while: its id is
+then unknown (404), and the client initializes anew, as MCP says. An open stream uses a session, and
+so does a running call, even if its client has hung up.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Self
+
+import anyio
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE, MAX_MESSAGE
+
+PATH = "/mcp"
+"""Path of the endpoint."""
+_SESSIONS_LIMIT = 30.0
+"""Seconds for all sessions to end; three thousand need two."""
+
+
+class Endpoint:
+    """The endpoint; an async context manager that owns the tasks of its sessions.
+
+    Args:
+        server: The server.
+        session_idle_seconds: Seconds after which an unused session expires.
+    """
+
+    def __init__(self, server: NotebookServer, *, session_idle_seconds: float) -> None:
+        self._server = server
+        self._manager = StreamableHTTPSessionManager(
+            server.mcp,
+            session_idle_timeout=session_idle_seconds,
+            max_request_body_size=MAX_MESSAGE,
+        )
+        self._unanswered = 0
+        """Messages of clients that have come in and are not answered yet."""
+        self._all_answered = anyio.Event()
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[Self]:
+        """Run the sessions for the block."""
+        async with self._manager.run():
+            yield self
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["path"] not in (PATH, f"{PATH}/"):
+            await PlainTextResponse(f"The endpoint is {PATH}.", 404)(scope, receive, send)
+        elif scope["method"] != "POST":
+            await self._manager.handle_request(scope, receive, send)
+        else:
+            body = _Body(receive, self._count_message, outlasts_client=_is_of_handshake_era(scope))
+            try:
+                await self._manager.handle_request(scope, body.receive, send)
+            finally:
+                if body.is_complete:
+                    self._unanswered -= 1
+                if not self._unanswered:
+                    self._all_answered.set()
+
+    async def end(self) -> None:
+        """Answer the running calls, then end all streams and sessions."""
+        self._server.close()
+        self._all_answered = anyio.Event()
+        if self._unanswered:
+            with anyio.move_on_after(ANSWER_GRACE):  # some clients do not read
+                await self._all_answered.wait()
+        # One after the other: cancelling all of their tasks at once takes the SDK seconds for a
+        # thousand sessions, and four times as long for two thousand. It has no public way to them.
+        sessions = self._manager._server_instances  # noqa: SLF001
+        for session in tuple(sessions.values()):
+            await session.terminate()
+        with anyio.move_on_after(_SESSIONS_LIMIT):
+            while sessions:  # noqa: ASYNC110 - the SDK has no event for their end
+                await anyio.sleep(0.01)
+
+    def _count_message(self) -> None:
+        self._unanswered += 1
+
+
+class _Body:
+    """The body of a request: notes when it is complete.
+
+    Args:
+        receive: Of the request.
+        on_complete: Called when all of the body has come in.
+        outlasts_client: Whether the request runs on when its client has hung up. MCP says so up to
+            2025-11-25. The SDK would run the call, too, but take its session for unused.
+    """
+
+    def __init__(
+        self, receive: Receive, on_complete: Callable[[], None], *, outlasts_client: bool
+    ) -> None:
+        self._receive = receive
+        self._on_complete = on_complete
+        self._outlasts_client = outlasts_client
+        self.is_complete = False
+
+    async def receive(self) -> Message:
+        """Return the next message about the request."""
+        if self.is_complete and self._outlasts_client:
+            await anyio.sleep_forever()
+        message = await self._receive()
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            self.is_complete = True
+            self._on_complete()
+        return message
+
+
+def _is_of_handshake_era(scope: Scope) -> bool:
+    version = Headers(scope=scope).get("mcp-protocol-version")
+    return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS

@@ -1,0 +1,108 @@
+"""Which requests of a stdio client have no answer yet, so that none is cut off at the end.
+
+Runs on the bridge's event loop, between a transport's streams and the SDK.
+"""
+
+from typing import Protocol
+
+import anyio
+import anyio.abc
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+
+
+class Incoming(Protocol):
+    """Where messages come from."""
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message."""
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+
+
+class Outgoing(Protocol):
+    """Where messages go to."""
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send a message."""
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+
+
+class OpenRequests:
+    """The requests that have come in and are not answered; belongs to the event loop."""
+
+    def __init__(self) -> None:
+        self.open_ids: set[types.RequestId] = set()
+        """Their ids."""
+        self._all_answered = anyio.Event()
+
+    async def wait_until_answered(self) -> None:
+        """Wait until no request is open."""
+        while self.open_ids:
+            self._all_answered = anyio.Event()
+            await self._all_answered.wait()
+
+    def count_incoming(self, stream: Incoming) -> "anyio.abc.ObjectReceiveStream[_Message]":
+        """Return a stream of the same messages that notes requests."""
+        return _CountedIncoming(stream, self)
+
+    def count_outgoing(self, stream: Outgoing) -> "anyio.abc.ObjectSendStream[SessionMessage]":
+        """Return a stream that sends the same messages and notes answers."""
+        return _CountedOutgoing(stream, self)
+
+    def note_incoming(self, message: types.JSONRPCMessage) -> None:
+        """Note a request, or that the client cancels one: it may get no answer."""
+        match message:
+            case types.JSONRPCRequest():
+                self.open_ids.add(message.id)
+            case types.JSONRPCNotification(method="notifications/cancelled"):
+                request_id = (message.params or {}).get("requestId")
+                if isinstance(request_id, int | str):
+                    self._close(request_id)
+
+    def note_outgoing(self, message: types.JSONRPCMessage) -> None:
+        """Note an answer that has been sent."""
+        if (
+            isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
+            and message.id is not None
+        ):
+            self._close(message.id)
+
+    def _close(self, request_id: types.RequestId) -> None:
+        self.open_ids.discard(request_id)
+        if not self.open_ids:
+            self._all_answered.set()
+
+
+_Message = SessionMessage | Exception
+
+
+class _CountedIncoming(anyio.abc.ObjectReceiveStream[_Message]):
+    def __init__(self, stream: Incoming, requests: OpenRequests) -> None:
+        self._stream = stream
+        self._requests = requests
+
+    async def receive(self) -> _Message:
+        item = await self._stream.receive()
+        if isinstance(item, SessionMessage):
+            self._requests.note_incoming(item.message)
+        return item
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _CountedOutgoing(anyio.abc.ObjectSendStream[SessionMessage]):
+    def __init__(self, stream: Outgoing, requests: OpenRequests) -> None:
+        self._stream = stream
+        self._requests = requests
+
+    async def send(self, item: SessionMessage) -> None:
+        await self._stream.send(item)
+        self._requests.note_outgoing(item.message)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
