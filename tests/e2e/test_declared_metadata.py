@@ -156,7 +156,7 @@ async def test_tools_come_by_priority_then_in_order(url, era):
 async def test_the_words_of_the_magics_line_arrive(url, era):
     tool = (await tools(url, era))["rain-fall"]
     assert tool.title == "Rain fall"
-    assert tool.description == "How wet.\n\nSee also: everything, nothing."
+    assert tool.description == "How wet.\n\nSee also: everything."
     assert tool.annotations.model_dump(by_alias=True, exclude_none=True) == {
         "readOnlyHint": True,
         "idempotentHint": True,
@@ -169,7 +169,7 @@ async def test_the_words_of_the_magics_line_arrive(url, era):
     assert tool.meta == {
         meta_keys.TAGS: ["weather", "demo"],
         meta_keys.PRIORITY: 5,
-        meta_keys.RELATED: ["everything", "nothing"],
+        meta_keys.RELATED: ["everything"],
     }
 
 
@@ -305,7 +305,7 @@ async def test_clients_of_older_versions_get_what_they_know_where_they_look(url,
     }[version]
     assert tool == {
         "name": "rain-fall",
-        "description": "How wet.\n\nSee also: everything, nothing.",
+        "description": "How wet.\n\nSee also: everything.",
         "inputSchema": {"type": "object", "properties": {}, "additionalProperties": False},
         **expected,
     }

@@ -244,9 +244,37 @@ def _join(kernels: Sequence[_Kernel], reserved: frozenset[str]) -> _View:
         if offers[name] > 1:
             ambiguous[name] = (*ambiguous.get(name, ()), full_name)
     away = {kernel.id for kernel in kernels if kernel.away is not None}
+    present = {
+        name: entry
+        for name, entry in (by_full_name | by_name).items()
+        if entry.kernel_id not in away
+    }
+    settled = {id(entry): _name_related_tools(entry, present) for entry in by_name.values()}
+    by_name = {name: settled[id(entry)] for name, entry in by_name.items()}
+    by_full_name = {name: settled[id(entry)] for name, entry in by_full_name.items()}
     entries = [entry for entry in by_name.values() if entry.kernel_id not in away]
     entries.sort(key=lambda entry: -_read_priority(entry.tool))  # stable
     return _View(tuple(entries), by_name, by_full_name, ambiguous)
+
+
+def _name_related_tools(entry: CatalogEntry, present: Mapping[str, CatalogEntry]) -> CatalogEntry:
+    """Return a tool that tells of its related tools: those that there are, as they are served."""
+    meta = entry.tool.meta or {}
+    related = meta.get(meta_keys.RELATED)
+    if not related or not isinstance(related, list):
+        return entry
+    # The same notebook's first, then anybody's.
+    candidates = [present.get(f"{entry.notebook}.{name}") or present.get(name) for name in related]
+    names = [other.name for other in candidates if other is not None]
+    meta = {key: value for key, value in meta.items() if key != meta_keys.RELATED}
+    if not names:
+        return replace(entry, tool=entry.tool.model_copy(update={"meta": meta or None}))
+    sections = [entry.tool.description, f"See also: {', '.join(names)}."]
+    changes = {
+        "description": "\n\n".join(section for section in sections if section),
+        "meta": {**meta, meta_keys.RELATED: names},
+    }
+    return replace(entry, tool=entry.tool.model_copy(update=changes))
 
 
 def _read_priority(tool: messages.ToolInfo) -> float:

@@ -163,10 +163,11 @@ class Execution:
         call.capture.max_chars = tool.options.max_result_chars
         if tool.schema.injected:
             arguments |= dict.fromkeys(tool.schema.injected, call.make_context())
+        function, arguments = tool.schema.binding.bind(tool.function, arguments)
         executor = tool.options.executor
         if executor is not None:
-            return partial(run_in_executor, call, tool, executor, arguments, self._stopper)
-        return partial(tool.function, **arguments)
+            return partial(run_in_executor, call, function, executor, arguments, self._stopper)
+        return partial(function, **arguments)
 
 
 def _raise_if_stopped(call: ActiveCall) -> None:

@@ -4,6 +4,7 @@ Runs in the user's kernel, on a thread of the call that waits for the executor's
 that has begun cannot be stopped; its call is answered, and what it returns is thrown away.
 """
 
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from typing import Any
 
@@ -11,7 +12,6 @@ from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.stopping import Stopper
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 
 _WORKER_LOOK = 0.1
 """Seconds between two looks at whether a worker has begun."""
@@ -24,7 +24,7 @@ _BROKEN = (
 
 def run_in_executor(
     call: ActiveCall,
-    tool: DeclaredTool,
+    function: Callable[..., Any],
     executor: Executor,
     arguments: dict[str, Any],
     stopper: Stopper,
@@ -33,7 +33,7 @@ def run_in_executor(
 
     Args:
         call: Of the tool.
-        tool: What is called.
+        function: The tool's, as it is called.
         executor: The tool's.
         arguments: Of its function.
         stopper: Limits the call's time from when a worker has begun; answers it if it has to stop
@@ -46,7 +46,7 @@ def run_in_executor(
     """
     stopped: Future[None] = Future()
     call.set_interrupt(lambda: stopped.set_result(None))
-    future = executor.submit(tool.function, **arguments)
+    future = executor.submit(function, **arguments)
     call.wait_for("a free worker")
     while not future.done() and not stopped.done() and call.stop_request is None:
         if call.state is CallState.WAITING and future.running():

@@ -174,6 +174,9 @@ def build_options(namespace: Namespace) -> ToolOptions:
         if name not in ("functions", "prefix") and value is not None
     }
     values["related"] = tuple(values["related"].replace(",", " ").split())
+    # Commas only: a tag may have several words.
+    words = [word.strip() for tag in values.get("tags", ()) for word in tag.split(",")]
+    values["tags"] = tuple(word for word in words if word)
     return ToolOptions(**values)
 
 

@@ -141,6 +141,8 @@ def _describe_options(tool: DeclaredTool) -> str:
         parts.append(f"tags: {', '.join(tags)}")
     if priority := meta.get(meta_keys.PRIORITY):
         parts.append(f"priority {priority:g}")
+    if related := meta.get(meta_keys.RELATED):
+        parts.append(f"see also: {', '.join(related)}")
     if output := _describe_output(tool):
         parts.append(f"structured result: {output}")
     return " \N{MIDDLE DOT} ".join(part for part in parts if part)

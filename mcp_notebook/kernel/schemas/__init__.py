@@ -13,7 +13,8 @@ Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`
 - `schema_cache`: `SchemaCache`, schemas of earlier starts
 - `markers`: `Header` and `Hidden`, for authors
 - `parameters`, `annotations`: one type hint as schema and validator, for questions to the user
-- `validation_messages`: values, schemas and problems in words
+- `validation_messages`: values, schemas and problems in words; `docstrings`: how long descriptions
+  may be
 
 Threads: schemas are made at definition, on the thread that declares the tool; validation and
 conversion run wherever the call runs. Nothing here changes after it is made, so that calls on

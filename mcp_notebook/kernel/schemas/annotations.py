@@ -4,6 +4,8 @@ Runs in the user's kernel, at definition, on any thread; instances of attrs clas
 wherever a call runs. attrs is never imported: a class tells its fields itself.
 """
 
+import builtins
+import collections.abc
 import inspect
 import sys
 import types
@@ -36,6 +38,36 @@ def resolve_hint(annotation: Any, namespace: dict[str, Any]) -> Any:
     carrier.__annotations__ = {"hint": annotation}
     hint = get_type_hints(carrier, globalns=namespace, include_extras=True)["hint"]
     return translate_hint(hint)
+
+
+def resolve_known_names(annotation: Any, namespace: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    """Return the annotation with ``Any`` for every name that is not defined, and these names.
+
+    Where it cannot be evaluated even so, all of it is ``Any``.
+
+    Args:
+        annotation: As for `resolve_hint`.
+        namespace: The globals of the function.
+    """
+    names = _KnownNames(namespace)
+    try:
+        return resolve_hint(annotation, names), tuple(names.missing)
+    except Exception:  # noqa: BLE001 - the author's expression, with something else in it
+        return Any, tuple(names.missing)
+
+
+class _KnownNames(dict[str, Any]):
+    """Variables among which no name is missing."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        super().__init__({**vars(builtins), **namespace})
+        self.missing: dict[str, None] = {}
+
+    def __missing__(self, name: str) -> Any:
+        if name in collections.abc.__all__:  # mostly what else is imported for type checkers
+            return getattr(collections.abc, name)
+        self.missing[name] = None
+        return Any
 
 
 def translate_hint(annotation: Any, within: tuple[Any, ...] = ()) -> Any:

@@ -13,6 +13,13 @@ from typing import Any
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas import json_schema, json_validator
+from mcp_notebook.kernel.schemas.argument_binding import Binding
+from mcp_notebook.kernel.schemas.docstrings import shorten_description
+from mcp_notebook.kernel.schemas.json_texts import (
+    MAX_LAYERS,
+    list_schema_text_places,
+    read_json_texts,
+)
 from mcp_notebook.kernel.schemas.markers import find_header_problem
 from mcp_notebook.kernel.schemas.signatures import Handler, read_handler
 from mcp_notebook.kernel.schemas.validation_messages import (
@@ -33,6 +40,8 @@ _EXPLAINED = frozenset(
 _NAMED_FORMATS = frozenset({"email", "ipv4", "ipv6", "uuid"})
 _EXTRA = frozenset({"additionalProperties", "unevaluatedProperties"})
 _COMBINED = frozenset({"allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef", "dependentSchemas"})
+_MAX_ERRORS = 10 * MAX_LINES
+"""Errors that are looked at: several may be one problem."""
 _MAX_BRANCHES = 5
 """Alternatives of which a message says why they do not hold."""
 
@@ -51,18 +60,22 @@ class AuthorSchema:
     """Parameters of the function that clients cannot set."""
     warnings: tuple[str, ...]
     """What the author should know."""
+    binding: Binding
+    """How the function takes its arguments."""
     _argument_names: frozenset[str] | None = field(repr=False, compare=False)
     _validator: Any = field(repr=False, compare=False)
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function's arguments by name, as they came.
 
+        JSON sent as text is read where the schema allows no text.
+
         Raises:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
         try:
-            errors = json_validator.find_errors(self._validator, dict(arguments))
-            lines = list(islice(_explain_errors(errors, self.input_schema), MAX_LINES + 1))
+            arguments, errors = self._find_errors(dict(arguments))
+            lines = list(islice(_explain_errors(iter(errors), self.input_schema), MAX_LINES + 1))
             extra = {*self.hidden} & arguments.keys()
             if self._argument_names is not None:
                 extra |= arguments.keys() - self._argument_names
@@ -82,6 +95,18 @@ class AuthorSchema:
         if lines:
             raise InvalidArguments("\n".join(lines))
         return dict(arguments)
+
+    def _find_errors(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+        """Return the arguments, their texts read as JSON where need be, and what is wrong."""
+        errors: list[Any] = []
+        for _ in range(MAX_LAYERS):
+            every = json_validator.find_errors(self._validator, arguments)
+            errors = list(islice(every, _MAX_ERRORS))
+            read = read_json_texts(arguments, list_schema_text_places(errors))
+            if read is None:
+                break
+            arguments = read
+        return arguments, errors
 
 
 def read_author_schema(
@@ -107,12 +132,14 @@ def read_author_schema(
         raise DefinitionError(f"`{tool}`: {problem}.")
     handler = read_handler(function, tool, hidden_types=hidden_types)
     _check_fit(handler, plain, tool)
+    description, notes = shorten_description(handler.description)
     return AuthorSchema(
-        handler.description,
+        description,
         plain,
         handler.injected,
         handler.hidden,
-        (),
+        notes,
+        handler.binding,
         handler.argument_names,
         json_validator.make_validator(plain),
     )

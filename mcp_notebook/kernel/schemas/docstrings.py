@@ -30,6 +30,8 @@ class FunctionDoc:
     since they help a model too."""
     parameters: dict[str, str] = field(default_factory=dict)
     """What is said about each parameter."""
+    types: dict[str, str] = field(default_factory=dict)
+    """What is said about the type of each parameter that has one there."""
 
 
 def parse_docstring(docstring: str | None) -> FunctionDoc:
@@ -38,29 +40,57 @@ def parse_docstring(docstring: str | None) -> FunctionDoc:
     described = "\n".join(_drop_sections(text.splitlines())).strip()
     if described == text:
         return FunctionDoc(text)
-    return FunctionDoc(re.sub(r"\n{3,}", "\n\n", described), _parse_parameters(text))
+    return FunctionDoc(re.sub(r"\n{3,}", "\n\n", described), *_parse_parameters(text))
 
 
-def _parse_parameters(text: str) -> dict[str, str]:
-    """Return what the style that finds the most parameters finds."""
+MAX_DESCRIPTION = 10_000
+"""Characters of a description that are published: clients read them in every list of tools."""
+
+
+def shorten_description(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return what is published of a docstring's text, and hints for its author."""
+    if len(text) <= MAX_DESCRIPTION:
+        return text, ()
+    hint = (
+        f"The docstring has {len(text):,} characters, and clients read it in every list of tools: "
+        f"the first {MAX_DESCRIPTION:,} are published."
+    )
+    return shorten_text(text, MAX_DESCRIPTION), (hint,)
+
+
+def shorten_text(text: str, limit: int) -> str:
+    """Return a text of at most this length, cut between words, that says how much it was."""
+    if len(text) <= limit:
+        return text
+    note = f" ... [cut: {len(text):,} characters in all]"
+    start = text[: limit - len(note)]
+    end = max(start.rfind(" "), start.rfind("\n"))
+    return f"{start[:end] if end > limit // 2 else start}{note}"
+
+
+def _parse_parameters(text: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the texts and the types that the style which finds the most parameters finds."""
     # Late: a notebook pays for the parser at its first tool, not when the extension is loaded.
     from docstring_parser import DocstringStyle, parse  # noqa: PLC0415
 
-    best: dict[str, str] = {}
+    best: tuple[dict[str, str], dict[str, str]] = {}, {}
     for style in (DocstringStyle.GOOGLE, DocstringStyle.NUMPYDOC, DocstringStyle.REST):
         try:
             parsed = parse(text, style)
         except Exception:  # noqa: BLE001, S112 - an odd docstring must not prevent a tool
             continue
-        texts = {
+        items = [
             # NumPy allows `x, y : int`.
-            name.strip().lstrip("*"): " ".join((parameter.description or "").split())
+            (name.strip().lstrip("*"), parameter)
             for parameter in parsed.params
             if parameter.args[0] != "attribute"
             for name in parameter.arg_name.split(",")
-        }
-        if len(texts) > len(best):
-            best = texts
+        ]
+        if len(items) > len(best[0]):
+            best = (
+                {name: " ".join((item.description or "").split()) for name, item in items},
+                {name: item.type_name for name, item in items if item.type_name},
+            )
     return best
 
 

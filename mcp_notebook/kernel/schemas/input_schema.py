@@ -5,46 +5,53 @@ A schema that an earlier start stored is used in place of building it; its valid
 at the first call.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache as once
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, parse_docstring
-from mcp_notebook.kernel.schemas.markers import find_header_problem
-from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
+from mcp_notebook.kernel.schemas.argument_binding import Binding, read_binding
+from mcp_notebook.kernel.schemas.docstring_types import read_documented_type
+from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, parse_docstring, shorten_description
+from mcp_notebook.kernel.schemas.json_texts import (
+    MAX_LAYERS,
+    list_text_places,
+    read_json_texts,
+)
 from mcp_notebook.kernel.schemas.model_parameters import (
     find_model_parameter,
     flatten_model,
     refuse_unknown,
 )
-from mcp_notebook.kernel.schemas.parameters import (
-    NO_DEFAULT,
-    Parameter,
-    build_schema,
-    make_parameter,
+from mcp_notebook.kernel.schemas.parameter_checks import (
+    build_validator,
+    check_defaults,
+    check_schema,
+    find_culprit,
+    make_refusal,
 )
+from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT, Parameter, make_parameter
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.schemas.signatures import (
     HintedParameter,
     find_docstring,
     find_name,
-    format_hint,
+    find_open_keywords,
+    is_library_code,
     list_fixed_parameters,
     read_parameters,
 )
-from mcp_notebook.kernel.schemas.validation_messages import (
-    explain_arguments,
-    format_value,
-    shorten_message,
-)
+from mcp_notebook.kernel.schemas.validation_messages import explain_arguments
+
+_STORED = ("description", "input_schema", "warnings")
+"""What of a schema is kept for later starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +68,8 @@ class FunctionSchema:
     """Parameters that clients do not see, and that get a value from the call."""
     hidden: tuple[str, ...]
     """Parameters that clients do not see, and that keep their defaults."""
+    binding: Binding
+    """How the function takes its arguments."""
     _make_validator: Callable[[], SchemaValidator] = field(repr=False, compare=False)
     """Builds it at the first call, if the schema was stored."""
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
@@ -73,23 +82,30 @@ class FunctionSchema:
         Raises:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
-        validator = self._make_validator()
-        try:
-            if self._flat is not None:
-                refuse_unknown(arguments, self.input_schema)
-            values = validator.validate_python(arguments)
-        except ValidationError as error:
-            raise InvalidArguments(explain_arguments(error, arguments, self.input_schema)) from None
-        except Exception as error:
-            # A validator of the author's may raise anything.
-            name = _find_culprit(validator, arguments)
-            raise InvalidArguments(
-                f"{name or 'arguments'}: refused by a validator: {describe_error(error)}."
-            ) from error
+        values = self._check(arguments, MAX_LAYERS)
         if self._flat is not None:
             return {self._flat: values}
         # A default is passed as the author wrote it, the very object, as Python does.
         return {**self._defaults, **values}
+
+    def _check(self, arguments: Mapping[str, Any], layers: int) -> Any:
+        validator = self._make_validator()
+        try:
+            if self._flat is not None:
+                refuse_unknown(arguments, self.input_schema)
+            return validator.validate_python(arguments)
+        except ValidationError as error:
+            read = read_json_texts(arguments, list_text_places(error, arguments))
+            if read is None or not layers:
+                text = explain_arguments(error, arguments, self.input_schema)
+                raise InvalidArguments(text) from None
+        except Exception as error:
+            # A validator of the author's may raise anything.
+            name = find_culprit(validator, arguments)
+            raise InvalidArguments(
+                f"{name or 'arguments'}: refused by a validator: {describe_error(error)}."
+            ) from error
+        return self._check(read, layers - 1)
 
 
 @dataclass(frozen=True)
@@ -104,6 +120,16 @@ class _Signature:
     """Parameters that a partial has given values, in order of their names."""
     has_description: bool
     """Whether its author describes it elsewhere."""
+    binding: Binding
+    is_library: bool
+    """Whether who makes it a tool cannot change it."""
+    open_keywords: str | None
+    """Its ``**kwargs``."""
+
+    @cached_property
+    def doc(self) -> FunctionDoc:
+        """Its docstring, taken apart."""
+        return parse_docstring(self.docstring)
 
     def list_names(self, seen_as: str) -> tuple[str, ...]:
         """Return the names of the parameters that clients see, or not, for this reason."""
@@ -116,15 +142,28 @@ class _Signature:
             texts: What the docstring says about each.
         """
         return [
-            make_parameter(
-                item.name,
-                Any if item.hint is NO_DEFAULT else item.hint,
-                item.default,
-                texts.get(item.name),
-            )
+            make_parameter(item.name, self._find_hint(item), item.default, texts.get(item.name))
             for item in self.parameters
             if item.seen_as == "argument"
         ]
+
+    def is_typed(self, item: HintedParameter) -> bool:
+        """Tell whether anything says what a parameter takes."""
+        return item.hint is not NO_DEFAULT or self._find_hint(item) is not Any
+
+    def _find_hint(self, item: HintedParameter) -> Any:
+        """Return a parameter's type hint, or what the docstring says in its place."""
+        if item.hint is not NO_DEFAULT:
+            return item.hint
+        try:
+            hint = read_documented_type(self.doc.types.get(item.name, ""))
+            if item.default is not NO_DEFAULT:
+                parameter = make_parameter(item.name, hint, item.default)
+                validator = build_validator([parameter], self.name).validator
+                check_defaults({item.name: item.default}, validator, self.name)
+        except (ValueError, DefinitionError):
+            return Any
+        return hint
 
 
 def read_function_schema(  # noqa: PLR0913 - each says one thing
@@ -157,6 +196,9 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         read_parameters(function, name, hidden_types=hidden_types),
         sorted(list_fixed_parameters(function)),
         has_description,
+        read_binding(function),
+        is_library_code(function),
+        find_open_keywords(function),
     )
     if flatten:
         return _build_flat(signature)
@@ -166,55 +208,51 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
     if stored is not None:
         return _restore(stored, signature)
     schema = _build(signature)
-    cache.put(
-        key,
-        {
-            "description": schema.description,
-            "input_schema": schema.input_schema,
-            "warnings": schema.warnings,
-        },
-    )
+    cache.put(key, {name: getattr(schema, name) for name in _STORED})
     return schema
 
 
 def _build(signature: _Signature) -> FunctionSchema:
-    doc = parse_docstring(signature.docstring)
+    doc = signature.doc
     parameters = signature.make_parameters(doc.parameters)
-    schema, validator = _build_validator(parameters, signature.name)
-    _check_schema(schema, signature.name)
+    built = build_validator(parameters, signature.name, is_library=signature.is_library)
+    check_schema(built.schema, signature.name)
     defaults = {item.name: item.default for item in parameters if item.default is not NO_DEFAULT}
     # A `Field(alias=...)` is what clients say.
-    aliases = zip(parameters, schema["properties"], strict=True)
+    aliases = zip(parameters, built.schema["properties"], strict=True)
     published = {alias: defaults[item.name] for item, alias in aliases if item.name in defaults}
-    _check_defaults(published, validator, signature.name)
+    if not signature.is_library:
+        check_defaults(published, built.validator, signature.name)
     return FunctionSchema(
-        description=doc.description,
-        input_schema=schema,
-        warnings=_list_warnings(signature, doc, doc.description),
+        description=shorten_description(doc.description)[0],
+        input_schema=built.schema,
+        warnings=(*_list_warnings(signature, doc.description), *built.notes),
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
-        _make_validator=lambda: validator,
+        binding=signature.binding,
+        _make_validator=lambda: built.validator,
         _defaults=defaults,
     )
 
 
 def _build_flat(signature: _Signature) -> FunctionSchema:
-    doc = parse_docstring(signature.docstring)
+    doc = signature.doc
     parameters = signature.make_parameters(doc.parameters)
     parameter = find_model_parameter(parameters, signature.name)
     try:
         flat = flatten_model(parameter, doc.parameters)
     except Exception as error:
         # A model's own code may take part in its schema, and raise anything.
-        raise _make_refusal(parameters, signature.name, error) from error
-    _check_schema(flat.schema, signature.name)
+        raise make_refusal(parameters, signature.name, error) from error
+    check_schema(flat.schema, signature.name)
     description = doc.description or flat.description
     return FunctionSchema(
-        description=description,
+        description=shorten_description(description)[0],
         input_schema=flat.schema,
-        warnings=_list_warnings(signature, doc, description, flat.names),
+        warnings=_list_warnings(signature, description, flat.names),
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
+        binding=signature.binding,
         _make_validator=lambda: flat.validator,
         _defaults={},
         _flat=flat.name,
@@ -225,7 +263,10 @@ def _restore(stored: Mapping[str, Any], signature: _Signature) -> FunctionSchema
     @once
     def make_validator() -> SchemaValidator:
         # Without the docstring: what is said about parameters changes nothing in what they take.
-        return _build_validator(signature.make_parameters({}), signature.name)[1]
+        parameters = signature.make_parameters({})
+        return build_validator(
+            parameters, signature.name, is_library=signature.is_library
+        ).validator
 
     return FunctionSchema(
         description=stored["description"],
@@ -233,6 +274,7 @@ def _restore(stored: Mapping[str, Any], signature: _Signature) -> FunctionSchema
         warnings=tuple(stored["warnings"]),
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
+        binding=signature.binding,
         _make_validator=make_validator,
         _defaults={
             item.name: item.default
@@ -251,7 +293,10 @@ def _make_key(cache: SchemaCache, signature: _Signature) -> str | None:
         else (item.name, item.seen_as)  # clients see nothing else of it
         for item in signature.parameters
     ]
-    about = (signature.name, signature.docstring, signature.has_description, list(signature.fixed))
+    about = (
+        *(signature.name, signature.docstring, signature.has_description, list(signature.fixed)),
+        *(signature.is_library, signature.open_keywords),
+    )
     return cache.key(about, parts)
 
 
@@ -259,116 +304,47 @@ def _make_part(value: Any) -> tuple[Any, ...]:
     return ("none",) if value is NO_DEFAULT else ("given", value)
 
 
+def _describe_unknown_names(parameters: Iterable[HintedParameter]) -> Iterator[str]:
+    """Yield one hint on type hints with names that the function's module does not define."""
+    unknown = [item for item in parameters if item.unknown_names]
+    if unknown:
+        names = dict.fromkeys(name for item in unknown for name in item.unknown_names)
+        yield (
+            f"Its module does not define {', '.join(f'`{name}`' for name in names)}: any value is "
+            f"taken where a type hint uses them (of {', '.join(f'`{p.name}`' for p in unknown)})."
+        )
+
+
 def _list_warnings(
-    signature: _Signature, doc: FunctionDoc, description: str, fields: Iterable[str] = ()
+    signature: _Signature, description: str, fields: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """Return hints for the author.
 
     Args:
         signature: The function's.
-        doc: Its docstring.
         description: What clients read.
         fields: What clients pass, if not the function's parameters.
     """
     hints = []
     if not description and not signature.has_description:
         hints.append(f"`{signature.name}` has no docstring: say what it is for.")
+    hints += shorten_description(description)[1]
     hints += [
         f"`{item.name}` has no type hint: any value is taken."
         for item in signature.parameters
-        if item.hint is NO_DEFAULT
+        if not signature.is_typed(item)
     ]
-    names = {*signature.fixed, *(item.name for item in signature.parameters), *fields}
+    hints += _describe_unknown_names(signature.parameters)
+    if signature.open_keywords:
+        hints.append(
+            f"Clients are not told of `**{signature.open_keywords}` and cannot use it: give what "
+            "they should be able to pass a parameter of its own."
+        )
+    parameters = (item.name for item in signature.parameters)
+    names = {signature.open_keywords, *signature.fixed, *parameters, *fields}
     hints += [
         f"The docstring describes `{name}`, which is not a parameter."
-        for name in doc.parameters
+        for name in signature.doc.parameters
         if name not in names
     ]
     return tuple(hints)
-
-
-# -- what cannot be offered ------------------------------------------------------------------------
-
-
-def _build_validator(
-    parameters: Sequence[Parameter], name: str
-) -> tuple[dict[str, Any], SchemaValidator]:
-    try:
-        return build_schema(parameters)
-    except Exception as error:
-        # A hint's own class may take part in its schema, and raise anything.
-        raise _make_refusal(parameters, name, error) from error
-
-
-def _check_schema(schema: dict[str, Any], name: str) -> None:
-    if problem := find_schema_problem(schema):
-        raise DefinitionError(
-            f"`{name}`: what its type hints add to the JSON Schema of its parameters is not valid: "
-            f"{problem}. Correct the `WithJsonSchema` or `json_schema_extra` that adds it."
-        )
-    if problem := find_header_problem(schema):
-        raise DefinitionError(f"`{name}`: {problem}.")
-
-
-def _make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -> DefinitionError:
-    for item in parameters:
-        try:
-            build_schema([item])
-        except Exception as own:  # noqa: BLE001 - as in `_build_validator`
-            hint = format_hint(item.annotation)
-            return DefinitionError(
-                f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be told to clients as a "
-                f"JSON Schema{_describe_reason(own)}: use a type that JSON has (str, float, list, "
-                "...) and convert it inside, or say what clients send, `Annotated[..., "
-                "WithJsonSchema({...})]`, with a `BeforeValidator(...)` to convert it."
-            )
-    return DefinitionError(
-        f"`{name}`: its parameters cannot be told to clients as a JSON Schema "
-        f"({describe_error(error)}): simplify their type hints."
-    )
-
-
-def _describe_reason(error: Exception) -> str:
-    # pydantic's advice for a type that it does not know is for authors of models.
-    unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
-    return "" if unknown else f" ({describe_error(error)})"
-
-
-def _check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, name: str) -> None:
-    for item, default in defaults.items():
-        try:
-            validator.validate_python({item: default})
-        except ValidationError as error:
-            # Other parameters are missing; that is not the default's fault.
-            reasons = [
-                problem["msg"]
-                for problem in error.errors(include_url=False)
-                if problem["loc"][:1] == (item,)
-                and not _is_missing(problem["loc"], problem["type"])
-            ]
-            reason = reasons[0] if reasons else None
-        except Exception as error:  # noqa: BLE001 - a validator of the author's may raise anything
-            reason = describe_error(error)
-        else:
-            continue
-        if reason:
-            raise DefinitionError(
-                f"`{name}`: the default of `{item}`, {format_value(default)}, is not what its type "
-                f"hint allows ({shorten_message(reason)}): change one of them."
-            )
-
-
-def _is_missing(location: tuple[int | str, ...], kind: str) -> bool:
-    return kind == "missing" and len(location) == 1
-
-
-def _find_culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> str | None:
-    """Return the argument that makes a validator of the author's raise."""
-    for name, value in arguments.items():
-        try:
-            validator.validate_python({name: value})
-        except ValidationError:
-            continue
-        except Exception:  # noqa: BLE001 - this is what we look for
-            return name
-    return None

@@ -26,7 +26,11 @@ from mcp_notebook.kernel.schemas.output_mismatches import (
     make_comparison,
 )
 from mcp_notebook.kernel.schemas.return_types import ReturnType, read_return_type
-from mcp_notebook.kernel.schemas.signatures import NO_ANNOTATION, read_return_annotation
+from mcp_notebook.kernel.schemas.signatures import (
+    NO_ANNOTATION,
+    is_notebook_code,
+    read_return_annotation,
+)
 from mcp_notebook.kernel.schemas.structured_data import (
     RETURN_LESS,
     check_parts,
@@ -209,7 +213,7 @@ def _derive(
                 f"({_shorten_reason(error)}): change it, or give the schema, "
                 "`output_schema={...}`."
             ) from error
-        if isinstance(error, NameError):
+        if isinstance(error, NameError) and is_notebook_code(function):
             note = f"The return annotation uses `{error.name}`, which is not defined: results "
             return None, (f"{note}have no output schema.",)
         return None, ()

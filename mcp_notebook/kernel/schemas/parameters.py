@@ -8,36 +8,21 @@ an integer, since models write that), with these exceptions to pydantic's rules,
 bool is not taken as a number, neither text nor a number as a bool, and a number not as a date.
 """
 
-import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Optional, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Optional, cast, get_args, get_origin
 
 import typing_extensions
 from pydantic import Field, TypeAdapter, WithJsonSchema
 from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import (
-    PydanticKnownError,
-    PydanticSerializationError,
-    SchemaValidator,
-    core_schema,
-    to_jsonable_python,
-)
+from pydantic_core import SchemaValidator, core_schema
 
-_Built = TypeVar("_Built")
+from mcp_notebook.kernel.schemas.argument_rules import tighten
+from mcp_notebook.kernel.schemas.core_schemas import build_alone
+from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, clean_schema
 
 NO_DEFAULT: Any = object()
 """Stands for no default."""
-MAX_DEFAULT = 1_000
-"""Characters of JSON that a default may have to be published: every client reads it in every list
-of tools."""
-
-_NUMBERS = frozenset({"int", "float", "decimal", "timedelta"})
-_MOMENTS = frozenset({"date", "datetime", "time"})
-VALUE_KEYS = frozenset({"metadata", "default", "serialization", "expected", "members", "cls"})
-"""Keys of a core schema that hold values, not schemas."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +89,7 @@ def build_schema(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], Schem
     if schema["type"] == "definitions":  # what several parameters, or a tree, refer to
         root = schema["schema"] = dict(schema["schema"])
     root["extra_behavior"] = "forbid"
-    validator = build_alone(SchemaValidator, _tighten(schema))
+    validator = build_alone(SchemaValidator, tighten(schema))
     # Only for clients: defaults are passed by Python's rules, not by pydantic's.
     root["fields"] = dict(root["fields"])
     for item in parameters:
@@ -112,7 +97,7 @@ def build_schema(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], Schem
             field = dict(root["fields"][item.name])
             field["schema"] = core_schema.with_default_schema(field["schema"], default=item.default)
             root["fields"][item.name] = field
-    published = _clean_schema(SchemaGenerator(by_alias=True).generate(schema, mode="validation"))
+    published = clean_schema(SchemaGenerator(by_alias=True).generate(schema, mode="validation"))
     if len(published["properties"]) < len(parameters):
         raise ValueError("an alias is used twice")
     return published, validator
@@ -129,7 +114,7 @@ def model_schema(model: Any) -> tuple[dict[str, Any], SchemaValidator]:
     reference = schema.pop("$ref", None)
     if reference is not None:  # a model that contains itself
         schema = {**schema["$defs"][reference.rpartition("/")[2]], **schema}
-    return _clean_schema(schema), build_alone(SchemaValidator, _tighten(core))
+    return clean_schema(schema), build_alone(SchemaValidator, tighten(core))
 
 
 def _is_optional(base: Any) -> bool:
@@ -146,170 +131,3 @@ def _make_describable(annotation: Any) -> Any:
     except Exception:  # noqa: BLE001 - may run code of the author's; judged again by the caller
         return Annotated[(Any, *extras)]
     return annotation
-
-
-# -- stricter than pydantic ------------------------------------------------------------------------
-
-
-def build_alone(make: Callable[..., _Built], schema: Any) -> _Built:
-    """Return pydantic's validator or serializer for a core schema, by that schema alone.
-
-    A model's own would be used in place of the part of the schema, with its rules.
-    """
-    try:
-        return make(schema, _use_prebuilt=False)
-    except TypeError:  # it is pydantic's private option: without it tools still work, less strictly
-        return make(schema)
-
-
-def rewrite(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]], Any]) -> Any:
-    """Return a core schema with each schema in it changed, at any depth.
-
-    Args:
-        schema: The core schema, or several.
-        change: Takes a schema as it was and a copy with changed parts; returns what it becomes.
-    """
-    if isinstance(schema, (list, tuple)):
-        return type(schema)(rewrite(item, change) for item in schema)
-    if not isinstance(schema, dict):
-        return schema
-    copy: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in VALUE_KEYS:
-            copy[key] = value
-        elif _is_named(key, value):
-            copy[key] = {name: rewrite(item, change) for name, item in value.items()}
-        else:
-            copy[key] = rewrite(value, change)
-    return change(schema, copy) if isinstance(schema.get("type"), str) else copy
-
-
-def walk_schemas(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield each schema in a core schema, at any depth."""
-    if isinstance(schema, (list, tuple)):
-        for item in schema:
-            yield from walk_schemas(item)
-    elif isinstance(schema, dict):
-        if isinstance(schema.get("type"), str):
-            yield schema
-        for key, value in schema.items():
-            if key not in VALUE_KEYS:
-                yield from walk_schemas(list(value.values()) if _is_named(key, value) else value)
-
-
-def _is_named(key: str, value: Any) -> bool:
-    # The keys of these are the author's names, which may be "default".
-    return key in ("fields", "choices") and isinstance(value, dict)
-
-
-def _tighten(schema: Any) -> Any:
-    """Return a core schema with this module's exceptions to pydantic's rules, at any depth."""
-    return rewrite(schema, _tighten_part)
-
-
-def _tighten_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
-    if schema["type"] == "bool":
-        return {**changed, "strict": True}
-    check = _choose_check(schema)
-    if check is None:
-        return changed
-    reference = changed.pop("ref", None)
-    core = cast("core_schema.CoreSchema", changed)
-    return core_schema.no_info_before_validator_function(check, core, ref=reference)
-
-
-def _choose_check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
-    """Return what must look at a value before the schema of this type does."""
-    kind = schema["type"]
-    if kind in _NUMBERS:
-        return _refuse_bool
-    if kind in _MOMENTS:
-        return _refuse_number
-    if kind == "literal":
-        return None if any(isinstance(item, bool) for item in schema["expected"]) else _refuse_bool
-    if kind == "enum":
-        return _make_enum_check([(member.value, member) for member in schema["members"]])
-    return None
-
-
-def _refuse_bool(value: Any) -> Any:
-    if value is True or value is False:
-        raise PydanticKnownError("int_type")
-    return value
-
-
-def _refuse_number(value: Any) -> Any:
-    """Refuse what pydantic would take as seconds since 1970: a year, mostly."""
-    if isinstance(value, (int, float)) or (isinstance(value, str) and _is_number(value)):
-        raise PydanticKnownError("datetime_type")
-    return value
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _make_enum_check(members: list[tuple[Any, Any]]) -> Callable[[Any], Any] | None:
-    """Return a check for an enumeration whose values JSON has no type for (tuples, dates)."""
-    if any(isinstance(value, bool) for value, _ in members):
-        return None
-    if all(isinstance(value, (str, int, float, type(None))) for value, _ in members):
-        return _refuse_bool
-    by_json = {json.dumps(to_jsonable_python(value)): member for value, member in members}
-
-    def check(value: Any) -> Any:
-        try:
-            return by_json.get(json.dumps(value), value)
-        except (TypeError, ValueError):  # a member already, in a default
-            return value
-
-    return check
-
-
-# -- what clients see ------------------------------------------------------------------------------
-
-
-class SchemaGenerator(GenerateJsonSchema):
-    """pydantic's schemas without titles that repeat names, and with defaults that are JSON."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
-        """Write no titles."""
-        return False
-
-    def emit_warning(self, kind: Any, detail: str) -> None:
-        """Say nothing: a default without a JSON form is left out, and works all the same."""
-
-    def encode_default(self, dft: Any) -> Any:
-        """Publish a default only if it has a short JSON form."""
-        encoded = to_jsonable_python(dft)
-        try:
-            if len(json.dumps(encoded, allow_nan=False)) <= MAX_DEFAULT:
-                return encoded
-        except (TypeError, ValueError):
-            pass
-        raise PydanticSerializationError("no JSON, or too long")
-
-
-def _clean_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    for noise in ("title", "description"):
-        schema.pop(noise, None)
-    # Through JSON and back: an author's `json_schema_extra` may hold anything.
-    plain = json.loads(json.dumps(drop_infinite(schema), allow_nan=False))
-    return {"type": "object", "properties": {}, **plain}
-
-
-def drop_infinite(value: Any) -> Any:
-    """Drop bounds of infinity, which bound nothing and are no JSON."""
-    if isinstance(value, dict):
-        return {key: drop_infinite(item) for key, item in value.items() if not _is_infinite(item)}
-    if isinstance(value, (list, tuple)):
-        return [drop_infinite(item) for item in value if not _is_infinite(item)]
-    return value
-
-
-def _is_infinite(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)

@@ -30,13 +30,8 @@ from mcp_notebook.kernel.safe.tabular_data import (
 )
 from mcp_notebook.kernel.safe.text import encode_bytes, is_instance, replace_surrogates
 from mcp_notebook.kernel.safe.to_json import to_structured
-from mcp_notebook.kernel.schemas.parameters import (
-    SchemaGenerator,
-    build_alone,
-    drop_infinite,
-    rewrite,
-    walk_schemas,
-)
+from mcp_notebook.kernel.schemas.core_schemas import build_alone, rewrite, walk_schemas
+from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, drop_infinite
 
 MAX_ITEMS = 1_000_000
 """Elements of one part that is not annotated; `output_schema` bounds the whole far below."""

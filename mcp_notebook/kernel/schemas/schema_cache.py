@@ -48,12 +48,6 @@ MAX_AGE = 90 * 86_400.0
 _TOUCH = 86_400.0
 """Seconds between two notes of a file's use: one note a day is enough for pruning."""
 _SUFFIX = ".json"
-_SOURCES = (
-    *("annotations", "docstrings", "input_schema", "markers", "metaschema", "parameters"),
-    *("schema_cache", "signatures"),
-)
-"""Modules of this room that decide what a schema is: a change in one of them, without a new version
-of the package, makes new schemas."""
 
 
 class SchemaCache:
@@ -130,9 +124,10 @@ def _hash_sources() -> bytes:
         sys.version,
     )
     code = hashlib.sha256(repr(versions).encode())
-    for name in _SOURCES:
+    # All modules of this room: what a schema is may be decided in any of them.
+    for path in sorted(Path(__file__).parent.glob("*.py")):
         with contextlib.suppress(OSError):  # in an archive, say: then the version alone counts
-            code.update((Path(__file__).parent / f"{name}.py").read_bytes())
+            code.update(path.read_bytes())
     return code.digest()
 
 

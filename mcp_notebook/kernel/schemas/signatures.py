@@ -6,6 +6,7 @@ through to the function behind it: partials, methods, wrappers, objects with ``_
 
 import functools
 import inspect
+import sysconfig
 import types
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.schemas.annotations import resolve_hint
+from mcp_notebook.kernel.schemas.annotations import resolve_hint, resolve_known_names
+from mcp_notebook.kernel.schemas.argument_binding import (
+    Binding,
+    inspect_parameters,
+    read_binding,
+)
 from mcp_notebook.kernel.schemas.docstrings import parse_docstring
 from mcp_notebook.kernel.schemas.markers import is_hidden
 from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT
@@ -30,12 +36,16 @@ class HintedParameter:
     """`NO_DEFAULT` for a parameter without one."""
     seen_as: Literal["argument", "injected", "hidden"]
     """Whether clients see it, or why not."""
+    unknown_names: tuple[str, ...] = ()
+    """Names in its type hint that its module does not define; any value is taken in their place."""
 
 
 def read_parameters(
     function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
 ) -> list[HintedParameter]:
-    """Return all parameters of a callable, but for those that a partial has given values.
+    """Return the parameters of a callable, but for ``**kwargs`` and what a partial has fixed.
+
+    What ``*args`` takes is a list.
 
     Args:
         function: Any callable.
@@ -43,7 +53,7 @@ def read_parameters(
         hidden_types: Parameters annotated with one of these are not for clients.
 
     Raises:
-        DefinitionError: One of them cannot be given by name, or its type hint cannot be read.
+        DefinitionError: Nothing is said of what it takes, or a type hint cannot be read.
     """
     plain = _unwrap(function)
     return [
@@ -55,12 +65,18 @@ def read_parameters(
 def _read_parameter(
     item: inspect.Parameter, plain: Callable[..., Any], name: str, hidden_types: tuple[type, ...]
 ) -> HintedParameter:
-    hint = NO_DEFAULT if item.annotation is item.empty else _read_hint(item, plain, name)
+    hint: Any = NO_DEFAULT
+    unknown: tuple[str, ...] = ()
+    if item.annotation is not item.empty:
+        hint, unknown = _read_hint(item, plain, name)
+    if item.kind is item.VAR_POSITIONAL:
+        values: Any = list if hint is NO_DEFAULT else list[hint]
+        return HintedParameter(item.name, values, (), "argument", unknown)
     default = NO_DEFAULT if item.default is item.empty else item.default
     if _is_injected(hint, hidden_types):
         return HintedParameter(item.name, hint, default, "injected")
     if not is_hidden(hint):
-        return HintedParameter(item.name, hint, default, "argument")
+        return HintedParameter(item.name, hint, default, "argument", unknown)
     if default is NO_DEFAULT:
         raise DefinitionError(
             f"`{name}`: the parameter `{item.name}` is `Hidden`, so no client can give it a value: "
@@ -85,7 +101,7 @@ def read_return_annotation(function: Callable[..., Any]) -> Any:
     annotation = inspect.signature(function).return_annotation
     if annotation is NO_ANNOTATION:
         return annotation
-    return resolve_hint(annotation, getattr(plain, "__globals__", {}))
+    return resolve_hint(annotation, find_namespace(plain))
 
 
 @dataclass(frozen=True)
@@ -102,6 +118,8 @@ class Handler:
     """Parameters that have no default."""
     argument_names: frozenset[str] | None
     """All names that clients can pass; None: any."""
+    binding: Binding
+    """How it takes its arguments."""
 
 
 def read_handler(
@@ -114,25 +132,19 @@ def read_handler(
         name: What messages call it.
         hidden_types: Parameters annotated with one of these are not for clients.
 
-    Raises:
-        DefinitionError: A parameter cannot be passed by name.
     """
     plain = _unwrap(function)
     description = parse_docstring(find_docstring(function)).description
     try:
-        parameters = _inspect_parameters(function)
+        parameters = inspect_parameters(function)
     except (TypeError, ValueError):
-        return Handler(description, (), (), (), None)
+        return Handler(description, (), (), (), None, Binding())
     visible: list[inspect.Parameter] = []
     injected: list[inspect.Parameter] = []
     hidden: list[inspect.Parameter] = []
     for item in parameters:
         if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
             continue
-        if item.kind is item.POSITIONAL_ONLY:
-            if item.default is item.empty:
-                _check_kind(item, name)
-            continue  # it keeps its default
         hint = Any if item.annotation is item.empty else _read_hint_or_any(item, plain, name)
         if _is_injected(hint, hidden_types):
             injected.append(item)
@@ -145,12 +157,13 @@ def read_handler(
         tuple(item.name for item in hidden),
         tuple(item.name for item in (*visible, *hidden) if item.default is item.empty),
         None if is_open else frozenset(item.name for item in visible),
+        read_binding(function, offers_rest=False),
     )
 
 
 def _read_hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
     try:
-        return _read_hint(item, plain, name)
+        return _read_hint(item, plain, name)[0]
     except DefinitionError:
         return Any  # clients get the author's schema, whatever the hint means
 
@@ -191,23 +204,21 @@ def find_docstring(function: Callable[..., Any]) -> str | None:
 def _list_parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
     fixed = function.keywords if isinstance(function, functools.partial) else {}
     try:
-        parameters = _inspect_parameters(function)
+        parameters = inspect_parameters(function)
     except (TypeError, ValueError):
         raise DefinitionError(
             f"`{name}` does not tell its parameters (it is not written in Python): wrap it in a "
             "function, `def my_tool(...): return ...`."
         ) from None
     free = [item for item in parameters if item.name not in fixed]
-    for item in free:
-        _check_kind(item, name)
-    return free
+    _check_open(free, name)
+    return [item for item in free if item.kind is not item.VAR_KEYWORD]
 
 
-def _inspect_parameters(function: Callable[..., Any]) -> Sequence[inspect.Parameter]:
-    if isinstance(function, functools.partial):
-        # A copy: `update_wrapper` makes `inspect` look through the partial, at what it has fixed.
-        function = functools.partial(function.func, *function.args, **function.keywords)
-    return list(inspect.signature(function).parameters.values())
+def find_open_keywords(function: Callable[..., Any]) -> str | None:
+    """Return the name of a callable's ``**kwargs``, which clients are not told of."""
+    names = [item.name for item in inspect_parameters(function) if item.kind is item.VAR_KEYWORD]
+    return names[0] if names else None
 
 
 def list_fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
@@ -218,27 +229,33 @@ def list_fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
     return (*function.keywords, *list(parameters)[: len(function.args)])
 
 
-def _check_kind(item: inspect.Parameter, name: str) -> None:
-    if item.kind is item.POSITIONAL_ONLY:
-        raise DefinitionError(
-            f"`{name}`: the parameter `{item.name}` is positional-only, but clients pass arguments "
-            "by name: remove the `/` from the signature, or wrap it in a function without it."
-        )
-    if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
-        stars, kind = ("*", "list") if item.kind is item.VAR_POSITIONAL else ("**", "dict")
-        raise DefinitionError(
-            f"`{name}`: clients cannot be told what `{stars}{item.name}` takes: give each argument "
-            f"a parameter of its own, take one `{item.name}: {kind}`, or say what it takes, "
-            "`registry.add(Tool(..., input_schema={...}))`."
-        )
+def _check_open(parameters: Sequence[inspect.Parameter], name: str) -> None:
+    """Refuse a function of which nothing is known but that it takes anything: a wrapper, mostly."""
+    stars = [item for item in parameters if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD)]
+    is_known = any(
+        item.annotation is not item.empty for item in stars if item.kind is item.VAR_POSITIONAL
+    )
+    if not stars or is_known or len(parameters) > len(stars):
+        return
+    item = stars[0]
+    mark, kind = ("*", "list") if item.kind is item.VAR_POSITIONAL else ("**", "dict")
+    raise DefinitionError(
+        f"`{name}`: clients cannot be told what `{mark}{item.name}` takes: give each argument "
+        f"a parameter of its own, take one `{item.name}: {kind}`, or say what it takes, "
+        "`registry.add(Tool(..., input_schema={...}))`. (A decorator needs `functools.wraps`.)"
+    )
 
 
-def _read_hint(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
-    # A class's parameters stand in its constructor; the builtin ones have no globals.
-    origin = plain.__init__ if inspect.isclass(plain) else plain
+def _read_hint(
+    item: inspect.Parameter, plain: Callable[..., Any], name: str
+) -> tuple[Any, tuple[str, ...]]:
+    """Return a parameter's type hint, and the names in it that are not defined."""
+    namespace = find_namespace(plain)
     try:
-        return resolve_hint(item.annotation, getattr(origin, "__globals__", {}))
+        return resolve_hint(item.annotation, namespace), ()
     except NameError as error:
+        if not is_notebook(namespace):  # names imported for type checkers only; no cell can help
+            return resolve_known_names(item.annotation, namespace)
         raise DefinitionError(
             f"`{name}`: the type hint of `{item.name}` uses `{error.name}`, which is not defined "
             "yet: run the cell that defines or imports it first."
@@ -249,6 +266,34 @@ def _read_hint(item: inspect.Parameter, plain: Callable[..., Any], name: str) ->
             f"`{name}`: the type hint of `{item.name}`, {format_hint(item.annotation)}, cannot be "
             f"read ({describe_error(error)}): correct it."
         ) from error
+
+
+def find_namespace(plain: Callable[..., Any]) -> dict[str, Any]:
+    """Return the globals that the type hints of a plain function or class are written for."""
+    # A class's parameters stand in its constructor; the builtin ones have no globals.
+    origin = plain.__init__ if inspect.isclass(plain) else plain
+    namespace: dict[str, Any] = getattr(origin, "__globals__", {})
+    return namespace
+
+
+def is_notebook(namespace: dict[str, Any]) -> bool:
+    """Tell whether these are the variables of the notebook."""
+    return namespace.get("__name__") == "__main__"
+
+
+def is_notebook_code(function: Callable[..., Any]) -> bool:
+    """Tell whether a callable was defined in the notebook."""
+    return is_notebook(find_namespace(_unwrap(function)))
+
+
+_LIBRARIES = tuple({sysconfig.get_path(key) for key in ("stdlib", "purelib", "platlib")})
+
+
+def is_library_code(function: Callable[..., Any]) -> bool:
+    """Tell whether a callable is an installed library's: who makes it a tool cannot change it."""
+    namespace = find_namespace(_unwrap(function))
+    path = namespace.get("__file__")
+    return not namespace or (isinstance(path, str) and path.startswith(_LIBRARIES))
 
 
 def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:

@@ -68,7 +68,7 @@ def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str
     """
     lines: dict[str, None] = {}
     for problem in error.errors(include_url=False, include_context=False):
-        path = tuple(_follow_path(problem["loc"], value, absent=problem["type"] in _ABSENT))
+        path = tuple(follow_path(problem["loc"], value, absent=problem["type"] in _ABSENT))
         part = _find_part(path, schema)
         allowed = describe_schema(part, schema) if part else ""
         if problem["type"] in _ABSENT:
@@ -140,7 +140,7 @@ def describe_schema(schema: _Part, root: _Schema) -> str:
 
 def _explain_problem(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) -> str:
     kind = problem["type"]
-    path = tuple(_follow_path(problem["loc"], arguments, absent=kind in _ABSENT))
+    path = tuple(follow_path(problem["loc"], arguments, absent=kind in _ABSENT))
     name = format_path(path)
     part = _find_part(path, root)
     if kind in _ABSENT and kind != "missing":
@@ -156,12 +156,17 @@ def _explain_problem(problem: ErrorDetails, arguments: Mapping[str, Any], root: 
     return f"{name}: {came}; {shorten_message(message)}."
 
 
-def _follow_path(
+def follow_path(
     location: Sequence[int | str], arguments: Any, *, absent: bool
 ) -> Iterator[int | str]:
     """Yield the parts of pydantic's location that the arguments have.
 
     The others name branches of a union or steps of a validator.
+
+    Args:
+        location: pydantic's.
+        arguments: Where it leads.
+        absent: Whether its last part is not there.
     """
     value: Any = arguments
     for position, part in enumerate(location):

@@ -16,6 +16,7 @@ from pydantic_core import from_json, to_jsonable_python
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.safe.text import clean_text, describe_error
+from mcp_notebook.kernel.schemas.docstrings import MAX_DESCRIPTION
 from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
 from mcp_notebook.kernel.tools.icons import read_icons
 from mcp_notebook.kernel.tools.options import ToolOptions
@@ -23,6 +24,8 @@ from mcp_notebook.wire import messages
 
 MAX_EXAMPLES = 4_000
 """Characters of JSON of all examples of a tool: each client reads them in each list of tools."""
+_MAX_TEXTS = {"description": MAX_DESCRIPTION, "title": 200}
+"""Characters of what the author says in an option."""
 MAX_META = 64 * 2**10
 """Characters of JSON of the author's own ``_meta``."""
 DEFAULT_RESULT_CHARS = 50_000
@@ -72,9 +75,8 @@ def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Me
     )
     description = schema.description if options.description is None else options.description
     sections = [
-        _check_text(description, "description", name),
+        _check_length(_check_text(description, "description", name), "description", name),
         _describe_examples(options.examples, schema, name),
-        f"See also: {', '.join(related)}." if related else "",
     ]
     meta = {
         **_check_meta({} if options.meta is None else options.meta, name),
@@ -85,7 +87,9 @@ def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Me
     }
     meta = {key: value for key, value in meta.items() if value or not _is_ours(key)}
     return Metadata(
-        title=None if options.title is None else _check_text(options.title, "title", name),
+        title=None
+        if options.title is None
+        else _check_length(_check_text(options.title, "title", name), "title", name),
         description="\n\n".join(section for section in sections if section),
         annotations=_read_hints(options, name) or None,
         icons=read_icons(options.icons, name) or None,
@@ -114,6 +118,16 @@ def _check_text(text: Any, option: str, name: str) -> str:
             "around it."
         )
     return clean_text(text)
+
+
+def _check_length(text: str, option: str, name: str) -> str:
+    limit = _MAX_TEXTS[option]
+    if len(text) > limit:
+        raise DefinitionError(
+            f"`{name}`: `{option}` has {len(text):,} characters, and clients read it in every list "
+            f"of tools: keep to {limit:,}."
+        )
+    return text
 
 
 def _check_words(words: Any, option: str, name: str) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ _FORMS: Mapping[str, _Form] = {
     "related": _Form(
         "list of names", "none", 'related=["costs", "staff"]', ("--related costs,staff",)
     ),
-    "tags": _Form("list of words", "none", 'tags=["rain"]', ("--tag rain",)),
+    "tags": _Form("list of words", "none", 'tags=["rain", "snow"]', ("--tag rain,snow",)),
     "meta": _Form("dict", "none", 'meta={"com.example/owner": "me"}'),
     "cache": _Form('a time, or `"ephemeral"`', "no reuse", 'cache="60s"', ("--cache 60s",)),
     "input_schema": _Form(

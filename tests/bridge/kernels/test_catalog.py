@@ -273,3 +273,30 @@ def test_dropped_tools_are_explained_until_they_return_although_no_client_sees_a
     ]
     assert not catalog.set_kernel("1", notebook="sales", tools=tools("top"))
     assert missing_in(catalog) == []
+
+
+def related(name, *others):
+    return messages.ToolInfo(
+        name=name, description="Do.", input_schema={}, meta={meta_keys.RELATED: list(others)}
+    )
+
+
+def test_a_tool_tells_of_the_related_tools_that_there_are_as_they_are_served():
+    catalog = Catalog()
+    first = [related("f", "g", "top", "nothing"), *tools("g", "top")]
+    catalog.set_kernel("1", notebook="a", tools=first)
+    catalog.set_kernel("2", notebook="b", tools=[*tools("top"), related("h", "nothing")])
+    told = {entry.name: entry.tool for entry in catalog.entries()}
+    assert told["f"].description == "Do.\n\nSee also: g, a.top."
+    assert told["f"].meta == {meta_keys.RELATED: ["g", "a.top"]}
+    assert (told["h"].description, told["h"].meta) == ("Do.", None)
+    assert catalog.find("a.f").tool == told["f"]
+
+
+def test_clients_are_told_when_a_related_tool_comes_or_goes():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="a", tools=[related("f", "other")])
+    assert catalog.set_kernel("2", notebook="b", tools=tools("other"))
+    assert catalog.entries()[0].tool.description == "Do.\n\nSee also: other."
+    assert catalog.set_away("2", "restarts")
+    assert catalog.entries()[0].tool.description == "Do."

@@ -49,6 +49,12 @@ def test_options_stand_before_and_after_the_signature():
     assert options.tags == ("x", "y z")
 
 
+def test_tags_and_related_tools_may_stand_in_one_list():
+    options = build_options(read("f --tag a,b --tag 'c d, e,' --related a,b").options)
+    assert options.tags == ("a", "b", "c d", "e")
+    assert options.related == ("a", "b")
+
+
 @pytest.mark.parametrize(
     ("line", "description"),
     [

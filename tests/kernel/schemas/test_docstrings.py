@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 
 from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, parse_docstring
 
+TYPES = {"x": "int", "y": "int"}
 GOOGLE = """Sum it.
 
     Over two
     lines.
 
     Args:
-        x: The first
+        x (int): The first
             and more of it.
         y (int, optional): The second: with a colon.
 
@@ -69,6 +70,7 @@ def test_google_sections_are_taken_out_and_the_rest_stays():
     assert parse_docstring(GOOGLE) == FunctionDoc(
         "Sum it.\n\nOver two\nlines.\n\nNote:\n    Stays.\n\nExamples:\n    >>> f(1)\n    2",
         {"x": "The first and more of it.", "y": "The second: with a colon."},
+        TYPES,
     )
 
 
@@ -76,6 +78,7 @@ def test_numpy_sections_are_taken_out_and_the_rest_stays():
     assert parse_docstring(NUMPY) == FunctionDoc(
         "Sum it.\n\nOver two\nlines.\n\nExamples\n--------\n>>> f(1)\n2",
         {"x": "Both.", "y": "Both.", "z": "The third."},
+        {"x": "int", "y": "int", "z": '{"a", "b"}'},
     )
 
 
@@ -83,6 +86,7 @@ def test_rest_fields_are_taken_out():
     assert parse_docstring(REST) == FunctionDoc(
         "Sum it.\n\nOver two\nlines.",
         {"x": "The first and more of it.", "y": "The second: with a colon."},
+        TYPES,
     )
 
 

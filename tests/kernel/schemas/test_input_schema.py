@@ -401,16 +401,6 @@ def test_an_annotation_that_cannot_be_read_is_an_error_that_shows_it():
 # -- what cannot be offered ------------------------------------------------------------------------
 
 
-def test_positional_only_parameters_are_refused():
-    def f(a, /, b):
-        pass
-
-    assert refusal(f) == (
-        "`f`: the parameter `a` is positional-only, but clients pass arguments by name: remove "
-        "the `/` from the signature, or wrap it in a function without it."
-    )
-
-
 def test_open_ended_parameters_are_refused():
     def stars(*rest):
         pass
@@ -489,6 +479,88 @@ def test_the_way_out_that_is_offered_for_a_type_without_a_schema_works():
 
 
 # -- validate --------------------------------------------------------------------------------------
+
+
+def test_an_undefined_name_that_no_cell_can_define_stands_for_any_value():
+    names = {"__name__": "library", "Any": Any}
+    exec("def f(by: 'Label | None' = None, size: 'int' = 1, how: 'Missing[int]' = 2): 'D.'", names)
+    schema = read_function_schema(names["f"])
+    assert schema.input_schema["properties"]["by"] == {
+        "anyOf": [{}, {"type": "null"}],
+        "default": None,
+    }
+    assert schema.input_schema["properties"]["size"] == {"type": "integer", "default": 1}
+    assert schema.validate({"by": ["a"], "how": "x"}) == {"by": ["a"], "size": 1, "how": "x"}
+    assert " ".join(schema.warnings) == (
+        "Its module does not define `Label`, `Missing`: any value is taken where a type hint uses "
+        "them (of `by`, `how`)."
+    )
+
+
+def test_functions_of_a_library_are_tools_whatever_their_type_hints():
+    frame = pd.DataFrame({"a": [1, 2, 3]})
+    for function, arguments in (
+        (frame.query, {"expr": "a > 1"}),
+        (frame.groupby, {"by": "a"}),
+        (pd.read_csv, {"filepath_or_buffer": "x.csv"}),
+    ):
+        schema = read_function_schema(function)
+        Draft202012Validator.check_schema(schema.input_schema)
+        assert arguments.items() <= schema.validate(arguments).items()
+        assert len(schema.warnings) <= 5, schema.warnings
+    assert frame.query(**read_function_schema(frame.query).validate({"expr": "a > 2"})).a[2] == 3
+
+
+def test_types_that_only_the_docstring_says_are_used():
+    def f(n, kind="a", sizes=None, scale=1.5, how=len):
+        """Do.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        kind : {'a', 'b'}, default 'a'
+        sizes : list of float or None
+        scale : int
+            Its own default says that this is wrong.
+        how : callable
+        """
+
+    assert properties(f) == {
+        "n": {"type": "integer", "description": "How many."},
+        "kind": {"type": "string", "enum": ["a", "b"], "default": "a"},
+        "sizes": {
+            "anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "null"}],
+            "default": None,
+        },
+        "scale": {"default": 1.5, "description": "Its own default says that this is wrong."},
+        "how": {},
+    }
+    assert read_function_schema(f).warnings == (
+        "`scale` has no type hint: any value is taken.",
+        "`how` has no type hint: any value is taken.",
+    )
+    assert refusal_of_call(f, n="many") == "n: got 'many' (string); allowed: integer."
+
+
+def test_a_long_docstring_is_cut_and_its_author_told():
+    def f():
+        """Replaced."""
+
+    f.__doc__ = "word " * 20_000
+    schema = read_function_schema(f)
+    assert 9_900 < len(schema.description) <= 10_000
+    assert schema.description.endswith("... [cut: 99,999 characters in all]")
+    assert " ".join(schema.warnings) == (
+        "The docstring has 99,999 characters, and clients read it in every list of tools: the "
+        "first 10,000 are published."
+    )
+
+
+def refusal_of_call(function, **arguments):
+    with pytest.raises(InvalidArguments) as raised:
+        read_function_schema(function).validate(arguments)
+    return str(raised.value)
 
 
 @pytest.mark.parametrize("error", [KeyError, RuntimeError, ZeroDivisionError, RecursionError])

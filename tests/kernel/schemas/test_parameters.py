@@ -17,7 +17,7 @@ import typing_extensions
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel, ConfigDict, Field, Json
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, Json
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas.input_schema import FunctionSchema, read_function_schema
@@ -31,6 +31,24 @@ class Color(enum.Enum):
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 2
+
+
+class Access(enum.IntFlag):
+    """What may be done."""
+
+    READ = 1
+    WRITE = 2
+
+
+class Sparse(enum.Flag):
+    LOW = 1
+    HIGH = 4
+
+
+class Shade(enum.Enum):
+    RED = "red"
+    CRIMSON = "red"  # noqa: PIE796 - a second name
+    BLUE = "blue"
 
 
 class Corner(enum.Enum):
@@ -139,6 +157,10 @@ def refused(hint, value):
         (Annotated[int, "How many."], {"type": "integer", "description": "How many."}),
         (Annotated[float, Field(le=float("inf"))], {"type": "number"}),
         (Annotated[int, Field(examples=[1, 2])], {"type": "integer", "examples": [1, 2]}),
+        (bytes, {"type": "string", "contentEncoding": "base64"}),
+        (Annotated[bytes, Field(min_length=2, max_length=4)],
+         {"type": "string", "contentEncoding": "base64", "minLength": 4, "maxLength": 8}),
+        (Literal[Shade.RED, "red", "b"], {"type": "string", "enum": ["red", "b"]}),
     ],
 )  # fmt: skip
 def test_a_type_is_told_as_json_schema(hint, published):
@@ -181,7 +203,14 @@ def test_a_type_is_told_as_json_schema(hint, published):
         (decimal.Decimal, "1.10", decimal.Decimal("1.10")),
         (uuid.UUID, "12345678123456781234567812345678", uuid.UUID("12345678" * 4)),
         (pathlib.Path, "a/b", pathlib.Path("a/b")),
-        (bytes, "abc", b"abc"),
+        (bytes, "YWJj", b"abc"),
+        (bytes, "__4=", b"\xff\xfe"),
+        (bytes, "data:image/png;base64,YWJj", b"abc"),
+        (Base64Bytes, "YWJj", b"abc"),
+        (Access, 3, Access.READ | Access.WRITE),
+        (Access, 0, Access(0)),
+        (Sparse, 5, Sparse.LOW | Sparse.HIGH),
+        (Shade, "red", Shade.RED),
         (Place, {"lat": 1, "default": 2}, Place(lat=1.0, default=2)),
         (Span, {"start": "2024-01-01"}, Span(dt.date(2024, 1, 1))),
         (Options, {"color": "red"}, {"color": Color.RED}),
@@ -223,6 +252,13 @@ def test_a_value_is_taken_as_json_has_it(hint, sent, value):
         (Literal[1, 2], True),
         (Literal["EU"], "eu"),
         (Level, True),
+        (Access, 4),
+        (Access, True),
+        (Access, -1),
+        (Sparse, 2),
+        (bytes, "abc"),
+        (bytes, "no base64!"),
+        (bytes, 5),
         (Level, 3),
         (Corner, [0, 1]),
         (Color, "RED"),
@@ -262,6 +298,8 @@ def test_a_value_of_another_type_is_refused(hint, sent):
         (Place, Place(lat=1), {"lat": 1.0, "open": True, "default": 0}),
         (Span, Span(dt.date(2024, 1, 1)), {"start": "2024-01-01", "days": 1}),
         (pathlib.Path, pathlib.Path("a"), "a"),
+        (bytes, b"abc", "YWJj"),
+        (Access, Access.READ | Access.WRITE, 3),
         (Annotated[list[int], Field(min_length=1)], [1], [1]),
     ],
 )

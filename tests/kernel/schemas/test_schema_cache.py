@@ -343,8 +343,3 @@ def test_several_processes_may_write_at_once(tmp_path):
     running = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(TIMEOUT) for process in running] == [0, 0]
     assert len(list(tmp_path.iterdir())) == 20
-
-
-def test_the_modules_whose_code_makes_a_schema_exist():
-    folder = Path(schema_cache.__file__).parent
-    assert [name for name in schema_cache._SOURCES if not (folder / f"{name}.py").is_file()] == []

@@ -201,12 +201,17 @@ def test_priority_related_and_tags_are_told_when_they_are_said():
         meta_keys.PRIORITY: -2,
         meta_keys.RELATED: ["a", "b"],
     }
-    assert said.description == "Rain per year.\n\nSee also: a, b."
+    assert said.description == "Rain per year."
 
 
 def test_a_tool_is_not_related_to_itself():
     assert info(related=["rain"]).meta is None
-    assert info(related=["rain", "snow"]).description.endswith("See also: snow.")
+    assert info(related=["rain", "snow"]).meta == {meta_keys.RELATED: ["snow"]}
+
+
+@pytest.mark.parametrize("option", ["description", "title"])
+def test_a_text_that_is_too_long_for_every_list_of_tools_is_refused(option):
+    assert f"`{option}` has 100,000 characters" in refusal(**{option: "x" * 100_000})
 
 
 @pytest.mark.parametrize("priority", [1, 1.5, np.int64(3), np.float32(2), Fraction(1, 2)])

@@ -169,7 +169,7 @@ class Unaskable:
         """Called."""
 
 
-def positional(x, /):
+def unsaid(*anything):
     """P."""
 
 
@@ -177,7 +177,7 @@ def positional(x, /):
     ("value", "reason"),
     [
         (5, "`a` was set to a value of type int, which is not a function."),
-        (positional, "`a`: the parameter `x` is positional-only"),
+        (unsaid, "`a`: clients cannot be told what `*anything` takes"),
         (Unaskable(), "RuntimeError: not bound"),
     ],
 )

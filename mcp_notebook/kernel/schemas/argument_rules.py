@@ -1,0 +1,146 @@
+"""Which values parameters take, where pydantic's own rules are not these.
+
+Runs in the user's kernel: the rules at definition, their checks wherever a call runs. Pure.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Mapping
+from enum import Flag
+from functools import reduce
+from operator import or_
+from typing import Any, cast
+
+from pydantic.types import EncodedBytes
+from pydantic_core import (
+    PydanticCustomError,
+    PydanticKnownError,
+    core_schema,
+    to_jsonable_python,
+)
+
+from mcp_notebook.kernel.schemas.core_schemas import rewrite
+
+_URL_SAFE = str.maketrans("-_", "+/", "\r\n")
+
+
+def tighten(schema: Any) -> Any:
+    """Return a core schema that takes values by these rules, at any depth."""
+    return rewrite(schema, _tighten_part)
+
+
+def _tighten_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+    if schema["type"] == "bool":
+        return {**changed, "strict": True}
+    if _decodes_itself(schema):
+        return {**changed, "schema": schema["schema"]}
+    check = _choose_check(schema)
+    if check is None:
+        return changed
+    reference = changed.pop("ref", None)
+    core = cast("core_schema.CoreSchema", changed)
+    return core_schema.no_info_before_validator_function(check, core, ref=reference)
+
+
+def _choose_check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
+    """Return what must look at a value before the schema of this type does."""
+    kind = schema["type"]
+    if kind in _CHECKS:
+        return _CHECKS[kind]
+    if kind == "literal":
+        return None if any(isinstance(item, bool) for item in schema["expected"]) else _refuse_bool
+    if kind == "enum" and issubclass(schema["cls"], Flag):
+        return _make_flag_check(schema["members"])
+    if kind == "enum":
+        return _make_enum_check([(member.value, member) for member in schema["members"]])
+    return None
+
+
+def _refuse_bool(value: Any) -> Any:
+    if value is True or value is False:
+        raise PydanticKnownError("int_type")
+    return value
+
+
+def _refuse_number(value: Any) -> Any:
+    """Refuse what pydantic would take as seconds since 1970: a year, mostly."""
+    if isinstance(value, (int, float)) or (isinstance(value, str) and _is_number(value)):
+        raise PydanticKnownError("datetime_type")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# -- bytes -----------------------------------------------------------------------------------------
+
+
+def _decodes_itself(schema: Mapping[str, Any]) -> bool:
+    """Tell whether a schema is pydantic's ``Base64Bytes`` or one of its kin."""
+    if schema["type"] != "function-after":
+        return False
+    return isinstance(getattr(schema["function"]["function"], "__self__", None), EncodedBytes)
+
+
+def _decode_base64(value: Any) -> Any:
+    """Return the bytes that a text stands for; both alphabets are taken, and a ``data:`` URI."""
+    if not isinstance(value, str):
+        return value
+    start, comma, _ = value[:200].partition(";base64,")
+    text = value[len(start) + len(comma) :] if comma and start.startswith("data:") else value
+    try:
+        return base64.b64decode(text.translate(_URL_SAFE), validate=True)
+    except (binascii.Error, ValueError):
+        raise PydanticCustomError("base64", "bytes are sent as base64, and this is none") from None
+
+
+_CHECKS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("int", "float", "decimal", "timedelta"), _refuse_bool),
+    **dict.fromkeys(("date", "datetime", "time"), _refuse_number),
+    "bytes": _decode_base64,
+}
+
+
+# -- enumerations ----------------------------------------------------------------------------------
+
+
+def _make_flag_check(members: list[Any]) -> Callable[[Any], Any]:
+    """Return a check for flags: any sum of members, and no other bit."""
+    mask = reduce(or_, (member.value for member in members), 0)
+
+    def check(value: Any) -> Any:
+        _refuse_bool(value)
+        if isinstance(value, Flag):  # a default
+            return value
+        try:
+            number = int(value)
+        except (TypeError, ValueError, OverflowError):
+            return value
+        if number & ~mask or (isinstance(value, float) and value != number):
+            raise PydanticKnownError("int_type")
+        return number
+
+    return check
+
+
+def _make_enum_check(members: list[tuple[Any, Any]]) -> Callable[[Any], Any] | None:
+    """Return a check for an enumeration whose values JSON has no type for (tuples, dates)."""
+    if any(isinstance(value, bool) for value, _ in members):
+        return None
+    if all(isinstance(value, (str, int, float, type(None))) for value, _ in members):
+        return _refuse_bool
+    by_json = {json.dumps(to_jsonable_python(value)): member for value, member in members}
+
+    def check(value: Any) -> Any:
+        try:
+            return by_json.get(json.dumps(value), value)
+        except (TypeError, ValueError):  # a member already, in a default
+            return value
+
+    return check

@@ -1,0 +1,91 @@
+"""JSON that a client sent as text for an object or an array: models write it so now and then.
+
+Runs in the user's kernel, when a call's arguments are refused: a text that is allowed where it
+stands is never read. Pure.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from mcp_notebook.kernel.schemas.validation_messages import follow_path
+
+MAX_LAYERS = 3
+"""Texts within texts that are read."""
+_CONTAINER_ERRORS = frozenset(
+    {
+        *("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"),
+        *("sequence_str", "dict_type", "mapping_type", "model_type", "model_attributes_type"),
+        *("dataclass_type", "arguments_type"),
+    }
+)
+"""pydantic's errors of values that are no list or no object."""
+_CONTAINERS = ("array", "object")
+
+Place = tuple[int | str, ...]
+"""Where in the arguments something is."""
+
+
+def list_text_places(error: ValidationError, arguments: Mapping[str, Any]) -> Iterator[Place]:
+    """Yield where pydantic got a text in place of a list or an object.
+
+    Args:
+        error: What the validator raised.
+        arguments: What it was given.
+    """
+    for problem in error.errors(include_url=False, include_context=False):
+        if problem["type"] in _CONTAINER_ERRORS and isinstance(problem["input"], str):
+            yield tuple(follow_path(problem["loc"], arguments, absent=False))
+
+
+def list_schema_text_places(errors: Iterable[Any]) -> Iterator[Place]:
+    """Yield the same for errors of `jsonschema`."""
+    for error in errors:
+        causes = [error, *(error.context or ())]
+        if isinstance(error.instance, str) and any(map(_misses_container, causes)):
+            yield tuple(error.absolute_path)
+
+
+def read_json_texts(arguments: Mapping[str, Any], places: Iterable[Place]) -> dict[str, Any] | None:
+    """Return the arguments with the texts at these places read as JSON.
+
+    Args:
+        arguments: They stay as they are.
+        places: Where texts are.
+
+    Returns:
+        None if no text there is a JSON object or array.
+    """
+    changed: Any = arguments
+    for place in dict.fromkeys(places):
+        changed = _read_at(changed, place)
+    return None if changed is arguments else changed
+
+
+def _misses_container(error: Any) -> bool:
+    allowed = error.validator_value if error.validator == "type" else ()
+    return any(name in ([allowed] if isinstance(allowed, str) else allowed) for name in _CONTAINERS)
+
+
+def _read_at(value: Any, place: Sequence[int | str]) -> Any:
+    """Return the value with the text at a place read, or the very value if that is not JSON."""
+    if not place:
+        return _read(value)
+    head, *rest = place
+    part = _read_at(value[head], rest)
+    if part is value[head]:
+        return value
+    copy: Any = list(value) if isinstance(value, list) else dict(value)
+    copy[head] = part
+    return copy
+
+
+def _read(text: str) -> Any:
+    if not text.lstrip().startswith(("[", "{")):
+        return text
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError:
+        return text

@@ -1,0 +1,161 @@
+"""Parameters that cannot be offered to clients, refused where the tool is declared.
+
+Runs in the user's kernel, at definition; `find_culprit` wherever a call runs. Pure, but for what
+type hints and validators of the author's do.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+from pydantic_core import SchemaValidator
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.schemas.markers import find_header_problem
+from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
+from mcp_notebook.kernel.schemas.parameters import Parameter, build_schema
+from mcp_notebook.kernel.schemas.signatures import format_hint
+from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
+
+
+@dataclass(frozen=True)
+class CheckedSchema:
+    """What `build_validator` makes of parameters."""
+
+    schema: dict[str, Any]
+    """JSON Schema of the arguments."""
+    validator: SchemaValidator
+    notes: tuple[str, ...] = ()
+    """What the author should know."""
+
+
+def build_validator(
+    parameters: Sequence[Parameter], name: str, *, is_library: bool = False
+) -> CheckedSchema:
+    """Return the schema and the validator of parameters that can be offered to clients.
+
+    Args:
+        parameters: All that clients see.
+        name: The function's, for messages.
+        is_library: Whether who makes it a tool cannot change the function: a type hint that has
+            no schema then counts as none.
+
+    Raises:
+        DefinitionError: Names the parameter whose type hint cannot be told.
+    """
+    try:
+        return CheckedSchema(*build_schema(parameters))
+    except Exception as error:
+        # A hint's own class may take part in its schema, and raise anything.
+        untellable = [item for item in parameters if is_library and not _is_tellable(item)]
+        if not untellable:
+            raise make_refusal(parameters, name, error) from error
+    tellable = [replace(p, annotation=Any) if p in untellable else p for p in parameters]
+    notes = tuple(
+        f"The type hint of `{item.name}`, {format_hint(item.annotation)}, cannot be told to "
+        "clients: any value is taken."
+        for item in untellable
+    )
+    return CheckedSchema(*build_schema(tellable), notes)
+
+
+def _is_tellable(parameter: Parameter) -> bool:
+    try:
+        build_schema([parameter])
+    except Exception:  # noqa: BLE001 - as in `build_validator`
+        return False
+    return True
+
+
+def check_schema(schema: dict[str, Any], name: str) -> None:
+    """Refuse a schema that clients would refuse.
+
+    Raises:
+        DefinitionError: Says what is wrong with it.
+    """
+    if problem := find_schema_problem(schema):
+        raise DefinitionError(
+            f"`{name}`: what its type hints add to the JSON Schema of its parameters is not valid: "
+            f"{problem}. Correct the `WithJsonSchema` or `json_schema_extra` that adds it."
+        )
+    if problem := find_header_problem(schema):
+        raise DefinitionError(f"`{name}`: {problem}.")
+
+
+def make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -> DefinitionError:
+    """Return the error for parameters of which no schema can be built.
+
+    Args:
+        parameters: All that clients see.
+        name: The function's, for messages.
+        error: What building raised.
+    """
+    for item in parameters:
+        try:
+            build_schema([item])
+        except Exception as own:  # noqa: BLE001 - as in `_build_validator`
+            hint = format_hint(item.annotation)
+            return DefinitionError(
+                f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be told to clients as a "
+                f"JSON Schema{_describe_reason(own)}: use a type that JSON has (str, float, list, "
+                "...) and convert it inside, or say what clients send, `Annotated[..., "
+                "WithJsonSchema({...})]`, with a `BeforeValidator(...)` to convert it."
+            )
+    return DefinitionError(
+        f"`{name}`: its parameters cannot be told to clients as a JSON Schema "
+        f"({describe_error(error)}): simplify their type hints."
+    )
+
+
+def _describe_reason(error: Exception) -> str:
+    # pydantic's advice for a type that it does not know is for authors of models.
+    unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
+    return "" if unknown else f" ({describe_error(error)})"
+
+
+def check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, name: str) -> None:
+    """Refuse defaults that their own type hints refuse.
+
+    Raises:
+        DefinitionError: Names the parameter.
+    """
+    for item, default in defaults.items():
+        try:
+            validator.validate_python({item: default})
+        except ValidationError as error:
+            # Other parameters are missing; that is not the default's fault.
+            reasons = [
+                problem["msg"]
+                for problem in error.errors(include_url=False)
+                if problem["loc"][:1] == (item,)
+                and not _is_missing(problem["loc"], problem["type"])
+            ]
+            reason = reasons[0] if reasons else None
+        except Exception as error:  # noqa: BLE001 - a validator of the author's may raise anything
+            reason = describe_error(error)
+        else:
+            continue
+        if reason:
+            raise DefinitionError(
+                f"`{name}`: the default of `{item}`, {format_value(default)}, is not what its type "
+                f"hint allows ({shorten_message(reason)}): change one of them."
+            )
+
+
+def _is_missing(location: tuple[int | str, ...], kind: str) -> bool:
+    return kind == "missing" and len(location) == 1
+
+
+def find_culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> str | None:
+    """Return the name of the argument that makes a validator of the author's raise, if one does."""
+    for name, value in arguments.items():
+        try:
+            validator.validate_python({name: value})
+        except ValidationError:
+            continue
+        except Exception:  # noqa: BLE001 - this is what we look for
+            return name
+    return None

@@ -1,0 +1,133 @@
+"""JSON Schemas as clients get them: pydantic's, with what it says wrongly or at length put right.
+
+Runs in the user's kernel, at definition. Pure.
+"""
+
+import json
+import math
+from enum import Flag
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
+
+from mcp_notebook.kernel.schemas.docstrings import shorten_text
+
+MAX_DEFAULT = 1_000
+"""Characters of JSON that a default may have to be published: every client reads it in every list
+of tools."""
+MAX_DESCRIPTION = 2_000
+"""Characters that a parameter's or a type's description may have, for the same reason."""
+_MAX_FLAGS = 6
+"""Flags of which all sums are listed where a range would allow others."""
+_SUMS = "x-sums"
+"""What is said of flags until it becomes part of their description, which pydantic writes last."""
+_VALUES = frozenset({"default", "examples", "enum", "const"})
+"""Keywords that hold values, not schemas."""
+_BASE64 = {"type": "string", "contentEncoding": "base64"}
+
+
+class SchemaGenerator(GenerateJsonSchema):
+    """pydantic's schemas without titles that repeat names, and with defaults that are JSON."""
+
+    def generate(self, schema: Any, mode: Any = "validation") -> dict[str, Any]:
+        """Return a schema whose descriptions are kept to a length."""
+        plain = super().generate(schema, mode)
+        _settle_descriptions(plain)
+        return plain
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
+        """Write no titles."""
+        return False
+
+    def emit_warning(self, kind: Any, detail: str) -> None:
+        """Say nothing: a default without a JSON form is left out, and works all the same."""
+
+    def encode_default(self, dft: Any) -> Any:
+        """Publish a default only if it has a short JSON form."""
+        mode: Any = "base64" if self.mode == "validation" else "utf8"
+        encoded = to_jsonable_python(dft, bytes_mode=mode)
+        try:
+            if len(json.dumps(encoded, allow_nan=False)) <= MAX_DEFAULT:
+                return encoded
+        except (TypeError, ValueError):
+            pass
+        raise PydanticSerializationError("no JSON, or too long")
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
+        """List each value once, though it may have several names; flags are numbers to add up."""
+        plain = super().enum_schema(schema)
+        if issubclass(schema["cls"], Flag):
+            return _describe_flags(plain, schema["members"])
+        return {**plain, "enum": _drop_repeated(plain["enum"])}
+
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> dict[str, Any]:
+        """List each value once: a member of an enumeration may be equal to a text."""
+        plain = super().literal_schema(schema)
+        return {**plain, "enum": _drop_repeated(plain["enum"])} if "enum" in plain else plain
+
+    def bytes_schema(self, schema: core_schema.BytesSchema) -> dict[str, Any]:
+        """Say that bytes are base64, and how long its text is; results have words of their own."""
+        if self.mode != "validation":
+            return super().bytes_schema(schema)
+        lengths = (("minLength", schema.get("min_length")), ("maxLength", schema.get("max_length")))
+        # Three bytes are four characters.
+        return _BASE64 | {key: -(-size // 3) * 4 for key, size in lengths if size is not None}
+
+
+def _drop_repeated(values: list[Any]) -> list[Any]:
+    # 1, 1.0 and True are equal, and True is another value in JSON.
+    by_json = {(isinstance(value, bool), json.dumps(value)): value for value in values}
+    return list(by_json.values())
+
+
+def _describe_flags(plain: dict[str, Any], members: list[Any]) -> dict[str, Any]:
+    values = {member.name: member.value for member in members}
+    mask = reduce(or_, values.values(), 0)
+    sums = ", ".join(f"{name} = {value}" for name, value in values.items())
+    described = {key: value for key, value in plain.items() if key != "enum"} | {
+        "type": "integer",
+        _SUMS: f"Any sum of {sums}.",
+    }
+    if mask & (mask + 1) and mask.bit_count() <= _MAX_FLAGS:
+        return {**described, "enum": [n for n in range(mask + 1) if not n & ~mask]}
+    return {**described, "minimum": 0, "maximum": mask}
+
+
+def clean_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema of all arguments as plain JSON."""
+    for noise in ("title", "description"):
+        schema.pop(noise, None)
+    # Through JSON and back: an author's `json_schema_extra` may hold anything.
+    plain = json.loads(json.dumps(drop_infinite(schema), allow_nan=False))
+    return {"type": "object", "properties": {}, **plain}
+
+
+def _settle_descriptions(root: Any) -> None:
+    waiting = [root]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            if sums := item.pop(_SUMS, None):
+                item["description"] = " ".join(filter(None, [item.get("description"), sums]))
+            text = item.get("description")
+            if isinstance(text, str) and len(text) > MAX_DESCRIPTION:
+                item["description"] = shorten_text(text, MAX_DESCRIPTION)
+            waiting += [part for key, part in item.items() if key not in _VALUES]
+        elif isinstance(item, list):
+            waiting += item
+
+
+def drop_infinite(value: Any) -> Any:
+    """Drop bounds of infinity, which bound nothing and are no JSON."""
+    if isinstance(value, dict):
+        return {key: drop_infinite(item) for key, item in value.items() if not _is_infinite(item)}
+    if isinstance(value, (list, tuple)):
+        return [drop_infinite(item) for item in value if not _is_infinite(item)]
+    return value
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

@@ -1,0 +1,89 @@
+"""Arguments that need care on their way: as a real client sends them to functions of all kinds."""
+
+import anyio
+import pytest
+from clients import connected, text_of
+from live import live_kernel
+
+from mcp_notebook import meta_keys
+
+CELLS = (
+    "%load_ext mcp_notebook",
+    """
+import enum, functools, math
+import pandas as pd
+frame = pd.DataFrame({"city": ["Oslo", "Rome"], "mm": [1.5, 2.0]})
+
+class Access(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+@functools.singledispatch
+def area(shape: int | str) -> str:
+    "Area."
+    return f"text {shape}"
+
+@area.register
+def _(shape: int) -> str:
+    return f"number {shape}"
+""",
+    "%mcp_tool frame.query frame.groupby pd.read_csv math.sqrt area",
+    """
+%%mcp_tool --tag a,b --related sqrt,nothing
+def total(scale: float, /, *values: float, access: Access = Access.READ) -> str:
+    "Total."
+    return f"{scale * sum(values)} {access!r}"
+
+def first_rows(rows: list[dict[str, int]], data: bytes = b"") -> str:
+    "Rows."
+    return f"{rows} {data}"
+""".lstrip(),
+)
+
+
+@pytest.fixture(scope="module")
+def notebook(module_home):
+    with live_kernel(module_home) as kernel:
+        for cell in CELLS:
+            kernel.ok(cell)
+        yield kernel
+
+
+@pytest.fixture(scope="module")
+def answers(notebook):
+    """The texts that a client is answered with, and what it sees of the tools."""
+
+    async def ask():
+        async with connected(notebook.home, "auto", "stdio") as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            return tools, [
+                text_of(await client.call_tool(name, arguments)) for name, arguments, _ in CALLS
+            ]
+
+    return anyio.run(ask)
+
+
+CALLS = (
+    ("query", {"expr": "mm > 1.6"}, "Rome"),
+    ("sqrt", {"x": 9}, "3.0"),
+    ("area", {"shape": 2}, "number 2"),
+    ("area", {"shape": "round"}, "text round"),
+    ("total", {"scale": 2, "values": [1, 2.5], "access": 3}, "7.0 <Access.READ|WRITE: 3>"),
+    ("total", {"scale": 2, "values": "[1]"}, "2.0 <Access.READ: 1>"),
+    ("first_rows", {"rows": '[{"a": 1}]', "data": "YWJj"}, "[{'a': 1}] b'abc'"),
+    ("first_rows", {"rows": [{"a": 1}], "data": "?"}, "bytes are sent as base64"),
+    ("total", {"scale": 2, "access": 4}, "allowed: integer from 0 to 3"),
+)
+
+
+def test_each_call_reaches_its_function(answers):
+    _, texts = answers
+    for (name, arguments, said), text in zip(CALLS, texts, strict=True):
+        assert said in text, (name, arguments)
+
+
+def test_a_client_is_told_what_there_is(answers):
+    tools, _ = answers
+    assert {"query", "groupby", "read_csv"} <= tools.keys()
+    assert tools["total"].description == "Total.\n\nSee also: sqrt."
+    assert tools["total"].meta[meta_keys.TAGS] == ["a", "b"]
