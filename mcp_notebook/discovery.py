@@ -12,12 +12,13 @@ import socket
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Annotated, Literal
 
 import psutil
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
+from mcp_notebook.departures import Departure, write_departure
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.private_files import is_own, make_private_folder, read_private, write_private
 
@@ -230,8 +231,25 @@ def make_socket_name(record_id: str) -> str:
     return f"{record_id}.sock"
 
 
-def forget_record(folder: Path, record: Record) -> None:
-    """Remove a record and its socket. Does nothing if they do not exist or cannot be removed."""
+def forget_record(folder: Path, record: Record, reason: str | None = None) -> None:
+    """Remove a record and its socket, and leave a note for those who look for the notebook.
+
+    Does nothing if they do not exist or cannot be removed.
+
+    Args:
+        folder: Of the records.
+        record: Of the kernel that leaves.
+        reason: Why it leaves, as a sentence; None if it crashed or was killed.
+    """
+    if record.owner == "user":  # who started a headless kernel knows what became of it
+        departure = Departure(
+            notebook=record.notebook,
+            name=record.name,
+            host=record.host,
+            reason=reason,
+            at=time(),
+        )
+        write_departure(folder, departure)
     with contextlib.suppress(OSError):
         remove_record(folder, record.id)
     if record.socket is None:

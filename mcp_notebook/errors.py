@@ -10,6 +10,7 @@
     │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
     │   ├── InvalidResult      the tool's return value does not fit its output schema
     │   ├── UnknownTool        no tool has that name (-32602 in the protocol)
+    │   ├── ToolGone           a tool had that name some minutes ago
     │   ├── UnknownState       no call waits for this answer (-32602 in the protocol)
     │   ├── UnknownResource    no resource has that URI, or it has expired (-32602)
     │   ├── ResourceFailed     a resource's content cannot be made (-32603)
@@ -90,6 +91,21 @@ class UnknownTool(CallError):
         shortened = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")  # noqa: PLR2004
         hint = f"The tools are: {shortened}." if names else "No open notebook offers a tool now."
         super().__init__(f"Unknown tool: {name!r}. {hint}")
+
+
+class ToolGone(CallError):
+    """The client called a tool that was there some minutes ago.
+
+    Args:
+        name: The name in the client's request.
+        explanation: What became of it and what brings it back, as sentences.
+        notebook: The notebook that had the tool, if it is known.
+    """
+
+    def __init__(self, name: str, explanation: str, *, notebook: str | None = None) -> None:
+        self.name = name
+        where = "" if notebook is None else f" of the notebook {notebook!r}"
+        super().__init__(f"The tool {name!r}{where} is gone. {explanation}")
 
 
 class AmbiguousTool(CallError):

@@ -2,22 +2,28 @@
 
 Pure, in every process. One function per reason, each with the cause and the next step. The kernel
 knows what became of a declaration, a bridge knows the rest. ``mcp-notebook list`` shows all of
-them below its table, and ``%mcp status`` those that a kernel can know.
+them below its table, and ``%mcp status`` those that a kernel can know. Who calls a tool that was
+there some minutes ago is told by the bridge.
 
 ===============================  ==================================================================
 the tool was dropped             its variable was deleted or rebound, or cannot be declared any more
+the tool was removed             by its notebook, which did not say why
+the tool was renamed             by its author, or with its notebook
 another notebook has the name    both tools are listed as ``<notebook>.<tool>``
 a bridge reserves the name       for its meta-tools; the tool is listed as ``<notebook>.<tool>``
 clients do not accept the name   it is listed under a similar one
 MCP does not accept the tool     in some or all versions of the protocol
 its kernel is away               it is being restarted, or was given up
-its kernel is dead               it crashed or was killed, and left its record behind
+its kernel has left              it was restarted or shut down, or unloaded mcp_notebook
+its kernel is dead               it crashed or was killed
+its link was lost                although its kernel lives; it is opened again
 its kernel cannot be linked      it does not answer, is too old or too new, or refuses the bridge
 its kernel is elsewhere          on another machine that shares the home folder
 another bridge runs it           a notebook without a frontend belongs to the bridge that runs it
 ===============================  ==================================================================
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -49,15 +55,29 @@ class MissingTool:
 # -- what became of its declaration ----------------------------------------------------------------
 
 
-def explain_dropped(notebook: str, tool: str, reason: str) -> MissingTool:
+def explain_dropped(notebook: str, tool: str, reason: str, at: float | None = None) -> MissingTool:
     """Explain that a tool was dropped with the variable that it followed.
 
     Args:
         notebook: The notebook's name.
         tool: The tool's name.
         reason: What happened to the variable, as a sentence.
+        at: When that was, in seconds since the epoch, if it is known.
     """
-    return MissingTool(notebook, tool, reason, "Define it again and run its cell.")
+    when = "" if at is None else f" That was at {format_time(at)}."
+    return MissingTool(notebook, tool, f"{reason}{when}", "Define it again and run its cell.")
+
+
+def explain_removed(notebook: str, tool: str, at: float) -> MissingTool:
+    """Explain that a notebook removed a tool, at this time."""
+    reason = f"The notebook removed it at {format_time(at)}."
+    return MissingTool(notebook, tool, reason, "Run its cell again, and it returns.")
+
+
+def explain_renamed(notebook: str, tool: str, listed_as: str, at: float) -> MissingTool:
+    """Explain that a tool has had another name since this time."""
+    reason = f"It was renamed at {format_time(at)}."
+    return MissingTool(notebook, tool, reason, f"Call {listed_as!r} in its place.", listed_as)
 
 
 # -- its name --------------------------------------------------------------------------------------
@@ -112,9 +132,29 @@ def explain_away_kernel(notebook: str, reason: str) -> MissingTool:
     return MissingTool(notebook, None, reason, "Its tools keep their names.")
 
 
-def explain_dead_kernel(notebook: str) -> MissingTool:
-    """Explain that a kernel's process has ended without removing its record."""
-    return MissingTool(notebook, None, "Its kernel crashed or was killed.", _RESTART)
+def explain_departed_kernel(notebook: str, reason: str, at: float) -> MissingTool:
+    """Explain that a kernel has left.
+
+    Args:
+        notebook: The notebook's name.
+        reason: Why it left, in its own words: "The kernel was restarted."
+        at: When, in seconds since the epoch.
+    """
+    when = f"{reason.rstrip('.')} at {format_time(at)}."
+    step = "Its tools return when the notebook is open and its cells have run again."
+    return MissingTool(notebook, None, when, step)
+
+
+def explain_dead_kernel(notebook: str, at: float | None = None) -> MissingTool:
+    """Explain that a kernel's process has ended without a word, at this time if it is known."""
+    when = "" if at is None else f" at {format_time(at)}"
+    return MissingTool(notebook, None, f"Its kernel crashed or was killed{when}.", _RESTART)
+
+
+def explain_lost_link(notebook: str, at: float) -> MissingTool:
+    """Explain that the link to a kernel that lives was lost, at this time."""
+    reason = f"The link to its kernel was lost at {format_time(at)}."
+    return MissingTool(notebook, None, reason, "It is being opened again: try again in a moment.")
 
 
 def explain_failed_link(notebook: str, problem: str, *, is_mismatch: bool) -> MissingTool:
@@ -140,3 +180,8 @@ def explain_other_bridge(notebook: str) -> MissingTool:
     reason = "Another mcp-notebook process runs this notebook, and only that one serves its tools."
     step = "Connect the client to that process, or open the notebook in Jupyter."
     return MissingTool(notebook, None, reason, step)
+
+
+def format_time(at: float) -> str:
+    """Return a time of the last minutes as people say it, on this machine's clock: "14:02"."""
+    return time.strftime("%H:%M", time.localtime(at))

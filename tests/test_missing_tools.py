@@ -1,19 +1,26 @@
+import time
+
 import pytest
 
 from mcp_notebook import missing_tools
 from mcp_notebook.missing_tools import (
     explain_away_kernel,
     explain_dead_kernel,
+    explain_departed_kernel,
     explain_dropped,
     explain_failed_link,
     explain_invalid_name,
+    explain_lost_link,
     explain_other_bridge,
     explain_other_machine,
     explain_rejection,
+    explain_removed,
+    explain_renamed,
     explain_reserved_name,
     explain_shared_name,
 )
 
+NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
 ALL = [
     explain_dropped("sales", "top", "`top` was deleted."),
     explain_shared_name("sales", "top", "sales.top"),
@@ -25,6 +32,10 @@ ALL = [
     explain_failed_link("sales", "The kernel of 'sales' did not answer.", is_mismatch=False),
     explain_other_machine("sales", "cluster"),
     explain_other_bridge("sales"),
+    explain_removed("sales", "top", NOON),
+    explain_renamed("sales", "top", "best", NOON),
+    explain_departed_kernel("sales", "The kernel was restarted.", NOON),
+    explain_lost_link("sales", NOON),
 ]
 
 
@@ -52,3 +63,11 @@ def test_the_name_in_the_list_is_shown_where_there_is_one():
 def test_versions_that_do_not_accept_a_tool_are_named():
     assert "MCP 2025-11-25 does not accept it" in ALL[4].reason
     assert "MCP does not accept it" in explain_rejection("sales", "top", "x").reason
+
+
+def test_times_are_those_of_a_clock_on_the_wall():
+    assert "The kernel was restarted at 12:00." in str(ALL[12])
+    assert "`top` was deleted. That was at 12:00." in str(
+        explain_dropped("sales", "top", "`top` was deleted.", NOON)
+    )
+    assert "Its kernel crashed or was killed at 12:00." in str(explain_dead_kernel("sales", NOON))

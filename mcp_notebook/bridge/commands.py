@@ -7,7 +7,6 @@ everything else to stderr.
 import json
 import mimetypes
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,25 +14,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.absent_notebooks import find_absent_notebooks
+from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.shell_arguments import read_arguments
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery import (
-    IgnoredFiles,
     Record,
-    is_alive,
     list_live_records,
-    read_records,
 )
-from mcp_notebook.errors import CallError, LinkError, NotebookError
+from mcp_notebook.errors import CallError, LinkError, NotebookError, UnknownTool
 from mcp_notebook.missing_tools import (
     MissingTool,
-    explain_dead_kernel,
     explain_failed_link,
-    explain_other_bridge,
-    explain_other_machine,
 )
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages, resource_uris
@@ -68,7 +62,7 @@ async def list_tools(settings: Settings, notebook: Path | None) -> None:
     Raises:
         NotebookError: The notebook cannot be run.
     """
-    absent = _find_absent_notebooks(settings) if notebook is None else []
+    absent = find_absent_notebooks(settings) if notebook is None else []
     async with _link_kernels(settings, notebook) as kernels:
         rows = [
             (
@@ -107,9 +101,7 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
         links = kernels.links
         for failure in kernels.failures:
             _note(str(failure))
-        if not kernels.catalog.entries():
-            raise NotebookError(_NO_TOOLS)
-        entry = kernels.catalog.find(call.tool)
+        entry = _find_tool(kernels.catalog, settings, call)
         arguments = dict(call.arguments) | read_arguments(call.texts, entry.tool.input_schema)
         result = await links.call(entry, arguments, Listener(progress=_print_progress))
         _print_result(result, call)
@@ -121,6 +113,24 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
             ):
                 _note(await _save_original(links, block, call.save, call.tool))
     return not result.is_error
+
+
+def _find_tool(catalog: Catalog, settings: Settings, call: ToolCall) -> CatalogEntry:
+    """Return the tool to call.
+
+    Raises:
+        NotebookError: No notebook offers a tool.
+        CallError: No such tool exists.
+    """
+    try:
+        return catalog.find(call.tool)
+    except UnknownTool as error:
+        absent = find_absent_notebooks(settings, also_back=True) if call.notebook is None else []
+        if not catalog.entries():
+            raise NotebookError("\n".join(map(str, (_NO_TOOLS, *absent)))) from None
+        if not absent:
+            raise
+        raise CallError("\n".join(map(str, (error, *absent)))) from None
 
 
 # -- kernels ---------------------------------------------------------------------------------------
@@ -186,22 +196,6 @@ def _find_records(settings: Settings, notebook: Path | None) -> list[Record]:
         return records
     path = os.path.realpath(notebook.expanduser())
     return [record for record in records if record.notebook and path == _resolve(record.notebook)]
-
-
-def _find_absent_notebooks(settings: Settings) -> list[MissingTool]:
-    """Return the notebooks that have a record, but no kernel that can be linked here."""
-    absent = []
-    records = read_records(settings.records_folder, IgnoredFiles())
-    here = [record for record in records if record.host == socket.gethostname()]
-    live = {record.notebook or record.name for record in here if is_alive(record)}
-    for record in records:
-        if record not in here:
-            absent.append(explain_other_machine(record.name, record.host))
-        elif (record.notebook or record.name) not in live:
-            absent.append(explain_dead_kernel(record.name))
-        elif record.owner == "bridge" and is_alive(record):
-            absent.append(explain_other_bridge(record.name))
-    return absent
 
 
 def _find_missing_tools(kernels: _Kernels) -> Iterator[MissingTool]:

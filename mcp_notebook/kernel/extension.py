@@ -166,7 +166,7 @@ class Extension:
         self._withdraw(reason)
 
     def _withdraw(self, reason: str) -> None:
-        self._forget_record()
+        self._forget_record(reason)
         # Goodbye first: the bridge then answers the open calls with the reason.
         self._endpoint.stop(reason)
         self.invoker.close(reason)
@@ -174,15 +174,15 @@ class Extension:
         self._resource_reader.close()
         self.resources.clear()
 
-    def _forget_record(self) -> None:
+    def _forget_record(self, reason: str) -> None:
         if self._record is not None:
-            forget_record(self.settings.records_folder, self._record)
+            forget_record(self.settings.records_folder, self._record, reason)
             self._record = None
 
     def _before_shutdown(self, restart: bool) -> None:  # noqa: FBT001 - as in Jupyter's protocol
         # On the control thread; in the order of `_withdraw`.
         reason = "The kernel was restarted." if restart else "The kernel was shut down."
-        self._forget_record()
+        self._forget_record(reason)
         self._endpoint.stop(reason)
         self.invoker.close(reason)
 

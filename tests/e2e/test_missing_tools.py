@@ -4,18 +4,22 @@ They look below the table of ``mcp-notebook list`` and, for what a kernel knows,
 """
 
 import os
+import re
 import signal
 import sys
+from contextlib import AsyncExitStack
 
 import anyio
 import nbformat
 import psutil
 import pytest
+from clients import ERAS, Changes, http_bridge, over_http, text_of
 from live import TIMEOUT, Link, kernel_env, live_kernel, record_of
 
-from mcp_notebook.bridge.commands import list_tools
+from mcp_notebook.bridge.commands import ToolCall, call_tool, list_tools
 from mcp_notebook.bridge.headless.notebook import run_notebook
-from mcp_notebook.discovery import read_records, write_record
+from mcp_notebook.discovery import list_live_records, read_records, write_record
+from mcp_notebook.errors import CallError, NotebookError
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages
 
@@ -171,3 +175,72 @@ async def test_a_notebook_that_another_bridge_runs(home, listed, settings, monke
         _, below = await listed()
     assert "sums (not listed): Another mcp-notebook process runs this notebook" in below
     assert (await listed())[1].count("sums") == 0
+
+
+# -- what clients are told who call a tool that was there ------------------------------------------
+
+
+async def test_calls_of_a_tool_that_was_there_are_told_what_became_of_it(sales, home, settings):
+    sales.ok(TOP.replace("top", "best").replace("Top", "Best"))
+    async with AsyncExitStack() as stack:
+        url = stack.enter_context(http_bridge(home)).url
+        changes = Changes()
+        clients = [
+            await stack.enter_async_context(over_http(url, era, message_handler=changes.handle))
+            for era in ERAS
+        ]
+
+        async def told(tool, *sentences):
+            """Call the tool once it is not in the list, in both eras."""
+            for client in clients:
+                with anyio.fail_after(TIMEOUT):
+                    while tool in [tool.name for tool in (await client.list_tools()).tools]:
+                        await changes.wait()
+                result = await client.call_tool(tool, {})
+                assert result.is_error
+                text = text_of(result)
+                assert text.startswith(f"The tool '{tool}' of the notebook 'sales' is gone. ")
+                for sentence in sentences:
+                    assert re.search(sentence, text), text
+
+        async def returns(tool):
+            with anyio.fail_after(TIMEOUT):
+                while (await clients[0].call_tool(tool, {})).is_error:
+                    await changes.wait()
+
+        await returns("top")
+        sales.ok("del top")
+        await told("top", r"`top` was deleted\. That was at \d\d:\d\d\.", "Define it again")
+        sales.ok(TOP)
+        await returns("top")
+        sales.ok("%mcp_tool --name summit top\nget_ipython().run_line_magic('mcp', 'remove top')")
+        await told("top", r"It was renamed at \d\d:\d\d\. Call 'summit' in its place\.")
+        assert "is gone" in text_of(await clients[0].call_tool("sales.top", {}))
+
+        sales.manager.restart_kernel()
+        await told("best", r"The kernel was restarted at \d\d:\d\d\. Its tools return when")
+        with pytest.raises(
+            NotebookError, match=r"sales \(not listed\): The kernel was restarted at"
+        ):
+            await call_tool(settings, ToolCall(tool="best"))
+        sales.client.wait_for_ready(timeout=TIMEOUT)
+        sales.ok(f"%load_ext mcp_notebook\nget_ipython().run_cell({TOP!r})")
+        await returns("top")
+        with pytest.raises(
+            CallError, match=r"(?s)Unknown tool: 'best'.*sales \(not listed\): The ker"
+        ):
+            await call_tool(settings, ToolCall(tool="best"))
+
+        await _signal(sales, signal.SIGKILL, psutil.STATUS_ZOMBIE)
+        await told("top", r"Its kernel crashed or was killed at \d\d:\d\d\. Restart the notebook's")
+
+
+async def test_a_notebook_that_crashed_is_named_for_minutes_although_its_record_is_pruned(
+    sales, settings, listed
+):
+    await _signal(sales, signal.SIGKILL, psutil.STATUS_ZOMBIE)
+    list_live_records(settings.records_folder)
+    assert read_records(settings.records_folder) == ()
+    for _ in range(2):
+        _, below = await listed()
+        assert "sales (not listed): Its kernel crashed or was killed. Restart" in below

@@ -13,26 +13,31 @@ Runs on the bridge's event loop; no I/O. The rules for names, in this order:
 5. Names that would still collide get the suffixes ``-2``, ``-3``...
 6. Names of the bridge's own tools (`Catalog.reserve`) belong to the bridge: a kernel's tool of such
    a name is served as ``<notebook>.<tool>``.
-7. The tools of a kernel that is away and will return are not listed. They keep their names, and a
+7. A name that has lost its tool is an error that says for some minutes what became of the tool.
+8. The tools of a kernel that is away and will return are not listed. They keep their names, and a
    call to one of them is an error that says why.
 """
 
 import itertools
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from mcp_notebook import meta_keys
-from mcp_notebook.errors import AmbiguousTool, KernelGone, UnknownTool
+from mcp_notebook.bridge.kernels.former_tools import FormerTools
+from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
 from mcp_notebook.missing_tools import (
     META_TOOLS,
     MissingTool,
     explain_away_kernel,
     explain_dropped,
     explain_invalid_name,
+    explain_removed,
+    explain_renamed,
     explain_reserved_name,
     explain_shared_name,
 )
@@ -94,6 +99,7 @@ class Catalog:
         self._kernels: dict[str, _Kernel] = {}
         self._reserved: frozenset[str] = frozenset()
         self._view = _View()
+        self._former = FormerTools()
 
     def reserve(self, names: Iterable[str]) -> None:
         """Reserve names for the bridge's own tools."""
@@ -149,13 +155,21 @@ class Catalog:
         self._kernels[kernel_id] = replace(kernel, away=reason)
         return self._refresh()
 
-    def remove_kernel(self, kernel_id: str) -> bool:
+    def remove_kernel(self, kernel_id: str, why: MissingTool | None = None) -> bool:
         """Remove a kernel and its tools. Does nothing if it is unknown.
+
+        Args:
+            kernel_id: The id of its record.
+            why: Why its tools are missing, for those who call them; None if they never came.
 
         Returns:
             Whether the list that clients see has changed.
         """
-        return self._kernels.pop(kernel_id, None) is not None and self._refresh()
+        return self._kernels.pop(kernel_id, None) is not None and self._refresh(why)
+
+    def explain_removal(self, kernel_id: str, why: MissingTool) -> None:
+        """Correct why a removed kernel's tools are missing."""
+        self._former.explain_again(kernel_id, why)
 
     def entries(self) -> tuple[CatalogEntry, ...]:
         """Return the tools in the list, those with a higher priority first.
@@ -201,6 +215,7 @@ class Catalog:
         Raises:
             AmbiguousTool: Several kernels offer a tool of this name.
             KernelGone: Its kernel is away.
+            ToolGone: There was a tool of this name some minutes ago.
             UnknownTool: No kernel offers a tool of this name.
         """
         view = self._view
@@ -212,16 +227,76 @@ class Catalog:
             return entry
         if name in view.ambiguous:
             raise AmbiguousTool(name, view.ambiguous[name])
+        missing = self._former.find(name) or self._find_dropped(name)
+        if missing is not None:
+            explanation = f"{missing.reason} {missing.next_step}"
+            raise ToolGone(name, explanation, notebook=missing.notebook)
         if len(name) > 2 * MAX_NAME:  # not a typing error, so not worth searching or echoing
             name = f"{name[: 2 * MAX_NAME]}..."
         names = [entry.name for entry in view.entries]
         close = list_close_words(name, names)
         raise UnknownTool(name, (*close, *(other for other in names if other not in close)))
 
-    def _refresh(self) -> bool:
-        before = [(entry.name, entry.tool) for entry in self._view.entries]
+    def _find_dropped(self, name: str) -> MissingTool | None:
+        for kernel in self._kernels.values():
+            own_name = name.removeprefix(f"{kernel.label}.")
+            for tool in (name, own_name):
+                if tool in kernel.missing:
+                    return explain_dropped(kernel.label, tool, kernel.missing[tool])
+        return None
+
+    def _refresh(self, why: MissingTool | None = None) -> bool:
+        before = self._view
         self._view = _join(tuple(self._kernels.values()), self._reserved)
-        return before != [(entry.name, entry.tool) for entry in self._view.entries]
+        self._remember_lost(before, why)
+        return [(entry.name, entry.tool) for entry in before.entries] != [
+            (entry.name, entry.tool) for entry in self._view.entries
+        ]
+
+    def _remember_lost(self, before: _View, why: MissingTool | None) -> None:
+        """Remember what became of the tools whose names lead nowhere any more."""
+        now = self._view
+        lost = before.by_name.keys() | before.by_full_name.keys()
+        lost -= now.by_name.keys() | now.by_full_name.keys() | now.ambiguous.keys()
+        if not lost:
+            return
+        at = time.time()
+        new_names = _NewNames(before, now)
+        for name in lost:
+            entry = before.by_name.get(name) or before.by_full_name[name]
+            kernel = self._kernels.get(entry.kernel_id)
+            tool = entry.tool.name
+            if kernel is None:
+                explanation = why and replace(why, notebook=entry.notebook, tool=tool)
+            elif (new_name := new_names.find(entry)) is not None:
+                explanation = explain_renamed(entry.notebook, tool, new_name, at)
+            elif tool in kernel.missing:
+                explanation = explain_dropped(entry.notebook, tool, kernel.missing[tool], at)
+            else:
+                explanation = explain_removed(entry.notebook, tool, at)
+            if explanation is not None:
+                self._former.remember(name, entry.kernel_id, explanation)
+
+
+class _NewNames:
+    """Finds the names that tools are served under after a change."""
+
+    def __init__(self, before: _View, now: _View) -> None:
+        old = {(entry.kernel_id, entry.tool.name) for entry in before.entries}
+        self._names = {(entry.kernel_id, entry.tool.name): entry.name for entry in now.entries}
+        self._new: dict[tuple[str, str], list[CatalogEntry]] = {}
+        """The tools that came with the change, by their kernel and description."""
+        for entry in now.entries:
+            if entry.tool.description and (entry.kernel_id, entry.tool.name) not in old:
+                self._new.setdefault((entry.kernel_id, entry.tool.description), []).append(entry)
+
+    def find(self, entry: CatalogEntry) -> str | None:
+        """Return the name of a tool, or of the one that came in its place; None without one."""
+        name = self._names.get((entry.kernel_id, entry.tool.name))
+        new = self._new.get((entry.kernel_id, entry.tool.description), [])
+        if name is None and len(new) == 1 and new[0].tool.input_schema == entry.tool.input_schema:
+            return new[0].name
+        return name
 
 
 def _join(kernels: Sequence[_Kernel], reserved: frozenset[str]) -> _View:

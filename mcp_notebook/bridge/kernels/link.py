@@ -8,6 +8,7 @@ continue in the kernel.
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
@@ -24,6 +25,12 @@ from mcp_notebook.errors import (
     KernelGone,
     LinkError,
     VersionMismatch,
+)
+from mcp_notebook.missing_tools import (
+    MissingTool,
+    explain_dead_kernel,
+    explain_departed_kernel,
+    explain_lost_link,
 )
 from mcp_notebook.wire import frames, messages
 
@@ -67,6 +74,8 @@ class Link:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._goodbye: str | None = None
+        self._ended = 0.0
+        """When it ended, in seconds since the epoch."""
         self._failure: str | None = None
         self.place = 0
         """Its number among all links that the bridge ever had, from 1."""
@@ -140,6 +149,16 @@ class Link:
             self._failure = f"The link to the kernel failed: {error}"
         finally:
             self.is_open = self.resources.is_possible = False
+            self._ended = time.time()
+
+    def explain_end(self) -> MissingTool:
+        """Explain why the kernel's tools are missing, now that the conversation has ended."""
+        name = self.record.name
+        if self._goodbye is not None:
+            return explain_departed_kernel(name, self._goodbye, self._ended)
+        if is_alive(self.record):
+            return explain_lost_link(name, self._ended)
+        return explain_dead_kernel(name, self._ended)
 
     def close(self, reason: str | None = None) -> None:
         """End the conversation.

@@ -245,12 +245,13 @@ class Links:
         reason = None
         try:
             await link.listen()
-            self._drop(link)
-            if on_end is None:
-                self._forget(link.record)
+            is_newest = self._drop(link)
+            if on_end is None and is_newest:
+                self._forget(link)
             with anyio.move_on_after(END_LIMIT):
                 if on_end is None:
                     await link.wait_for_death()
+                    self._catalog.explain_removal(link.record.id, link.explain_end())
                 else:
                     reason = await on_end()
         finally:
@@ -258,13 +259,16 @@ class Links:
             link.close(reason)
             link.end.set()
 
-    def _drop(self, link: Link) -> None:
-        # The kernel may have a new link already.
-        if self._links.get(link.record.id) is link:
-            del self._links[link.record.id]
+    def _drop(self, link: Link) -> bool:
+        """Forget a link, and return whether the kernel has no newer one."""
+        if self._links.get(link.record.id) is not link:
+            return False
+        del self._links[link.record.id]
+        return True
 
-    def _forget(self, record: Record) -> None:
-        if self._catalog.remove_kernel(record.id):
+    def _forget(self, link: Link) -> None:
+        """Remove a kernel's tools, now that its link has ended."""
+        if self._catalog.remove_kernel(link.record.id, link.explain_end()):
             self._on_change()
 
     def _set_tools(self, record: Record, message: messages.Welcome | messages.Tools) -> None:

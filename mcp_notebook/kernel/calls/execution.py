@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from mcp_notebook.content import Result
-from mcp_notebook.errors import UnknownTool
+from mcp_notebook.errors import CallError, ToolGone, UnknownTool
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.executor_call import run_in_executor
@@ -19,6 +19,7 @@ from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.result_cache import ResultCache
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.missing_tools import explain_dropped
 
 _Wait = TypeVar("_Wait")
 
@@ -155,7 +156,7 @@ class Execution:
         """Return the tool's function with the arguments of a call, once they are checked."""
         tool = self._registry.get(call.tool)
         if tool is None:
-            raise UnknownTool(call.tool, tuple(tool.name for tool in self._registry.tools))
+            raise _explain_missing(call.tool, self._registry)
         if tool is not call.declared:  # it was changed while the call waited
             call.ticket = self._cache.ticket(tool, tool.options, call.arguments)
         arguments = tool.schema.validate(call.arguments)
@@ -179,3 +180,12 @@ def _close_coroutine(value: Any) -> None:
     """Close what may be a coroutine that nobody will await: Python would warn about it."""
     if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
         value.close()
+
+
+def _explain_missing(name: str, registry: ToolRegistry) -> CallError:
+    """Return the error for a tool that was there when the bridge sent the call."""
+    reason = registry.dropped.get(name)
+    if reason is None:
+        return UnknownTool(name, tuple(tool.name for tool in registry.tools))
+    missing = explain_dropped("", name, reason)
+    return ToolGone(name, f"{missing.reason} {missing.next_step}")

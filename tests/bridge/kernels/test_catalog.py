@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.errors import AmbiguousTool, KernelGone, UnknownTool
+from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
+from mcp_notebook.missing_tools import MissingTool
 from mcp_notebook.wire import messages
 
 VALID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -300,3 +301,99 @@ def test_clients_are_told_when_a_related_tool_comes_or_goes():
     assert catalog.entries()[0].tool.description == "Do.\n\nSee also: other."
     assert catalog.set_away("2", "restarts")
     assert catalog.entries()[0].tool.description == "Do."
+
+
+# -- names whose tools were there some minutes ago -------------------------------------------------
+
+AT = r"at \d\d:\d\d\."
+
+
+def gone(catalog, name):
+    with pytest.raises(ToolGone) as raised:
+        catalog.find(name)
+    return str(raised.value)
+
+
+def test_a_dropped_tool_is_explained_with_the_kernels_reason_and_the_time():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("top", "low"))
+    catalog.set_kernel(
+        "1", notebook="sales", tools=tools("low"), missing={"top": "`top` was deleted."}
+    )
+    for name in ("top", "sales.top"):
+        assert re.fullmatch(
+            f"The tool '{name}' of the notebook 'sales' is gone. `top` was deleted. That was {AT} "
+            "Define it again and run its cell.",
+            gone(catalog, name),
+        )
+    catalog.set_kernel("1", notebook="sales", tools=tools("low", "top"))
+    assert catalog.find("sales.top") is catalog.find("top")
+
+
+def test_a_tool_that_was_dropped_before_the_bridge_came_is_explained_without_the_time():
+    catalog = Catalog()
+    missing = {"top": "`top` was deleted."}
+    catalog.set_kernel("1", notebook="sales", tools=[], missing=missing)
+    for name in ("top", "sales.top"):
+        assert "is gone. `top` was deleted. Define it again" in gone(catalog, name)
+    with pytest.raises(UnknownTool):
+        catalog.find("stock.top")
+
+
+def test_a_tool_that_went_without_a_reason_was_removed():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("top"))
+    catalog.set_kernel("1", notebook="sales", tools=[])
+    assert re.search(f"The notebook removed it {AT} Run its cell again", gone(catalog, "top"))
+
+
+def test_a_tool_in_whose_place_another_of_its_kind_came_was_renamed():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("top", "low", description="Best."))
+    catalog.set_kernel("1", notebook="sales", tools=tools("best", "low", description="Best."))
+    assert re.search(f"It was renamed {AT} Call 'best' in its place", gone(catalog, "top"))
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        tools("best", "better", description="Best."),
+        tools("best", description="Another."),
+        [messages.ToolInfo(name="best", description="Best.", input_schema={"type": "object"})],
+    ],
+    ids=["two came", "another description", "other parameters"],
+)
+def test_a_tool_that_went_when_others_came_was_not_renamed(new):
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("top", description="Best."))
+    catalog.set_kernel("1", notebook="sales", tools=new)
+    assert "removed" in gone(catalog, "top")
+
+
+def test_full_names_of_a_renamed_notebook_lead_to_the_new_ones():
+    catalog = Catalog()
+    catalog.set_kernel("0", notebook="other", tools=tools("top"))
+    catalog.set_kernel("1", notebook="sales", tools=tools("top"))
+    catalog.set_kernel("1", notebook="turnover", tools=tools("top"))
+    assert "Call 'turnover.top' in its place." in gone(catalog, "sales.top")
+
+
+def test_the_tools_of_a_kernel_that_left_are_explained_for_each():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools("top", "low"))
+    catalog.remove_kernel("1", MissingTool("sales", None, "It left.", "Call it back."))
+    assert gone(catalog, "low") == (
+        "The tool 'low' of the notebook 'sales' is gone. It left. Call it back."
+    )
+    catalog.explain_removal("1", MissingTool("sales", None, "It crashed.", "Restart it."))
+    assert gone(catalog, "sales.top").endswith("It crashed. Restart it.")
+    catalog.set_kernel("2", notebook="stock", tools=tools("top"))
+    assert catalog.find("top").kernel_id == "2"
+
+
+def test_a_kernel_that_never_had_tools_is_not_remembered():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=[])
+    catalog.remove_kernel("1")
+    with pytest.raises(UnknownTool):
+        catalog.find("sales.top")

@@ -12,7 +12,7 @@ from mcp_notebook.bridge.kernels import link as link_module
 from mcp_notebook.bridge.kernels import links as links_module
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.errors import KernelGone, UnknownResource
+from mcp_notebook.errors import KernelGone, ToolGone, UnknownResource
 from mcp_notebook.wire import messages
 
 pytestmark = [
@@ -105,6 +105,47 @@ async def test_notebooks_are_in_the_order_of_their_records_whoever_answers_first
         slow.may_answer.set()
         await seen.until("sales.top", "sales-2.top")
         assert seen.catalog.find("sales.top").kernel_id == slow.record.id
+
+
+async def test_the_end_of_an_old_link_leaves_the_new_one_of_its_kernel_alone(home):
+    seen = Seen()
+    async with (
+        peer(home, welcome("top")) as old,
+        peer(home, welcome("top")) as new,
+        Links(seen.catalog, on_change=seen.changed) as links,
+    ):
+        await links.connect(old.record)
+        (old_link,) = links.open_links
+        await links.connect(new.record.model_copy(update={"id": old.record.id}))
+        old.writer.close()
+        with anyio.fail_after(TIMEOUT):
+            await old_link.end.wait()
+        assert len(links) == 1
+        async with calling(links, seen.catalog.find("top")) as errors:
+            await new.called.wait()
+            new.say(messages.Returned(id=1, content=[]))
+        assert errors == []
+        new.writer.close()
+        await seen.until()
+
+
+async def test_who_calls_the_tools_of_a_kernel_that_left_is_told_why(home):
+    seen = Seen()
+    async with (
+        peer(home, welcome("top")) as restarted,
+        peer(home, welcome("low")) as odd,
+        following(seen, [restarted.record, odd.record]),
+    ):
+        await seen.until("top", "low")
+        restarted.say(messages.Goodbye(reason="The kernel was restarted."))
+        restarted.writer.close()
+        await seen.until("low")
+        with pytest.raises(ToolGone, match=r"The kernel was restarted at \d\d:\d\d\. Its tools"):
+            seen.catalog.find("top")
+        odd.writer.close()
+        await seen.until()
+        with pytest.raises(ToolGone, match=r"The link to its kernel was lost at"):
+            seen.catalog.find("low")
 
 
 async def test_a_call_is_told_how_its_notebook_left(home):

@@ -222,6 +222,14 @@ def test_an_unknown_tool_is_named(link):
     assert "subtract" in text_of(result)
 
 
+def test_a_tool_that_was_deleted_is_named_with_the_reason(kernel, link):
+    kernel.ok("%%mcp_tool\ndef brief():\n    return 1")
+    kernel.ok("del brief")
+    result = link.call("brief")
+    assert result.is_error
+    assert "'brief' is gone. `brief` was deleted. Define it again" in text_of(result)
+
+
 def test_input_is_refused_with_a_reason(link):
     result = link.call("ask")
     assert result.is_error

@@ -1,0 +1,53 @@
+"""Finds the notebooks whose kernels cannot be linked, or have left lately, and says why.
+
+Runs in the process of a command. Looks at the records and the notes beside them only; what an
+attempt to link a kernel says is the business of `commands`.
+Tested in ``tests/e2e/test_missing_tools.py``.
+"""
+
+import socket
+
+from mcp_notebook.departures import Departure, list_departures
+from mcp_notebook.discovery import IgnoredFiles, is_alive, read_records
+from mcp_notebook.missing_tools import (
+    MissingTool,
+    explain_dead_kernel,
+    explain_departed_kernel,
+    explain_other_bridge,
+    explain_other_machine,
+)
+from mcp_notebook.settings import Settings
+
+
+def find_absent_notebooks(settings: Settings, *, also_back: bool = False) -> list[MissingTool]:
+    """Return the notebooks of which there is a trace, but no kernel that can be linked here.
+
+    Args:
+        settings: Where the records are.
+        also_back: Also return those that have left lately and are open again, perhaps without
+            having run all their cells.
+    """
+    absent = []
+    records = read_records(settings.records_folder, IgnoredFiles())
+    here = [record for record in records if record.host == socket.gethostname()]
+    live = {record.notebook or record.name for record in here if is_alive(record)}
+    for record in records:
+        if record not in here:
+            absent.append(explain_other_machine(record.name, record.host))
+        elif (record.notebook or record.name) not in live:
+            absent.append(explain_dead_kernel(record.name))
+        elif record.owner == "bridge" and is_alive(record):
+            absent.append(explain_other_bridge(record.name))
+    names = {record.notebook or record.name for record in records}
+    absent += [
+        _explain_departure(departure)
+        for departure in list_departures(settings.records_folder)
+        if also_back or (departure.notebook or departure.name) not in names
+    ]
+    return absent
+
+
+def _explain_departure(departure: Departure) -> MissingTool:
+    if departure.reason is None:
+        return explain_dead_kernel(departure.name)
+    return explain_departed_kernel(departure.name, departure.reason, departure.at)

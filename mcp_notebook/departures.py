@@ -1,0 +1,60 @@
+"""Notes on kernels that have left, kept for some minutes beside the records.
+
+A kernel that leaves removes its record, and a bridge that finds a dead one's removes it, too. The
+note says what became of the notebook to those who look afterwards: ``mcp-notebook list`` and
+``mcp-notebook call``. One note per notebook, the latest. Runs in every process; contacts none.
+"""
+
+import contextlib
+import hashlib
+import time
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, FiniteFloat
+
+from mcp_notebook.private_files import read_private, write_private
+
+KEEP = 600.0
+"""Seconds for which people are told what became of a notebook or a tool that was there."""
+_SUFFIX = ".gone"
+
+
+class Departure(BaseModel):
+    """A kernel that has left."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    notebook: str | None
+    """Path of the notebook, if the kernel knew it."""
+    name: str
+    """Short name of the notebook."""
+    host: str
+    """Name of the machine."""
+    reason: str | None
+    """Why the kernel left, as a sentence; None if it crashed or was killed."""
+    at: FiniteFloat
+    """When that happened or was noticed, in seconds since the epoch."""
+
+
+def write_departure(folder: Path, departure: Departure) -> None:
+    """Note that a kernel has left; does nothing if that cannot be written."""
+    key = hashlib.sha256((departure.notebook or departure.name).encode(errors="replace"))
+    with contextlib.suppress(OSError):
+        list_departures(folder)  # removes the old ones
+        write_private(folder / f"{key.hexdigest()[:16]}{_SUFFIX}", departure.model_dump_json())
+
+
+def list_departures(folder: Path) -> tuple[Departure, ...]:
+    """Return the kernels that left in the last minutes, latest first, and forget earlier ones."""
+    departures = []
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if path.suffix != _SUFFIX:
+                continue
+            with contextlib.suppress(OSError, ValueError):
+                departure = Departure.model_validate_json(read_private(path))
+                if abs(time.time() - departure.at) < KEEP:  # a clock may have been set
+                    departures.append(departure)
+                else:
+                    path.unlink()
+    return tuple(sorted(departures, key=lambda departure: -departure.at))

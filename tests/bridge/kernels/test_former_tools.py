@@ -1,0 +1,64 @@
+import pytest
+
+from mcp_notebook.bridge.kernels import former_tools
+from mcp_notebook.bridge.kernels.former_tools import FormerTools
+from mcp_notebook.departures import KEEP
+from mcp_notebook.missing_tools import MissingTool
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def former(clock):
+    return FormerTools(clock)
+
+
+def explain(tool, reason="It left."):
+    return MissingTool("sales", tool, reason, "Call again.")
+
+
+def test_a_former_tool_is_explained_for_some_minutes(former, clock):
+    former.remember("top", "k", explain("top"))
+    clock.now += KEEP - 1
+    assert former.find("top") == explain("top")
+    assert former.find("other") is None
+    clock.now += 1
+    assert former.find("top") is None
+    assert len(former) == 0
+
+
+def test_a_name_that_is_lost_again_is_remembered_anew(former, clock):
+    former.remember("top", "k", explain("top"))
+    former.remember("best", "k", explain("best"))
+    clock.now += KEEP - 1
+    former.remember("top", "k", explain("top", "It left again."))
+    clock.now += 1
+    assert former.find("top") == explain("top", "It left again.")
+    assert former.find("best") is None
+
+
+def test_the_oldest_names_are_forgotten_if_there_are_too_many(former, monkeypatch):
+    monkeypatch.setattr(former_tools, "MAX_NAMES", 3)
+    for name in "abcde":
+        former.remember(name, "k", explain(name))
+    assert len(former) == 3
+    assert [former.find(name) is not None for name in "abcde"] == [False] * 2 + [True] * 3
+
+
+def test_how_a_kernel_ended_may_be_known_later(former):
+    for name, kernel in (("top", "k"), ("sales.top", "k"), ("other", "l")):
+        former.remember(name, kernel, explain(name[-5:]))
+    former.explain_again("k", MissingTool("ignored", None, "It crashed.", "Restart it."))
+    assert former.find("top") == MissingTool("sales", "top", "It crashed.", "Restart it.")
+    assert former.find("other") == explain("other")

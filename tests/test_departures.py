@@ -1,0 +1,44 @@
+import os
+import time
+
+import pytest
+
+from mcp_notebook import departures
+from mcp_notebook.departures import KEEP, Departure, list_departures, write_departure
+from mcp_notebook.private_files import write_private
+
+
+def make_departure(name="sales", **changed):
+    values = {"notebook": f"/{name}.ipynb", "name": name, "host": "here", "reason": None}
+    return Departure(**(values | {"at": time.time()} | changed))
+
+
+def test_the_latest_departure_of_each_notebook_is_kept(tmp_path):
+    now = time.time()
+    for at in (now - 20, now - 10):
+        write_departure(tmp_path, make_departure(at=at))
+    other = make_departure("costs", at=now, reason="The kernel was restarted.")
+    write_departure(tmp_path, other)
+    assert list_departures(tmp_path) == (other, make_departure(at=now - 10))
+
+
+def test_a_departure_is_forgotten_after_some_minutes(tmp_path):
+    write_departure(tmp_path, make_departure(at=time.time() - KEEP))
+    assert len(list(tmp_path.iterdir())) == 1
+    write_departure(tmp_path, make_departure("costs"))
+    assert [departure.name for departure in list_departures(tmp_path)] == ["costs"]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_departure_that_cannot_be_written_harms_nobody(tmp_path):
+    (tmp_path / "kernels").touch()
+    write_departure(tmp_path / "kernels", make_departure())
+    assert list_departures(tmp_path / "kernels") == ()
+    assert list_departures(tmp_path / "nowhere") == ()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: write_private(path, "{}")])
+def test_what_is_no_departure_is_ignored(tmp_path, make):
+    make(tmp_path / f"bad{departures._SUFFIX}")
+    write_departure(tmp_path, make_departure())
+    assert [departure.name for departure in list_departures(tmp_path)] == ["sales"]
