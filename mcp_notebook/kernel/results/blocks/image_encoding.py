@@ -22,6 +22,10 @@ _PNG_MODES = frozenset({"1", "L", "LA", "I;16", "P", "RGB", "RGBA"})
 _WIDE_MODES = frozenset({"I", "F", "I;16", "I;16L", "I;16B", "I;16N"})
 _TRANSPARENT_MODES = frozenset({"RGBA", "LA", "PA", "La", "RGBa"})
 _BRIGHTEST = 255
+_DARKEST = 64
+"""Numbers that are all below this, of 255, would look black."""
+_DIM = 0.25
+"""The same for numbers from 0 to 1."""
 _COARSE = 2
 """Palettes and bitmaps are first reduced to this many times the final size, without mixing colours:
 converted to colours at full size they would take four to 32 times the memory."""
@@ -104,9 +108,12 @@ def _reduce_depth(image: Any) -> tuple[Any, tuple[str, ...]]:
             "A picture holds NaN or infinite values: replace them, for example with "
             "numpy.nan_to_num."
         )
-    if lowest >= 0 and highest <= _BRIGHTEST:
+    is_as_bytes = lowest >= 0 and (_DARKEST <= highest <= _BRIGHTEST or highest == 0)
+    if is_as_bytes:
         return image.convert("L"), ()
-    # PIL and most viewers would show all numbers above 255 as white.
+    if lowest >= 0 and _DIM < highest <= 1:
+        lowest, highest = 0.0, 1.0
+    # PIL and most viewers would show numbers above 255 as white, and those up to 1 as black.
     scale = _BRIGHTEST / ((highest - lowest) or 1.0)
     grey = image.point(lambda value: value * scale - lowest * scale).convert("L")
     return grey, (f"Values from {lowest:g} to {highest:g} are shown as black to white.",)
@@ -120,6 +127,8 @@ def _describe_scaling(before: tuple[int, int], after: tuple[int, int]) -> tuple[
 
 
 def _choose_color_mode(image: Any) -> str:
+    if image.mode == "La":
+        return "LA"  # the only one that PIL converts it to
     transparent = image.mode in _TRANSPARENT_MODES or "transparency" in image.info
     return "RGBA" if transparent else "L" if image.mode in {"L", "1"} else "RGB"
 

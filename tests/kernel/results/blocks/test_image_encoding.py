@@ -1,6 +1,8 @@
 """Encoding PIL images: the format that fits, the size that fits, and what is said about it."""
 
+import io
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -40,7 +42,58 @@ def test_an_image_without_room_is_refused():
 
 
 @pytest.mark.parametrize(
-    "mode", ["1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "HSV", "I", "F"]
+    "mode", ["1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "CMYK", "HSV", "LAB", "I", "F"]
 )
 def test_every_mode_becomes_one_that_png_supports(mode):
     assert convert_for_png(pil.new(mode, (2, 2))).mode in {"1", "L", "LA", "P", "RGB", "RGBA"}
+
+
+RAMP = np.linspace(0, 1, 100).reshape(10, 10)
+
+
+@pytest.mark.parametrize(
+    ("highest", "kind"),
+    [(0.01, "f4"), *product([1, 5, 63, 300, 65_535], ["f4", "i4", "u2"])],
+)
+def test_numbers_that_would_look_black_or_white_are_shown_as_black_to_white(highest, kind):
+    numbers = (RAMP * highest).astype(kind)
+    encoded = encode_image(pil.fromarray(numbers), BUDGET)
+    assert encoded.notes == (f"Values from 0 to {numbers.max():g} are shown as black to white.",)
+    assert read(encoded).getextrema() == (0, 255)
+
+
+@pytest.mark.parametrize("highest", [64, 255])
+@pytest.mark.parametrize("kind", ["f4", "i4", "u2"])
+def test_numbers_as_of_bytes_are_shown_as_they_are(highest, kind):
+    encoded = encode_image(pil.fromarray((RAMP * highest).astype(kind)), BUDGET)
+    assert encoded.notes == ()
+    assert read(encoded).getextrema() == (0, highest)
+
+
+def test_a_grey_of_floats_is_that_grey_and_one_of_zeros_is_black():
+    assert read(encode_image(pil.new("F", (2, 2), 0.5), BUDGET)).getextrema() == (127, 127)
+    black = encode_image(pil.new("F", (2, 2)), BUDGET)
+    assert (black.notes, read(black).getextrema()) == ((), (0, 0))
+
+
+@pytest.mark.parametrize("side", [100, 5])
+@pytest.mark.parametrize("mode", ["L", "LA", "La", "P", "RGBA", "RGBa", "CMYK", "1"])
+def test_a_picture_in_any_mode_keeps_its_look(mode, side):
+    grey = pil.fromarray((RAMP * 255).astype("u1"))
+    image = pil.merge("LA", [grey, grey]) if mode == "La" else grey
+    image = image.convert({"RGBa": "RGBA", "La": "LA"}.get(mode, mode)).convert(mode)
+    found = read(encode_image(image, replace(BUDGET, picture_side=side))).convert("L")
+    assert found.size == (min(side, 10),) * 2
+    assert found.getpixel((found.width - 1, found.height - 1)) > 230
+
+
+@pytest.mark.parametrize("side", [100, 5])
+def test_a_transparent_color_of_a_palette_stays_transparent(side):
+    image = pil.fromarray((RAMP > 0.5).astype("u1")).convert("P")
+    image.info["transparency"] = 0
+    found = read(encode_image(image, replace(BUDGET, picture_side=side))).convert("RGBA")
+    assert found.getchannel("A").getextrema() == (0, 255)
+
+
+def read(encoded):
+    return pil.open(io.BytesIO(encoded.data))
