@@ -12,8 +12,6 @@ import os
 import socket
 import sys
 import weakref
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -30,23 +28,23 @@ from mcp_notebook.discovery import (
     read_start_time,
     write_record,
 )
-from mcp_notebook.errors import DefinitionError, McpNotebookError
+from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.calls.kernel_activity import KernelActivity
 from mcp_notebook.kernel.calls.result_cache import ResultCache
 from mcp_notebook.kernel.link.endpoint import Address, Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.kernel.link.shutdown_hook import ShutdownHook
 from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared, find_cell
 from mcp_notebook.kernel.notebook.completion import complete_mcp, complete_mcp_tool
+from mcp_notebook.kernel.notebook.declarations import declare_decorated
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION
 from mcp_notebook.kernel.notebook.magics import McpMagics
+from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
-from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
-from mcp_notebook.kernel.tools.attribute_tools import find_classes_of_tools, make_tools_by_name
-from mcp_notebook.kernel.tools.declared_tool import find_marked
 from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings import Settings
@@ -79,13 +77,11 @@ class Extension:
         self._previous = previous
         self.registry = ToolRegistry(self._tools_changed, schemas)
         self.cell_tools: CellTools = CellTools(
-            self.registry, None if previous is None else previous.cell_tools
+            self.registry, previous.cell_tools if previous else None
         )
         self._id = settings.kernel_id or make_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
-        self.custom_types: CustomTypes = (
-            CustomTypes() if previous is None else previous.custom_types
-        )
+        self.custom_types: CustomTypes = previous.custom_types if previous else CustomTypes()
         self._resource_reader = ResourceReader(self.resources)
         formatter: Any = shell.display_formatter
         self.invoker = Invoker(
@@ -103,6 +99,7 @@ class Extension:
             cache=ResultCache(is_whole=self.resources.has_originals_of),
         )
         self._record: Record | None = None
+        self._file = NotebookFile(shell.user_ns)
         self._pid = os.getpid()
         self._activity = KernelActivity(shell.kernel, self.invoker)
         self._endpoint = Endpoint(
@@ -118,7 +115,7 @@ class Extension:
             settings,
             find_refusal=lambda: self._endpoint.last_refusal,
         )
-        self._shutdown_hook = _ShutdownHook(shell.kernel, self._before_shutdown)
+        self._shutdown_hook = ShutdownHook(shell.kernel, self._before_shutdown)
         self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}
 
     def load(self) -> None:
@@ -191,7 +188,6 @@ class Extension:
             self._withdraw("The notebook's kernel was shut down or restarted.")
 
     def _make_record(self, address: Address) -> Record:
-        notebook = _find_notebook(self.shell.user_ns)
         started = read_start_time(self._pid)
         assert started is not None
         return Record(
@@ -201,35 +197,36 @@ class Extension:
             host=socket.gethostname(),
             version=__version__,
             protocol=messages.PROTOCOL_VERSION,
-            notebook=str(notebook) if notebook else None,
-            name=notebook.stem if notebook else f"kernel-{self._pid}",
+            **self._name_notebook(),
             owner="bridge" if self.settings.kernel_id else "user",
             socket=address.socket,
             port=address.port,
             token=address.token,
         )
 
-    def _adopt_tools(self) -> None:
-        """Take over the tools of the extension before, or what was decorated without any.
+    def _name_notebook(self) -> dict[str, Any]:
+        """Return what the record says of the notebook."""
+        path = self._file.path
+        name = path.stem if path else f"kernel-{self._pid}"
+        return {"notebook": str(path) if path else None, "name": name}
 
-        What was decorated is declared once if it has two names.
-        """
+    def _follow_file(self) -> None:
+        """Publish the notebook's new name if its file was renamed."""
+        if self._file.follow() and self._record is not None:
+            try:
+                self._record = self._record.model_copy(update=self._name_notebook())
+                write_record(self.settings.records_folder, self._record)
+            except OSError:
+                logger.exception("the notebook's new name could not be published")
+
+    def _adopt_tools(self) -> None:
+        """Take over the tools of the extension before, or what was decorated without any."""
         previous, self._previous = self._previous, None
         if previous is not None:
             self.registry.add(*previous.registry.tools)
-            return
-        self.cell_tools.begin_run(find_cell(self.shell))  # of the cell with `%load_ext`
-        namespace = self.shell.user_ns
-        functions = {
-            id(value): name for name, value in reversed(tuple(find_marked(namespace.items())))
-        }
-        for name in (*reversed(functions.values()), *find_classes_of_tools(namespace.items())):
-            try:
-                tools = make_tools_by_name(name, namespace, schemas=self.registry.schemas)
-                self.registry.add(*tools)
-            except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
-                reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)
-                print(f"{name} is not offered as a tool: {reason}", file=sys.stderr)  # noqa: T201
+        else:
+            self.cell_tools.begin_run(find_cell(self.shell))  # of the cell with `%load_ext`
+            declare_decorated(self.registry, self.shell.user_ns)
 
     # -- called by the notebook and by the parts ---------------------------------------------------
 
@@ -253,21 +250,16 @@ class Extension:
     def _before_cell(self, info: object) -> None:
         self.invoker.cell_started()
         self.cell_tools.begin_run(getattr(info, "cell_id", None))
+        self._follow_file()
 
     def _after_cell(self, result: object) -> None:
         self.invoker.cell_ended()
-        self._end_run(result)
+        names = self.cell_tools.end_run(result)
+        if names:
+            print(describe_undeclared(names))  # noqa: T201 - the notebook's own output, as below
         for sentence in self.registry.follow(self.shell.user_ns):
             print(sentence, file=sys.stderr)  # noqa: T201 - the notebook's own output
         self.invoker.cache.keep(self.registry.tools)
-
-    def _end_run(self, result: Any) -> None:
-        info = getattr(result, "info", None)
-        if info is not None and not (info.raw_cell or "").strip():
-            self.cell_tools.begin_run(getattr(info, "cell_id", None))  # IPython tells only its end
-        names = self.cell_tools.end_run(is_success=bool(getattr(result, "success", False)))
-        if names:
-            print(describe_undeclared(names))  # noqa: T201 - the notebook's own output, as above
 
     def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
         if event.command == "%mcp":
@@ -277,43 +269,6 @@ class Extension:
             name: value for name, value in self.shell.user_ns.items() if name not in hidden
         }
         return complete_mcp_tool(namespace, event.line)
-
-
-class _ShutdownHook:
-    """Calls a function before the kernel is shut down or restarted on the user's request.
-
-    ipykernel calls the kernel's `do_shutdown` on its control thread, even while the main thread is
-    busy. An exit handler would tell bridges only after the main thread has finished its work.
-
-    Args:
-        kernel: IPython's kernel.
-        before_shutdown: Gets whether it is a restart; called on the control thread.
-    """
-
-    def __init__(self, kernel: Any, before_shutdown: Callable[[bool], None]) -> None:
-        self._kernel = kernel
-        self._before_shutdown = before_shutdown
-        self._original: Callable[[bool], Any] | None = None
-
-    def install(self) -> None:
-        self._original = self._kernel.do_shutdown
-        self._kernel.do_shutdown = self._do_shutdown
-
-    def remove(self) -> None:
-        """Remove the hook; if somebody else has wrapped it since, it only passes calls on."""
-        if vars(self._kernel).get("do_shutdown") == self._do_shutdown:
-            del self._kernel.do_shutdown
-            if self._kernel.do_shutdown != self._original:  # somebody had replaced it before us
-                self._kernel.do_shutdown = self._original
-        self._before_shutdown = lambda _restart: None
-
-    def _do_shutdown(self, restart: bool) -> Any:  # noqa: FBT001 - as ipykernel calls it
-        try:
-            self._before_shutdown(restart)
-        except Exception:
-            logger.exception("bridges could not be told of the shutdown")
-        assert self._original is not None
-        return self._original(restart)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -352,13 +307,6 @@ def _is_reload() -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _find_notebook(namespace: dict[str, Any]) -> Path | None:
-    """Return the path of the notebook's file; None if the kernel cannot know it."""
-    # VS Code sets the variable; Jupyter Server and our bridge set JPY_SESSION_NAME.
-    path = namespace.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
-    return Path(path) if path else None
 
 
 def _watch_forks(shell: InteractiveShell) -> None:

@@ -141,6 +141,17 @@ class Catalog:
         self._kernels[kernel_id] = _Kernel(kernel_id, notebook, label, tuple(tools), missing)
         return self._refresh()
 
+    def rename_kernel(self, kernel_id: str, notebook: str) -> bool:
+        """Give a kernel the new name of its notebook. Does nothing if the kernel is unknown.
+
+        Returns:
+            Whether the list that clients see has changed.
+        """
+        kernel = self._kernels.get(kernel_id)
+        return kernel is not None and self.set_kernel(
+            kernel_id, notebook=notebook, tools=kernel.tools, missing=kernel.missing
+        )
+
     def set_away(self, kernel_id: str, reason: str) -> bool:
         """Remove a kernel's tools from the list until `set_kernel` restores them.
 

@@ -112,7 +112,9 @@ class Links:
             for kernel_id in self._failures.keys() - self._records.keys():
                 del self._failures[kernel_id]
             for record in current:
-                if record.id not in self._links and record.id not in self._pending:
+                if record.id in self._links:
+                    self._rename(self._links[record.id], record)
+                elif record.id not in self._pending:
                     # Reserve its place and name: they must not depend on who answers first.
                     self._set_tools(record, messages.Tools(tools=[]))
                     self._pending.add(record.id)
@@ -200,12 +202,22 @@ class Links:
         return await link.resources.read_resource(uri, most)
 
     async def _connect(self, record: Record) -> Link:
-        link = Link(record, lambda message: self._set_tools(record, message))
+        # Its notebook may have another name by then.
+        link = Link(record, lambda message: self._set_tools(link.record, message))
         await link.connect()
         self._last_place += 1
         link.place = self._last_place
         self._links[record.id] = link
         return link
+
+    def _rename(self, link: Link, record: Record) -> None:
+        """Serve a notebook that was renamed under its new name."""
+        if link.record.name == record.name:
+            return
+        changes = {"name": record.name, "notebook": record.notebook}
+        link.record = link.record.model_copy(update=changes)
+        if self._catalog.rename_kernel(record.id, record.name):
+            self._on_change()
 
     async def _link_when_ready(self, record: Record) -> None:
         """Link a live kernel, trying again while it lives and does not answer."""

@@ -1,8 +1,9 @@
 """What the author of tools uses and sees in the cells of a notebook.
 
 Face: `McpMagics` (`magics`), `complete_mcp` and `complete_mcp_tool` (`completion`), `CellTools`
-(`cell_tools`) and `EXTENSION` (`loaded_extension`) for the extension; `mcp_tool` and `mcp_tools`
-(`decorators`), `Tool` and `registry` (`registry`) for authors, who import them from `mcp_notebook`.
+(`cell_tools`), `declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`) and
+`EXTENSION` (`loaded_extension`) for the extension; for authors, who import them from
+`mcp_notebook`, `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and `registry` (`registry`).
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
 it to a function, `declarations` builds the tools, `cell_tools` adds them as the cell's, and

@@ -50,14 +50,20 @@ class CellTools:
         runs = self.runs.setdefault(threading.get_ident(), [])
         runs.append(_Run(cell or (runs[-1].cell if runs else None)))
 
-    def end_run(self, *, is_success: bool) -> tuple[str, ...]:
+    def end_run(self, result: Any) -> tuple[str, ...]:
         """Remove the tools that an earlier run of the cell declared and this one did not.
 
         A cell that failed may not have come to its declarations, so it loses none.
 
+        Args:
+            result: IPython's; None if the cell was cancelled.
+
         Returns:
             The names of the tools that are gone.
         """
+        info = getattr(result, "info", None)
+        if info is not None and not (info.raw_cell or "").strip():
+            self.begin_run(getattr(info, "cell_id", None))  # of an empty cell IPython tells the end
         runs = self.runs.get(threading.get_ident())
         if not runs:
             return ()  # the extension was loaded while the cell ran
@@ -67,7 +73,7 @@ class CellTools:
         elif runs[-1].cell == run.cell:
             runs[-1].declared |= run.declared
             return ()
-        if run.cell is None or not is_success:
+        if run.cell is None or not getattr(result, "success", False):
             return ()
         names = ", ".join(f"`{name}`" for name in sorted(run.declared))
         reason = f"Its cell now declares {names}." if names else "Its cell no longer declares it."

@@ -4,7 +4,8 @@ Runs on the kernel's main thread, inside the user's cell, whose code it runs. No
 clients here: the magic adds the tools to the registry once all of them can be built.
 """
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -13,10 +14,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.cells import make_cell_function, run_cell
 from mcp_notebook.kernel.notebook.magic_line import Line, build_options
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
-from mcp_notebook.kernel.tools.attribute_tools import make_tools_by_name
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, read_mark
+from mcp_notebook.kernel.tools.attribute_tools import find_classes_of_tools, make_tools_by_name
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, find_marked, make_tool, read_mark
 from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 
 def declare_cell(
@@ -92,6 +95,24 @@ def declare_names(
                 )
             tools[tool.name] = tool
     return list(tools.values())
+
+
+def declare_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> None:
+    """Add what was decorated before the extension was loaded, once if it has two names.
+
+    What cannot be a tool is named on stderr, and hinders nothing else.
+
+    Args:
+        registry: Where the tools are.
+        namespace: The notebook's variables.
+    """
+    functions = {id(value): name for name, value in reversed(tuple(find_marked(namespace.items())))}
+    for name in (*reversed(functions.values()), *find_classes_of_tools(namespace.items())):
+        try:
+            registry.add(*make_tools_by_name(name, namespace, schemas=registry.schemas))
+        except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
+            reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)
+            print(f"{name} is not offered as a tool: {reason}", file=sys.stderr)  # noqa: T201
 
 
 def find_replaced_names(

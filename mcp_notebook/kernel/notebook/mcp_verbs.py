@@ -5,6 +5,7 @@ Runs on the kernel's main thread, inside the user's cell. What a verb cannot do 
 """
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.display import display
 
+from mcp_notebook.discovery import list_live_records
 from mcp_notebook.errors import NoSuchTool
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
@@ -102,10 +104,23 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
 
 
 def _show_tools(notebook: Notebook, _arguments: str) -> None:
-    if notebook.registry.tools:
-        display(build_table(notebook.registry.tools), raw=True)
-    else:
+    # As clients get them.
+    tools = sorted(notebook.registry.tools, key=lambda tool: -tool.options.priority)
+    if not tools:
         print(_NO_TOOLS)  # noqa: T201
+        return
+    display(build_table(tools), raw=True)
+    others = [
+        record.name
+        for record in list_live_records(notebook.settings.records_folder)
+        if record.owner == "user" and record.pid != os.getpid()
+    ]
+    if others:
+        print(  # noqa: T201
+            f"Other notebooks are open, too ({', '.join(others)}). Tools that have the same name "
+            "in two of them are served as `<notebook>.<tool>`: `mcp-notebook list` in a shell "
+            "shows the names."
+        )
 
 
 def _call_tool(notebook: Notebook, arguments: str) -> None:
@@ -158,7 +173,7 @@ VERBS: Mapping[str, Verb] = {
         run=_show_status,
         help="show the tools, those that clients miss, calls beside cells, and the HTTP address",
     ),
-    "list": Verb(run=_show_tools, help="list the tools with their parameters"),
+    "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients get them"),
     "call": Verb(
         run=_call_tool,
         arguments="TOOL name=value ...",

@@ -148,6 +148,30 @@ async def test_who_calls_the_tools_of_a_kernel_that_left_is_told_why(home):
             seen.catalog.find("low")
 
 
+async def test_a_notebook_that_is_renamed_is_served_under_its_new_name(home):
+    seen = Seen()
+    send, receive = anyio.create_memory_object_stream(2)
+    async with (
+        peer(home, welcome("top"), name="other") as other,
+        peer(home, welcome("top"), name="Untitled") as untitled,
+        Links(seen.catalog, on_change=seen.changed) as links,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(links.follow, receive)
+        await send.send((other.record, untitled.record))
+        await seen.until("other.top", "Untitled.top")
+        renamed = untitled.record.model_copy(update={"name": "sales", "notebook": "/sales.ipynb"})
+        await send.send((other.record, renamed))
+        await seen.until("other.top", "sales.top")
+        untitled.say(messages.Tools(tools=welcome("top", "new").tools))
+        await seen.until("other.top", "sales.top", "new")
+        assert seen.catalog.find("new").notebook == "sales"
+        assert [link.record for link in links.open_links] == [other.record, renamed]
+        tasks.cancel_scope.cancel()
+    send.close()
+    receive.close()
+
+
 async def test_a_call_is_told_how_its_notebook_left(home):
     seen = Seen()
     async with (

@@ -1,8 +1,11 @@
 """`%mcp`: what each verb shows and does, and what it says about wrong input."""
 
-import pytest
-from live import tools_of
+import os
 
+import pytest
+from live import record_of, tools_of
+
+from mcp_notebook.discovery import read_start_time, write_record
 from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
 
 
@@ -12,6 +15,30 @@ def test_mcp_list_and_status_show_the_tools(rain):
     rain.ok("%mcp remove rain")
     assert "No tools yet" in rain.ok("%mcp list").text
     assert "No tools yet" in rain.ok("%mcp status").text
+
+
+def test_mcp_list_is_in_the_order_of_clients_and_says_when_names_may_be_longer(rain):
+    rain.ok("%%mcp_tool --priority 1\ndef first(): 'First.'")
+    rain.ok("%%mcp_tool --priority -1\ndef last(): 'Last.'")
+    rain.ok("%%mcp_tool\ndef middle(): 'Middle.'")
+    output = rain.ok("%mcp list")
+    lines = output.displays[0]["text/plain"].splitlines()
+    assert [line.partition("(")[0] for line in lines] == ["first", "rain", "middle", "last"]
+    assert output.stdout == ""
+    folder = rain.home / ".mcp-notebook" / "kernels"
+    record = record_of(rain).model_copy(
+        update={
+            "id": "b",
+            "name": "other",
+            "pid": os.getpid(),
+            "started": read_start_time(os.getpid()),
+        }
+    )
+    path = write_record(folder, record)
+    try:
+        assert "(other)" in rain.ok("%mcp list").stdout
+    finally:
+        path.unlink()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""Lets bridges be told before the kernel is shut down or restarted.
+
+`remove` runs on the kernel's main thread; the hook is called on its control thread.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+class ShutdownHook:
+    """Calls a function before the kernel is shut down or restarted on the user's request.
+
+    ipykernel calls the kernel's `do_shutdown` on its control thread, even while the main thread is
+    busy. An exit handler would tell bridges only after the main thread has finished its work.
+
+    Args:
+        kernel: IPython's kernel.
+        before_shutdown: Gets whether it is a restart; called on the control thread.
+    """
+
+    def __init__(self, kernel: Any, before_shutdown: Callable[[bool], None]) -> None:
+        self._kernel = kernel
+        self._before_shutdown = before_shutdown
+        self._original: Callable[[bool], Any] | None = None
+
+    def install(self) -> None:
+        """Be called from now on."""
+        self._original = self._kernel.do_shutdown
+        self._kernel.do_shutdown = self._do_shutdown
+
+    def remove(self) -> None:
+        """Remove the hook; if somebody else has wrapped it since, it only passes calls on."""
+        if vars(self._kernel).get("do_shutdown") == self._do_shutdown:
+            del self._kernel.do_shutdown
+            if self._kernel.do_shutdown != self._original:  # somebody had replaced it before us
+                self._kernel.do_shutdown = self._original
+        self._before_shutdown = lambda _restart: None
+
+    def _do_shutdown(self, restart: bool) -> Any:  # noqa: FBT001 - as ipykernel calls it
+        try:
+            self._before_shutdown(restart)
+        except Exception:
+            logger.exception("bridges could not be told of the shutdown")
+        assert self._original is not None
+        return self._original(restart)

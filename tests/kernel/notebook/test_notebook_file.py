@@ -1,0 +1,82 @@
+"""The notebook's file keeps being known when it is renamed."""
+
+import pytest
+from live import live_kernel, record_of
+
+from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """A notebook's file, as a Jupyter server tells the kernel of it."""
+    path = tmp_path / "Untitled.ipynb"
+    path.write_text("{}")
+    monkeypatch.setenv("JPY_SESSION_NAME", str(path))
+    return path
+
+
+def test_a_file_that_is_renamed_is_found_each_time(path):
+    file = NotebookFile({})
+    assert not file.follow()
+    for name in ("a.ipynb", "b.ipynb", "Untitled.ipynb"):
+        new = file.path.rename(path.parent / name)
+        assert file.follow()
+        assert file.path == new
+    assert not file.follow()
+
+
+def test_a_file_that_is_saved_anew_under_its_name_is_the_notebook(path):
+    file = NotebookFile({})
+    (path.parent / "other.ipynb").write_text("{}")
+    path.rename(path.parent / "backup.ipynb")
+    path.write_text("{}")
+    assert not file.follow()
+    path.rename(path.parent / "new.ipynb")
+    assert file.follow()
+    assert file.path.name == "new.ipynb"
+
+
+@pytest.mark.parametrize("end", ["deleted", "moved", "no notebook any more"])
+def test_what_is_not_there_any_more_keeps_its_name(path, end):
+    file = NotebookFile({})
+    if end == "deleted":
+        path.unlink()
+    else:
+        (path.parent / "sub").mkdir()
+        path.rename(path.parent / ("sub/x.ipynb" if end == "moved" else "x.txt"))
+    assert not file.follow()
+    assert file.path == path
+
+
+@pytest.mark.parametrize("name", [None, "", "console-1", "\0", "/nowhere/x.ipynb"])
+def test_a_kernel_that_has_no_file_follows_none(monkeypatch, name):
+    if name is None or "\0" in name:
+        monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    else:
+        monkeypatch.setenv("JPY_SESSION_NAME", name)
+    file = NotebookFile({"__vsc_ipynb_file__": name} if name == "\0" else {})
+    before = file.path
+    assert not file.follow()
+    assert file.path == before
+
+
+def test_vs_code_may_name_the_file_later_and_again(path):
+    namespace = {}
+    file = NotebookFile(namespace)
+    for name in ("x.ipynb", "y.ipynb"):
+        namespace["__vsc_ipynb_file__"] = str(path.parent / name)
+        assert file.follow()
+        assert file.path.name == name
+
+
+def test_the_record_names_a_renamed_notebook_anew_before_the_next_cell_runs(home):
+    path = home / "Untitled.ipynb"
+    path.write_text("{}")
+    with live_kernel(home, notebook=str(path)) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        before = record_of(kernel)
+        path.rename(home / "sales.ipynb")
+        with kernel.busy():
+            after = record_of(kernel)
+        assert (after.name, after.notebook) == ("sales", str(home / "sales.ipynb"))
+        assert after == before.model_copy(update={"name": after.name, "notebook": after.notebook})
