@@ -2,17 +2,22 @@
 
 from types import SimpleNamespace
 
+import anyio
 import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
+from mcp_notebook.bridge.server import elicitation
 from mcp_notebook.bridge.server.elicitation import Elicitation, can_elicit
+from mcp_notebook.bridge.server.parked_calls import NO_ANSWER
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import UnknownState
 from mcp_notebook.wire import content_blocks, messages
 
 pytestmark = pytest.mark.anyio
+NOTHING = object()
+"""What a user says who never answers."""
 PARAMS = types.CallToolRequestParams(name="top")
 
 
@@ -25,6 +30,8 @@ class Session:
         self.says = says
 
     async def elicit_form(self, *_request):
+        if self.says is NOTHING:
+            await anyio.sleep_forever()
         if isinstance(self.says, Exception):
             raise self.says
         return self.says
@@ -89,6 +96,25 @@ async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
     result = await Elicitation().follow(ctx, PARAMS, call, NO_LISTENER)
     assert result == Result((Text("done"),))
     assert answer.items() <= sent[0].model_dump().items()
+
+
+async def test_a_question_that_is_never_answered_ends_by_its_limit(monkeypatch):
+    monkeypatch.setattr(elicitation, "ANSWER_LIMIT", 0.0)
+    sent = []
+
+    def send(message):
+        sent.append(message)
+        call.handle(*content_blocks.pack_result(1, Result([Text("did without")])))
+
+    call = RunningCall(1, send)
+    call.handle(messages.Ask(id=1, question=1, key="q", message="Sure?", form={}), [])
+    with anyio.fail_after(30):
+        result = await Elicitation().follow(
+            request("2025-11-25", {}, NOTHING), PARAMS, call, NO_LISTENER
+        )
+    assert result == Result((Text("did without"),))
+    (answer,) = sent
+    assert (answer.question, answer.error) == (1, NO_ANSWER)
 
 
 async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():

@@ -182,3 +182,30 @@ def test_the_watch_leaves_a_cells_interrupt_to_the_cell_and_listens_when_it_has_
         watch.release()
 
     run_on_loop(main)
+
+
+def test_an_earlier_handler_is_put_back_when_nobody_listens_any_more():
+    heard = []
+
+    def earlier(*_):
+        heard.append("earlier")
+
+    async def main():
+        watch = InterruptWatch(asyncio.get_running_loop(), lambda: heard.append("watch"))
+        signal.signal(signal.SIGINT, earlier)
+        watch.acquire()
+        put_back_by_a_cell = signal.getsignal(signal.SIGINT)
+        assert put_back_by_a_cell is not earlier
+        watch.release()
+        assert signal.getsignal(signal.SIGINT) is earlier
+        signal.raise_signal(signal.SIGINT)
+        signal.signal(signal.SIGINT, put_back_by_a_cell)
+        signal.raise_signal(signal.SIGINT)  # nobody listens: it is the earlier handler's
+        watch.acquire()
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(0)
+        watch.release()
+        return signal.getsignal(signal.SIGINT)
+
+    assert run_on_loop(main) is earlier
+    assert heard == ["earlier", "earlier", "watch"]

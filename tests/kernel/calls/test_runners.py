@@ -423,13 +423,154 @@ def _without_layout(result: Result) -> str:
     return text.replace("\n", "").replace("Done: the tool returned nothing.", "")
 
 
-@pytest.mark.parametrize("lane", ["asleep", "coroutine", "blocking_coroutine", "threaded"])
+HELD = """
+import signal
+
+@mcp_tool
+def held(ctx: Context) -> None:
+    "Compute until it is stopped."
+    ctx.progress(1)
+    while True:
+        pass
+
+@mcp_tool
+def held_asleep(ctx: Context) -> None:
+    "Wait in C until it is stopped."
+    ctx.progress(1)
+    time.sleep(600)
+
+@mcp_tool(max_concurrency=1)
+async def held_coroutine(ctx: Context) -> None:
+    "Wait on the loop until it is stopped."
+    ctx.progress(1)
+    await asyncio.sleep(600)
+
+@mcp_tool
+async def held_step(ctx: Context) -> None:
+    "Hold the loop until it is stopped."
+    await asyncio.sleep(0)
+    ctx.progress(1)
+    while True:
+        pass
+
+@mcp_tool(run="thread")
+def held_thread(ctx: Context) -> None:
+    "Compute in a thread until it is stopped."
+    ctx.progress(1)
+    while True:
+        time.sleep(0.001)
+
+@mcp_tool(run="thread")
+async def held_thread_coroutine(ctx: Context) -> None:
+    "Wait on the loop of a thread until it is stopped."
+    ctx.progress(1)
+    await asyncio.sleep(600)
+"""
+HELD_TOOLS = (
+    "held",
+    "held_asleep",
+    "held_coroutine",
+    "held_step",
+    "held_thread",
+    "held_thread_coroutine",
+)
+
+
+@pytest.fixture(scope="module")
+def held(kernel):
+    kernel.ok(HELD)
+
+
+def start_held(link, tool):
+    """Start a call, wait until its code runs, and return the id."""
+    call = link.start(tool, progress=True)
+    told = link.receive_until(lambda message: isinstance(message, messages.Progress))
+    assert [(message.id, message.progress) for message in told] == [(call, 1)]
+    return call
+
+
+@pytest.mark.usefixtures("held")
+@pytest.mark.parametrize("tool", HELD_TOOLS)
+def test_a_cancel_while_the_code_runs_stops_that_call_and_no_other(kernel, link, tool):
+    for number in range(1 if tool == "held_step" else 20):  # a step is given a second first
+        call = start_held(link, tool)
+        link.send(messages.Cancel(id=call, reason="No longer wanted."))
+        link.send(messages.Cancel(id=call, reason="Once more."))
+        cancelled = link.result()
+        assert (cancelled.is_error, text_of(cancelled)) == (True, "No longer wanted.")
+        after = link.call("asleep", seconds=0)
+        assert (after.is_error, text_of(after)) == (False, "woke up")
+        if number % 10 == 0:
+            assert kernel.ok("print(sum(range(1000)))").text.strip() == "499500"
+
+
+@pytest.mark.usefixtures("held")
+def test_a_cancel_before_and_after_the_code_runs_stops_nothing_else(kernel, link):
+    for _ in range(20):
+        first = start_held(link, "held_asleep")
+        waits = link.start("asleep", seconds=600)
+        last = link.start("asleep", seconds=0)
+        link.send(messages.Cancel(id=waits, reason="Before it began."))
+        assert text_of(link.result()) == "Before it began."
+        link.send(messages.Cancel(id=first, reason="While it ran."))
+        assert text_of(link.result()) == "While it ran."
+        assert text_of(link.result()) == "woke up"
+        for call in (first, waits, last):
+            link.send(messages.Cancel(id=call, reason="After it ended."))
+        assert text_of(link.call("coroutine")) == "woke up"
+    assert kernel.ok("print(sum(range(1000)))").text.strip() == "499500"
+
+
+@pytest.mark.usefixtures("held")
+def test_the_users_interrupt_stops_the_coroutine_that_runs_and_not_those_that_wait(kernel, link):
+    start_held(link, "held_coroutine")
+    waits = link.start("held_coroutine")
+    assert "user interrupted" in text_of(interrupted(kernel, link))
+    until_running(link, "held_coroutine")
+    link.send(messages.Cancel(id=waits, reason="No longer wanted."))
+    assert text_of(link.result()) == "No longer wanted."
+
+
+@pytest.mark.usefixtures("held")
+def test_after_a_call_that_was_stopped_an_interrupt_is_heard_as_before(kernel, link):
+    """No handler, and no signal, is left over."""
+    between = (
+        "import asyncio, signal\nhandlers = []\nasyncio.get_event_loop().call_later("
+        "0, lambda: handlers.append(signal.getsignal(signal.SIGINT)))"
+    )
+
+    def read_handler():
+        kernel.ok(between)
+        while (handler := kernel.ok("print(*handlers)").stdout) == "\n":
+            pass
+        return handler
+
+    before = read_handler()
+    for tool in HELD_TOOLS:
+        link.send(messages.Cancel(id=start_held(link, tool)))
+        assert link.result().is_error
+        while kernel.ok("%mcp status").stdout.count("call of"):
+            pass
+        assert read_handler() == before
+    request = kernel.start("print('began', flush=True)\ntime.sleep(600)")
+    while "began" not in kernel.wait_for("stream")["text"]:
+        pass
+    os.kill(kernel.pid, signal.SIGINT)
+    assert kernel.finish(request).error.startswith("KeyboardInterrupt")
+
+
+@pytest.mark.parametrize(
+    "lane", ["asleep", "coroutine", "blocking_coroutine", "threaded", "threaded_coroutine"]
+)
 def test_cancels_at_random_moments_hit_nothing_else(kernel, link, lane):
     chance = random.Random(lane)
-    for number in range(1200):
+    for number in range(250):
         call = link.start(lane, seconds=chance.choice([0, 0, 0.0005]))
         if chance.random() < 0.3:
             link.send(messages.Cancel(id=chance.randint(1, call), reason="No longer wanted."))
+        moment = time.monotonic() + chance.uniform(0, 0.003)  # it may wait, run, or have ended
+        while time.monotonic() < moment:
+            pass
         link.send(messages.Cancel(id=call, reason="No longer wanted."))
         after = link.start("square", x=number) if number % 100 == 0 else None
         ended = [link.result() for _ in range(1 if after is None else 2)]

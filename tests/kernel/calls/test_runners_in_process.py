@@ -1,6 +1,7 @@
 """Moments of calls that a client cannot time: an interrupt or a cancel at the first or the last."""
 
 import asyncio
+import builtins
 import contextlib
 import contextvars
 import gc
@@ -16,8 +17,9 @@ from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.interrupts import InterruptWatch
-from mcp_notebook.kernel.calls.runners import MainRunner, ThreadRunner
+from mcp_notebook.kernel.calls.runners import InlineRunner, MainRunner, ThreadRunner
 from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.kernel.tools.options import ToolOptions
 
 LIMIT = 30
 UNWANTED = StopRequest(CallState.CANCELLED, Cancelled("No longer wanted."))
@@ -43,6 +45,66 @@ def watch(loop):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     yield InterruptWatch(loop, lambda: None)
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def run_on_main(loop, execution, watch):
+    """A function that runs a call on the main thread, and returns its result."""
+
+    def run(call):
+        results = []
+
+        def take(result):
+            results.append(result)
+            loop.call_soon(loop.stop)
+
+        MainRunner(loop, execution, watch, contextvars.copy_context).start(call, take)
+        too_late = loop.call_later(LIMIT, loop.stop)
+        loop.run_forever()
+        too_late.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        [result] = results
+        return result
+
+    return run
+
+
+@pytest.fixture
+def run_in_thread(loop, execution, watch):
+    """A function that runs a call in a thread of its own, and returns its result."""
+
+    def run(call):
+        results, ended = [], threading.Event()
+
+        def take(result):
+            results.append(result)
+            ended.set()
+
+        ThreadRunner(loop, execution, watch, contextvars.copy_context).start(call, take)
+        assert ended.wait(LIMIT)
+        [result] = results
+        return result
+
+    return run
+
+
+@pytest.fixture
+def run_inline(execution):
+    """A function that runs a call inside a cell, and returns its result."""
+
+    def run(call):
+        results = []
+        InlineRunner(execution).start(call, results.append)
+        [result] = results
+        return result
+
+    return run
+
+
+@pytest.fixture(params=["run_on_main", "run_in_thread", "run_inline"])
+def run(request):
+    """A function that runs a call, and returns its result; one for each place."""
+    return request.getfixturevalue(request.param)
 
 
 def test_an_interrupt_while_a_coroutines_result_is_handed_out_does_not_lose_it(
@@ -84,20 +146,6 @@ def test_a_cancel_just_as_a_coroutine_in_a_thread_has_ended_does_nothing(
     assert [result.content[0].text for result in results] == ["the answer"]
 
 
-def run_in_thread(call, loop, execution, watch):
-    """Run a call in a thread of its own, and return its result."""
-    results, ended = [], threading.Event()
-
-    def take(result):
-        results.append(result)
-        ended.set()
-
-    ThreadRunner(loop, execution, watch, contextvars.copy_context).start(call, take)
-    assert ended.wait(LIMIT)
-    [result] = results
-    return result
-
-
 def cancel_elsewhere(call):
     """Cancel a call from another thread, and give what that raises here the time to be raised."""
     interrupt = call.request_stop(UNWANTED)
@@ -110,7 +158,7 @@ def cancel_elsewhere(call):
 
 
 def test_a_cancel_while_a_loop_is_made_for_a_call_leaves_nothing_open(
-    call, loop, execution, watch, monkeypatch
+    call, run_in_thread, monkeypatch
 ):
     loops = []
 
@@ -121,12 +169,12 @@ def test_a_cancel_while_a_loop_is_made_for_a_call_leaves_nothing_open(
             super().__init__()
 
     monkeypatch.setattr(asyncio, "SelectorEventLoop", Loop)
-    assert "No longer wanted." in run_in_thread(call, loop, execution, watch).content[0].text
+    assert "No longer wanted." in run_in_thread(call).content[0].text
     assert [loop.is_closed() for loop in loops] == [True]
 
 
 def test_a_cancel_while_the_loop_of_a_call_is_closed_leaves_nothing_open(
-    call, loop, execution, watch, monkeypatch
+    call, run_in_thread, monkeypatch
 ):
     loops = []
 
@@ -137,23 +185,23 @@ def test_a_cancel_while_the_loop_of_a_call_is_closed_leaves_nothing_open(
             super().close()
 
     monkeypatch.setattr(asyncio, "SelectorEventLoop", Loop)
-    assert "No longer wanted." in run_in_thread(call, loop, execution, watch).content[0].text
+    assert "No longer wanted." in run_in_thread(call).content[0].text
     assert [loop.is_closed() for loop in loops] == [True]
 
 
 def test_a_call_that_cannot_have_a_loop_fails_and_leaves_no_coroutine(
-    call, loop, execution, watch, monkeypatch
+    call, run_in_thread, monkeypatch
 ):
     def refuse():
         raise OSError("Too many open files")
 
     monkeypatch.setattr(asyncio, "SelectorEventLoop", refuse)
-    assert "Too many open files" in run_in_thread(call, loop, execution, watch).content[0].text
+    assert "Too many open files" in run_in_thread(call).content[0].text
     gc.collect()  # a coroutine that was never awaited would be a warning, and so an error
 
 
 def test_a_coroutine_function_of_a_call_that_has_to_stop_never_begins(
-    loop, execution, watch, queue, registry
+    run_in_thread, queue, registry
 ):
     began = []
 
@@ -170,6 +218,68 @@ def test_a_coroutine_function_of_a_call_that_has_to_stop_never_begins(
     registry.add(make_tool(begin))
     call = ActiveCall("begin", {"value": 1}, reply=lambda _: None, lock=queue.lock)
     queue.add(call)
-    assert "No longer wanted." in run_in_thread(call, loop, execution, watch).content[0].text
+    assert "No longer wanted." in run_in_thread(call).content[0].text
     assert began == []
     gc.collect()
+
+
+# -- a cancel before the code has begun ------------------------------------------------------------
+
+
+class CancelledAtBegin(ActiveCall):
+    """A call that is cancelled when it has just begun, before anything can interrupt its code."""
+
+    def begin(self, interrupt):
+        begun = super().begin(interrupt)
+        cancel_elsewhere(self)
+        return begun
+
+
+class CancelledAtHandOver(ActiveCall):
+    """A call that is cancelled while its coroutine is handed to a loop."""
+
+    def set_interrupt(self, interrupt):
+        cancel_elsewhere(self)
+        super().set_interrupt(interrupt)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "coroutine"])
+def test_a_call_that_is_cancelled_as_it_begins_runs_no_code(run, is_async, queue, registry):
+    began = []
+
+    def sync() -> None:
+        """Begin."""
+        began.append("sync")
+
+    async def coroutine() -> None:
+        """Begin."""
+        began.append("coroutine")
+
+    registry.add(make_tool(coroutine if is_async else sync, ToolOptions(name="begin")))
+    call = CancelledAtBegin("begin", reply=lambda _: None, lock=queue.lock)
+    queue.add(call)
+    result = run(call)
+    assert (result.is_error, result.content[0].text) == (True, "No longer wanted.")
+    assert began == []
+
+
+def test_a_coroutine_that_is_cancelled_as_it_is_handed_over_ends(run, queue, registry):
+    async def wait() -> None:
+        """Wait for ever."""
+        await asyncio.sleep(10 * LIMIT)
+
+    registry.add(make_tool(wait))
+    call = CancelledAtHandOver("wait", reply=lambda _: None, lock=queue.lock)
+    queue.add(call)
+    result = run(call)
+    assert (result.is_error, result.content[0].text) == (True, "No longer wanted.")
+
+
+def test_a_call_puts_everything_back(run, call, loop, shell):
+    def take_stock():
+        display = shell.display_pub.publish, shell.display_formatter.format
+        return (*display, builtins.input, loop.create_task, signal.getsignal(signal.SIGINT))
+
+    before = take_stock()
+    assert run(call).content[0].text == "the answer"
+    assert take_stock() == before

@@ -151,6 +151,31 @@ def test_a_signal_that_is_not_seen_is_sent_again_but_not_at_once(monkeypatch):
     assert sent == [True, False, True]
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals cannot be held back")
+def test_the_old_handler_is_not_put_back_before_a_signal_that_was_sent_has_come(monkeypatch):
+    heard = []
+    before = signal.signal(signal.SIGURG, lambda *_: heard.append("too late"))
+    interrupter = SignalInterrupter(Stop, signal.SIGURG)
+    interrupter.install()
+
+    def let_come(_seconds):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGURG})
+
+    def code():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGURG})
+        interrupt_from_elsewhere(interrupter).join()
+
+    try:
+        interrupter.run(code)
+        monkeypatch.setattr(time, "sleep", let_come)
+        interrupter.remove()
+    finally:
+        let_come(0)
+        signal.signal(signal.SIGURG, before)
+    assert heard == []
+    assert interrupter.signal_count == 1
+
+
 def test_the_handler_is_ours_only_from_install_to_remove():
     before = signal.getsignal(signal.SIGURG)
     with by_signal():

@@ -1,0 +1,257 @@
+"""Calls of every kind, many times: afterwards the kernel and the bridge are as before.
+
+What a call takes it has to give back: threads, timers, places in queues, streams, handlers, files.
+"""
+
+import ast
+import time
+
+import pytest
+from live import Link, record_of
+from live import text_of as text_of_result
+
+from mcp_notebook.content import Result
+from mcp_notebook.wire import messages
+
+LIMIT = 30
+FEW, MANY = 12, 1100
+"""Calls of each kind; a bridge takes 1,024 at a time."""
+
+TOOLS = '''
+import asyncio, time
+from concurrent.futures import ThreadPoolExecutor
+from mcp_notebook import Context, mcp_tool
+
+@mcp_tool
+def sync(x: int) -> int:
+    """Return a number, on the main thread."""
+    print("a line")
+    return x
+
+@mcp_tool
+async def coroutine(x: int) -> int:
+    """Return a number, on the loop."""
+    await asyncio.sleep(0)
+    print("a line")
+    return x
+
+@mcp_tool(run="thread")
+def thread(x: int) -> int:
+    """Return a number, in a thread."""
+    print("a line")
+    return x
+
+@mcp_tool(run="thread")
+async def thread_coroutine(x: int) -> int:
+    """Return a number, on the loop of a thread."""
+    await asyncio.sleep(0)
+    print("a line")
+    return x
+
+@mcp_tool(executor=ThreadPoolExecutor(2))
+def executor(x: int) -> int:
+    """Return a number, elsewhere."""
+    return x
+
+@mcp_tool
+def fails(x: int) -> int:
+    """Fail."""
+    raise ValueError(x)
+
+@mcp_tool
+async def coroutine_fails(x: int) -> int:
+    """Fail on the loop."""
+    await asyncio.sleep(0)
+    raise ValueError(x)
+
+@mcp_tool(timeout=0.01)
+def slow() -> None:
+    """Take too long."""
+    time.sleep(600)
+
+@mcp_tool(timeout=0.01)
+async def coroutine_slow() -> None:
+    """Take too long on the loop."""
+    await asyncio.sleep(600)
+
+@mcp_tool(timeout=0.01, run="thread")
+def thread_slow() -> None:
+    """Take too long in a thread."""
+    while True:
+        time.sleep(0.001)
+
+@mcp_tool(timeout=600)
+def limited(x: int) -> int:
+    """Return a number long before the limit."""
+    return x
+
+@mcp_tool
+def held(ctx: Context) -> None:
+    """Hold the main thread until it is stopped."""
+    ctx.progress(1)
+    time.sleep(600)
+
+@mcp_tool
+async def coroutine_held(ctx: Context) -> None:
+    """Wait on the loop until it is stopped."""
+    ctx.progress(1)
+    await asyncio.sleep(600)
+
+@mcp_tool(run="thread")
+def thread_held(ctx: Context) -> None:
+    """Wait in a thread until it is stopped."""
+    ctx.progress(1)
+    while True:
+        time.sleep(0.001)
+
+@mcp_tool(run="thread")
+async def thread_coroutine_held(ctx: Context) -> None:
+    """Wait on the loop of a thread until it is stopped."""
+    ctx.progress(1)
+    await asyncio.sleep(600)
+
+@mcp_tool
+async def asks(ctx: Context) -> str:
+    """Ask."""
+    return (await ctx.elicit_async("Go on?")).action
+'''
+RETURN = ("sync", "coroutine", "thread", "thread_coroutine", "executor", "limited")
+FAIL = ("fails", "coroutine_fails")
+TIME_OUT = ("slow", "coroutine_slow", "thread_slow")
+HOLD = ("held", "coroutine_held", "thread_held", "thread_coroutine_held")
+
+TAKE_STOCK = '''
+import signal
+
+_between_cells = []
+
+def _take_stock():
+    """Return all that a call could leave behind."""
+    import collections, gc, os, sys, threading
+
+    gc.collect()
+    objects, counters, loops = collections.Counter(), collections.Counter(), []
+    ours = ("mcp_notebook.kernel.calls", "mcp_notebook.kernel.link")
+    for thing in gc.get_objects():
+        kind = type(thing)
+        if str(kind.__module__).startswith(ours):
+            objects[kind.__qualname__] += 1
+            for name in {"_depth", "_calls", "_open"} & set(vars(thing)):
+                value = getattr(thing, name)
+                if isinstance(value, (int, list, dict)):
+                    size = value if isinstance(value, int) else len(value)
+                    counters[f"{kind.__qualname__}.{name}"] += size
+        elif asyncio.BaseEventLoop in kind.__mro__:
+            timers = [timer for timer in thing._scheduled if not timer.cancelled()]
+            loops.append((kind.__qualname__, thing.is_closed(), len(timers)))
+        elif kind in (asyncio.Task, threading.Timer):
+            objects[kind.__qualname__] += 1
+    return {
+        "objects": dict(objects),
+        "counters": dict(counters),
+        "loops": sorted(loops),
+        "threads": sorted(thread.name for thread in threading.enumerate()),
+        "streams": [(id(s), str(type(s)), sorted(vars(s))) for s in (sys.stdout, sys.stderr)],
+        "patches": _list_patches(),
+        "signal": str(_between_cells[-1]),
+        "files": len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0,
+    }
+
+def _list_patches():
+    import builtins, getpass
+    from IPython import get_ipython
+
+    shell, loop = get_ipython(), asyncio.get_event_loop()
+    functions = [
+        (builtins, "input"), (getpass, "getpass"), (loop, "create_task"), (loop, "stop"),
+        (shell, "showtraceback"), (shell, "ask_exit"), (shell.display_pub, "publish"),
+        (shell.display_pub, "clear_output"), (shell.display_formatter, "format"),
+    ]
+    return [
+        name
+        for owner, name in functions
+        if str(getattr(getattr(owner, name), "__module__", "")).startswith("mcp_notebook")
+    ]
+'''
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    shared_kernel.ok(TOOLS)
+    shared_kernel.ok(TAKE_STOCK)
+    return shared_kernel
+
+
+def take_stock(kernel):
+    """Return what the kernel has now, and check that its cells have nothing but their own."""
+    kernel.ok(
+        "asyncio.get_event_loop().call_later("
+        "0, lambda: _between_cells.append(signal.getsignal(signal.SIGINT)))"
+    )
+    while not ast.literal_eval(kernel.ok("print(len(_between_cells))").stdout):
+        pass
+    output = kernel.ok("print(_take_stock()); _between_cells.clear()")
+    assert output.stderr == ""
+    assert output.displays == []
+    return ast.literal_eval(output.stdout)
+
+
+def check_stock(kernel, before):
+    """Check that the kernel has what it had, once all that was stopped has ended."""
+    deadline = time.monotonic() + LIMIT
+    while (now := take_stock(kernel)) != before and time.monotonic() < deadline:
+        pass
+    assert now == before
+
+
+def call_each_kind(link, number):
+    """Make calls of each kind over a link, and check how each ends."""
+    for x in range(number):
+        for tool in RETURN:
+            assert text_of_result(link.call(tool, x=x)).endswith(str(x)), tool
+        for tool in FAIL:
+            assert f"ValueError: {x}" in text_of_result(link.call(tool, x=x))
+        for tool in TIME_OUT:
+            assert "was stopped: it ran longer than 0.01 s" in text_of_result(link.call(tool))
+        for tool in HOLD:
+            call_id = link.start(tool, progress=True)
+            link.receive_until(lambda message: isinstance(message, messages.Progress))
+            link.send(messages.Cancel(id=call_id, reason="No longer wanted."))
+            assert "No longer wanted." in text_of_result(link.result())
+        _answer_question(link)
+        _cancel_while_it_waits(link)
+
+
+def _answer_question(link):
+    call_id = next(link.ids)
+    link.send(messages.Call(id=call_id, tool="asks", arguments={}, can_elicit=True))
+    (*_, ask) = link.receive_until(lambda message: isinstance(message, messages.Ask))
+    link.send(messages.Answer(id=call_id, question=ask.question, action="decline"))
+    assert text_of_result(link.result()) == "decline"
+
+
+def _cancel_while_it_waits(link):
+    """Cancel a call that waits behind another one, and one whose question is open."""
+    holds = link.start("held", progress=True)
+    link.receive_until(lambda message: isinstance(message, messages.Progress))
+    link.send(messages.Cancel(id=link.start("sync", x=1), reason="Not begun."))
+    assert "Not begun." in text_of_result(link.result())
+    link.send(messages.Cancel(id=holds, reason="Begun."))
+    assert "Begun." in text_of_result(link.result())
+    asks = next(link.ids)
+    link.send(messages.Call(id=asks, tool="asks", arguments={}, can_elicit=True))
+    link.receive_until(lambda message: isinstance(message, messages.Ask))
+    link.send(messages.Cancel(id=asks, reason="No answer wanted."))
+    link.receive_until(lambda message: isinstance(message, Result))
+
+
+@pytest.mark.parametrize(
+    "number",
+    [FEW, pytest.param(MANY, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
+)
+def test_a_kernel_is_as_before_after_calls_of_every_kind(kernel, number):
+    with Link(record_of(kernel)) as link:
+        call_each_kind(link, 2)
+        before = take_stock(kernel)
+        call_each_kind(link, number)
+        check_stock(kernel, before)
