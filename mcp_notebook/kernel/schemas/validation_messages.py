@@ -7,11 +7,19 @@ what came, and what the published schema allows, whatever words pydantic has for
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, core_schema
 
+from mcp_notebook.kernel.schemas.schema_parts import (
+    Part,
+    Schema,
+    find_part,
+    is_allowed,
+    list_options,
+    resolve,
+)
 from mcp_notebook.wording import count, suggest
 
 MAX_SHOWN = 80
@@ -22,13 +30,14 @@ MAX_LINES = 20
 """Problems that a message tells."""
 MAX_VALUES = 30
 """Values of an enumeration that a message repeats."""
+MAX_FIELDS = 8
+"""Fields of one of several types that a message names."""
 
-_Schema = Mapping[str, Any]
-_Part = _Schema | bool
-"""Part of a schema: True says nothing."""
 _AUTHORS = frozenset({"value_error", "assertion_error"})
 _SCHEMA_ERRORS = frozenset(get_args(core_schema.ErrorType)) - _AUTHORS
 """Types of error that the schema's own words explain."""
+_TAGS = frozenset({"union_tag_invalid", "union_tag_not_found"})
+"""Types of error of an object that could be of several types, told by one of its fields."""
 _ABSENT = frozenset({"missing", "extra_forbidden", "unexpected_keyword_argument"})
 _FORMATS = {
     "date": "date as text, '2024-12-31'",
@@ -36,11 +45,12 @@ _FORMATS = {
     "time": "time as text, '23:59:00'",
     "duration": "duration as text, 'P1DT2H', or seconds",
     "binary": "text",
+    "base64": "bytes as base64 text",
     "path": "path as text",
 }
 
 
-def explain_arguments(error: ValidationError, arguments: Mapping[str, Any], schema: _Schema) -> str:
+def explain_arguments(error: ValidationError, arguments: Mapping[str, Any], schema: Schema) -> str:
     """Return one line for each problem of a call's arguments.
 
     Args:
@@ -57,7 +67,7 @@ def explain_arguments(error: ValidationError, arguments: Mapping[str, Any], sche
     return "\n".join(listed)
 
 
-def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str) -> list[str]:
+def explain_value(error: ValidationError, value: Any, schema: Schema, name: str) -> list[str]:
     """Return a line for each problem of any other value, without a full stop.
 
     Args:
@@ -67,20 +77,14 @@ def explain_value(error: ValidationError, value: Any, schema: _Schema, name: str
         name: What the value is called.
     """
     lines: dict[str, None] = {}
-    for problem in error.errors(include_url=False, include_context=False):
+    for problem in map(_move_to_tag, error.errors(include_url=False)):
         path = tuple(follow_path(problem["loc"], value, absent=problem["type"] in _ABSENT))
-        part = _find_part(path, schema)
-        allowed = describe_schema(part, schema) if part else ""
+        part = find_part(path, schema)
         if problem["type"] in _ABSENT:
             text = "missing" if problem["type"] == "missing" else "not allowed"
         else:
             came = f"got {format_value(problem['input'])} ({_name_type(problem['input'])})"
-            is_known = (
-                allowed and problem["type"] in _SCHEMA_ERRORS and "[key]" not in problem["loc"]
-            )
-            text = (
-                f"{came}; {f'allowed: {allowed}' if is_known else shorten_message(problem['msg'])}"
-            )
+            text = f"{came}; {_explain_reason(problem, part, schema)}"
         lines[f"{format_place(name, path)}: {text}"] = None
     return list(lines)
 
@@ -110,14 +114,14 @@ def shorten_message(text: str) -> str:
     return line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}..."
 
 
-def describe_schema(schema: _Part, root: _Schema) -> str:
+def describe_schema(schema: Part, root: Schema) -> str:
     """Say in a few words what a JSON Schema allows: ``integer from 1 to 10``.
 
     Args:
         schema: The schema, or a part of one.
         root: The whole schema, for its ``$defs``.
     """
-    target = _resolve(schema, root)
+    target = resolve(schema, root)
     if "const" in target:
         return repr(target["const"])
     if "enum" in target:
@@ -132,28 +136,50 @@ def describe_schema(schema: _Part, root: _Schema) -> str:
         return _describe_object(target, root)
     kind = target.get("type", "any value")
     words = kind if isinstance(kind, str) else " | ".join(map(str, kind))
-    return _FORMATS.get(target.get("format", ""), words) + _describe_bounds(target)
+    name = target.get("contentEncoding") or target.get("format") or ""
+    return _FORMATS.get(name, words) + _describe_bounds(target)
 
 
 # -- lines -----------------------------------------------------------------------------------------
 
 
-def _explain_problem(problem: ErrorDetails, arguments: Mapping[str, Any], root: _Schema) -> str:
+def _explain_problem(problem: ErrorDetails, arguments: Mapping[str, Any], root: Schema) -> str:
+    problem = _move_to_tag(problem)
     kind = problem["type"]
     path = tuple(follow_path(problem["loc"], arguments, absent=kind in _ABSENT))
     name = format_path(path)
-    part = _find_part(path, root)
+    part = find_part(path, root)
     if kind in _ABSENT and kind != "missing":
         return f"{name}: no such parameter; {suggest_parameters(path, root)}"
-    allowed = describe_schema(part, root) if part else ""
     if kind == "missing":
+        allowed = describe_schema(part, root) if part else ""
         return f"{name}: missing" + (f"; allowed: {allowed}." if allowed else ".")
     came = f"got {format_value(problem['input'])} ({name_json_type(problem['input'])})"
-    is_key = bool(problem["loc"]) and problem["loc"][-1] == "[key]"
-    if allowed and kind in _SCHEMA_ERRORS and not is_key:
-        return f"{name}: {came}; allowed: {allowed}."
+    return f"{name}: {came}; {_explain_reason(problem, part, root)}."
+
+
+def _explain_reason(problem: ErrorDetails, part: Part, root: Schema) -> str:
+    """Return what is allowed in place of a value, or pydantic's reason where that says no more."""
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    return f"{name}: {came}; {shorten_message(message)}."
+    is_key = bool(problem["loc"]) and problem["loc"][-1] == "[key]"
+    is_known = problem["type"] in _SCHEMA_ERRORS or "<class '" in message
+    if not part or is_key or not is_known or is_allowed(problem["input"], part, root):
+        return shorten_message(message)
+    return f"allowed: {describe_schema(part, root)}"
+
+
+def _move_to_tag(problem: ErrorDetails) -> ErrorDetails:
+    """Return the problem of an object's type as one of the field that tells the type."""
+    field = str(problem.get("ctx", {}).get("discriminator", "")).strip("'")
+    if problem["type"] not in _TAGS or not field.isidentifier():
+        return problem
+    is_object = isinstance(problem["input"], Mapping)
+    moved: Any = {**problem, "loc": (*problem["loc"], field)}
+    if problem["type"] == "union_tag_not_found" or not is_object or field not in problem["input"]:
+        moved["type"] = "missing"
+    else:
+        moved |= {"type": "literal_error", "input": problem["input"][field]}
+    return cast("ErrorDetails", moved)
 
 
 def follow_path(
@@ -197,12 +223,10 @@ def _list_members(value: Any) -> Mapping[Any, Any]:
     return dict(enumerate(value)) if isinstance(value, (list, tuple)) else {}
 
 
-def suggest_parameters(path: tuple[int | str, ...], root: _Schema) -> str:
+def suggest_parameters(path: tuple[int | str, ...], root: Schema) -> str:
     """Say which parameter was meant, or which there are, where an unknown one was given."""
-    parent = _find_part(path[:-1], root)
-    names = [
-        name for option in _list_options(parent, root) for name in option.get("properties", {})
-    ]
+    parent = find_part(path[:-1], root)
+    names = [name for option in list_options(parent, root) for name in option.get("properties", {})]
     if close := suggest(str(path[-1]), names):
         return f"did you mean {close!r}?"
     if not names:
@@ -222,61 +246,19 @@ def _name_type(value: Any) -> str:
     return name_json_type(value) if plain else type(value).__name__
 
 
-# -- parts of a schema -----------------------------------------------------------------------------
-
-
-def _resolve(schema: _Part, root: _Schema) -> _Schema:
-    """Follow a reference."""
-    if isinstance(schema, bool):
-        return {}
-    if "$ref" not in schema:
-        return schema
-    section, _, name = schema["$ref"].rpartition("/")
-    definition = root.get("$defs", {}).get(name) if section == "#/$defs" else None
-    return definition if isinstance(definition, dict) else {}
-
-
-def _list_options(schema: _Part, root: _Schema) -> list[_Schema]:
-    """Return the schema, and those that it offers a choice of."""
-    target = _resolve(schema, root)
-    choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf") or ()
-    return [target, *(option for choice in choices for option in _list_options(choice, root))]
-
-
-def _find_part(path: Sequence[int | str], root: _Schema) -> _Schema:
-    """Return the schema of what is at a path; {} if nothing is said of it."""
-    schema = root
-    for part in path:
-        children = [
-            child for option in _list_options(schema, root) if (child := _find_child(option, part))
-        ]
-        if not children:
-            return {}
-        schema = children[0] if len(children) == 1 else {"anyOf": children}
-    return schema
-
-
-def _find_child(schema: _Schema, part: int | str) -> _Schema:
-    child: Any = None
-    if isinstance(part, int):
-        fixed = schema.get("prefixItems", [])
-        child = fixed[part] if part < len(fixed) else schema.get("items")
-    if child is None:
-        child = schema.get("properties", {}).get(part, schema.get("additionalProperties"))
-    return child if isinstance(child, dict) else {}
-
-
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _describe_option(schema: _Part, root: _Schema) -> str:
-    target = _resolve(schema, root)
+def _describe_option(schema: Part, root: Schema) -> str:
+    target = resolve(schema, root)
+    if target.get("type") == "object" and target.get("properties"):
+        return _describe_object(target, root, MAX_FIELDS)
     if isinstance(schema, Mapping) and "$ref" in schema and "enum" not in target:
         return str(target.get("title") or schema["$ref"].rpartition("/")[2])
     return describe_schema(target, root)
 
 
-def _describe_array(schema: _Schema, root: _Schema) -> str:
+def _describe_array(schema: Schema, root: Schema) -> str:
     if "prefixItems" in schema:
         return (
             f"array [{', '.join(_describe_option(item, root) for item in schema['prefixItems'])}]"
@@ -286,9 +268,9 @@ def _describe_array(schema: _Schema, root: _Schema) -> str:
     return f"array{of}{_describe_bounds(schema)}"
 
 
-def _describe_object(schema: _Schema, root: _Schema) -> str:
+def _describe_object(schema: Schema, root: Schema, limit: int = MAX_VALUES) -> str:
     if schema.get("properties"):
-        return f"object with {_join_items(list(schema['properties']), ', ', MAX_VALUES)}"
+        return f"object with {_join_items(list(schema['properties']), ', ', limit)}"
     values = schema.get("additionalProperties")
     return (
         f"object of {_describe_option(values, root)}"
@@ -297,7 +279,7 @@ def _describe_object(schema: _Schema, root: _Schema) -> str:
     )
 
 
-def _describe_bounds(schema: _Schema) -> str:
+def _describe_bounds(schema: Schema) -> str:
     """Return the bounds as words that follow the type's: `` from 1 to 10``."""
     bounds = [
         _describe_range(schema, "minimum", "maximum", "from {} to {}"),
@@ -318,15 +300,17 @@ def _describe_bounds(schema: _Schema) -> str:
     return f" {words}" if words else ""
 
 
-def _describe_range(schema: _Schema, low: str, high: str, both: str) -> str:
+def _describe_range(schema: Schema, low: str, high: str, both: str) -> str:
     """Fill in the words for both bounds, or say the one that there is."""
     before, _, unit = both.partition("{} to {}")
     if low in schema and high in schema:
         return both.format(schema[low], schema[high])
     start = "" if before == "from " else before
-    if low in schema:
-        return f"{start}at least {schema[low]}{unit}"
-    return f"{start}at most {schema[high]}{unit}" if high in schema else ""
+    for key, words in ((low, "at least"), (high, "at most")):
+        if key in schema:
+            units = unit.removesuffix("s") if schema[key] == 1 else unit
+            return f"{start}{words} {schema[key]}{units}"
+    return ""
 
 
 def _join_items(items: Sequence[str], separator: str, limit: int) -> str:

@@ -62,9 +62,9 @@ def test_a_text_that_is_allowed_stays_one(hint):
     ("sent", "said"),
     [
         ('[{"lat": "x"}]', "value.0.lat: got 'x' (string); allowed: number."),
-        ('[{"lat": 1}', "(string); allowed: array of Place."),
-        ("lat", "value: got 'lat' (string); allowed: array of Place."),
-        ("[" * 10_000, "(string); allowed: array of Place."),
+        ('[{"lat": 1}', "(string); allowed: array of object with lat."),
+        ("lat", "value: got 'lat' (string); allowed: array of object with lat."),
+        ("[" * 10_000, "(string); allowed: array of object with lat."),
     ],
 )
 def test_what_is_wrong_in_the_text_is_told(sent, said):

@@ -1,11 +1,32 @@
 """What a model is told when its arguments are refused."""
 
 import datetime as dt
+import decimal
 import enum
+import pathlib
+import re
+import uuid
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import AfterValidator, BaseModel, Field
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import (
+    UUID4,
+    AfterValidator,
+    AnyUrl,
+    AwareDatetime,
+    BaseModel,
+    Field,
+    FilePath,
+    FutureDate,
+    HttpUrl,
+    IPvAnyAddress,
+    Json,
+    PastDate,
+    StrictInt,
+    StrictStr,
+)
 
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.kernel.schemas.input_schema import read_function_schema
@@ -97,10 +118,10 @@ def test_an_unknown_key_of_a_closed_model_is_answered_with_its_own_keys():
         (bool, 1, "boolean"),
         (Color, "green", "'red' | 'blue'"),
         (int | None, "x", "integer | null"),
-        (Place | None, 5, "Place | null"),
+        (Place | None, 5, "object with lat, name | null"),
         (Place, 5, "object with lat, name"),
         (list[int], "x", "array of integer"),
-        (list[Place], 5, "array of Place"),
+        (list[Place], 5, "array of object with lat, name"),
         (dict[str, int], 5, "object of integer"),
         (dict, 5, "object"),
         (list, 5, "array"),
@@ -205,3 +226,108 @@ def test_arguments_that_are_no_object_are_refused():
     odd: Any = [1]
     with pytest.raises(InvalidArguments, match=r"^arguments: got \[1\] \(array\)"):
         read_function_schema(rain).validate(odd)
+
+
+# -- what is allowed is never what was sent --------------------------------------------------------
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    good: bool
+
+
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+@pytest.mark.parametrize(
+    ("hint", "sent", "said"),
+    [
+        (uuid.UUID, "abc", "got 'abc' (string); Input should be a valid UUID, invalid length: "),
+        (decimal.Decimal, "abc", "got 'abc' (string); Input should be a valid decimal."),
+        (HttpUrl, "abc", "got 'abc' (string); Input should be a valid URL, relative URL without"),
+        (PastDate, "2999-01-01", "got '2999-01-01' (string); Date should be in the past."),
+        (PastDate, "abc", "got 'abc' (string); allowed: date as text, '2024-12-31'."),
+        (Json, "abc", "got 'abc' (string); Invalid JSON: expected value at line 1 column 1."),
+        (AwareDatetime, "2024-01-01T00:00:00", "Input should have timezone info."),
+        (pathlib.Path, 5, "x: got 5 (integer); allowed: path as text."),
+        (uuid.UUID, 5, "x: got 5 (integer); allowed: string."),
+        (bytes, 5, "x: got 5 (integer); allowed: bytes as base64 text."),
+        (list[uuid.UUID], ["a"], "x.0: got 'a' (string); Input should be a valid UUID"),
+        (float, 10**400, "(integer); Input should be a valid number."),
+        (HttpUrl, "", "allowed: string of 1 to 2083 characters."),
+        (AnyUrl, "", "allowed: string of at least 1 character."),
+    ],
+)
+def test_a_value_that_the_words_allow_is_answered_with_the_reason(hint, sent, said):
+    assert said in told_of(hint, sent)
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ({"kind": "cow"}, "x.kind: got 'cow' (string); allowed: 'cat' | 'dog'."),
+        ({"kind": 5}, "x.kind: got 5 (integer); allowed: 'cat' | 'dog'."),
+        ({"lives": 9}, "x.kind: missing; allowed: 'cat' | 'dog'."),
+        (
+            "cat",
+            "x: got 'cat' (string); allowed: object with kind, lives | object with kind, good.",
+        ),
+    ],
+)
+def test_an_object_of_several_types_is_told_by_the_field_that_tells_them_apart(sent, said):
+    assert told_of(Pet, sent) == said
+
+
+HINTS = (
+    *(uuid.UUID, UUID4, decimal.Decimal, HttpUrl, AnyUrl, PastDate, FutureDate, AwareDatetime),
+    *(Json, Pet, Cat | Dog, list[Pet], dict[int, str], dict[uuid.UUID, int], bytes, pathlib.Path),
+    *(FilePath, IPvAnyAddress, StrictInt, StrictStr, int, float, bool, str, complex, Color),
+    *(dt.date, dt.datetime, dt.time, dt.timedelta, set[int], tuple[int, str], int | None),
+    *(int | uuid.UUID, list[uuid.UUID | None], Literal["a", 1], Closed, Place),
+    Annotated[decimal.Decimal, Field(max_digits=3, decimal_places=1)],
+    Annotated[float, Field(allow_inf_nan=False, multiple_of=0.5)],
+    Annotated[str, Field(pattern="^a", max_length=3)],
+    Annotated[list[int], Field(min_length=2, max_length=3)],
+)
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.just(10**400)
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["2999-01-01", "2012-01-01T00:00", "http://", "P", "1e5", "cat", "x" * 99]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["kind", "lives", "size", "5"]), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+
+
+def make_schema(hint):
+    def f(x: hint):
+        """Do."""
+
+    return read_function_schema(f)
+
+
+SCHEMAS = {hint: make_schema(hint) for hint in HINTS}
+LINE = re.compile(r".*: got .* \((\w+)\); allowed: (.*)\.", re.DOTALL)
+
+
+@given(st.sampled_from(HINTS), json_values)
+def test_no_message_allows_just_the_type_that_was_sent(hint, value):
+    try:
+        SCHEMAS[hint].validate({"x": value})
+    except InvalidArguments as refusal:
+        for line in str(refusal).splitlines():
+            if match := LINE.fullmatch(line):
+                sent, allowed = match.groups()
+                assert sent not in allowed.split(" | "), line
+                assert (sent, allowed) != ("integer", "number"), line
