@@ -11,6 +11,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -327,22 +328,35 @@ def clear() -> None:
 
 
 def _run(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
-    """Run a coroutine function to its end, on the fastest event loop available."""
-    from functools import partial  # noqa: PLC0415
+    """Run a coroutine function to its end, on the fastest event loop available.
+
+    SIGTERM cancels it, so that no headless kernel is left behind; bridges take the signal
+    themselves. Python's handler of SIGINT would not do: ``command &`` in a script ignores SIGINT.
+    """
+    import asyncio  # noqa: PLC0415
 
     import anyio  # noqa: PLC0415
 
-    # Without a handler, SIGTERM would end the process at once and leave headless kernels behind.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    async def run() -> T:
+        with anyio.CancelScope() as scope:
+            with suppress(NotImplementedError):  # Windows has no such signals
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, scope.cancel)
+            return await function(*args, **keywords)
+        raise _Terminated
+
     uvloop = find_spec("uvloop") is not None
     try:
-        return anyio.run(
-            partial(function, *args, **keywords), backend_options={"use_uvloop": uvloop}
-        )
+        return anyio.run(run, backend_options={"use_uvloop": uvloop})
+    except _Terminated:
+        raise KeyboardInterrupt from None
     finally:
         # The interpreter's last collections would look through all that a bridge's clients have
         # left, for seconds after thousands of them.
         gc.freeze()
+
+
+class _Terminated(Exception):
+    """SIGTERM ended the command."""
 
 
 def main() -> None:

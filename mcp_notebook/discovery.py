@@ -52,16 +52,21 @@ _Name = Annotated[str, AfterValidator(_make_printable)]
 """A name for messages, in one line; a file's name may have line breaks and colours in it."""
 
 
-class Record(BaseModel):
-    """What bridges need to know about a live kernel; readable by the user only."""
+class Process(BaseModel):
+    """A process that files belong to; it may have ended since."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    id: str
-    """Unique for each load of the extension; also the file's name."""
     pid: _Pid
     started: FiniteFloat
     """When the process started, in seconds since the epoch: pids are reused."""
+
+
+class Record(Process):
+    """What bridges need to know about a live kernel; readable by the user only."""
+
+    id: str
+    """Unique for each load of the extension; also the file's name."""
     host: str
     """Name of the machine: several machines may share a home folder."""
     version: str
@@ -82,14 +87,9 @@ class Record(BaseModel):
     """The token that connections over TCP have to present."""
 
 
-class BridgeRecord(BaseModel):
+class BridgeRecord(Process):
     """What notebooks need to know about the user's background bridge (``bridge.json``)."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    pid: _Pid
-    started: FiniteFloat
-    """When the process started, in seconds since the epoch."""
     version: str
     url: str
     """URL of the endpoint, including ``/mcp``; the token is in a file of its own."""
@@ -123,10 +123,10 @@ def remove_record(folder: Path, record_id: str) -> None:
     (folder / f"{record_id}{_SUFFIX}").unlink(missing_ok=True)
 
 
-def is_alive(record: Record | BridgeRecord) -> bool:
-    """Return whether the process that wrote a record still runs; for records of this machine."""
-    started = read_start_time(record.pid)
-    return started is not None and abs(started - record.started) < _START_TOLERANCE
+def is_alive(process: Process) -> bool:
+    """Return whether a process of this machine, which a record names, still runs."""
+    started = read_start_time(process.pid)
+    return started is not None and abs(started - process.started) < _START_TOLERANCE
 
 
 class IgnoredFiles:

@@ -29,6 +29,13 @@ if sys.dont_write_bytecode:
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
+def pytest_configure(config):
+    """Keep what the tests run out of the user's history of IPython, and of his profiles."""
+    folder = tempfile.TemporaryDirectory(prefix="mcp-notebook-ipython-")
+    config.add_cleanup(folder.cleanup)
+    os.environ["IPYTHONDIR"] = folder.name
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--sequences-minutes",

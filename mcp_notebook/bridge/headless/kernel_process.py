@@ -8,7 +8,6 @@ import logging
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.session import Session
 
+from mcp_notebook.bridge.headless.kernel_folder import make_kernel_folder
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings import Settings
 
@@ -27,8 +27,8 @@ _SHUTDOWN_WAIT = 1.0
 """Seconds for a kernel to end: half of them after the request, half after SIGTERM, then SIGKILL."""
 _SHUTDOWN_LIMIT = 5.0
 """Seconds after which the bridge no longer waits for a kernel's end."""
-_LONGEST_TMP = 60
-"""Characters. Sockets live in the temporary folder, and a socket's path has at most about 100."""
+_NO_HISTORY = "--HistoryManager.enabled=False"
+"""Cells that a bridge runs are none that the user typed: they do not belong into the history."""
 _MAX_LOG_TAIL = 2_000
 """Characters of a kernel's log in an error message."""
 _FIRST_INTERVAL = 0.01
@@ -115,10 +115,8 @@ async def run_kernel(
     Raises:
         NotebookError: It cannot be started, or does not answer.
     """
-    with tempfile.TemporaryDirectory(
-        prefix="mcpnb-", dir=_find_short_folder(), ignore_cleanup_errors=True
-    ) as folder:
-        manager = _make_manager(name, Path(folder))
+    with make_kernel_folder() as folder:
+        manager = _make_manager(name, folder)
         try:
             kernel = await _start(manager, path, env, settings)
             try:
@@ -127,12 +125,6 @@ async def run_kernel(
                 kernel.client.stop_channels()
         finally:
             await _end(manager)
-
-
-def _find_short_folder() -> str | None:
-    """Return the folder for sockets, or None for the usual temporary one."""
-    too_long = len(tempfile.gettempdir()) > _LONGEST_TMP and Path("/tmp").is_dir()  # noqa: S108
-    return "/tmp" if too_long else None  # noqa: S108 - mkdtemp makes a private folder in it
 
 
 def _make_manager(name: str, folder: Path) -> AsyncKernelManager:
@@ -154,6 +146,7 @@ async def _start(
     try:
         with log.open("wb") as file:
             await manager.start_kernel(
+                extra_arguments=[_NO_HISTORY],
                 env=env,
                 cwd=str(path.parent),
                 stdin=subprocess.DEVNULL,

@@ -33,8 +33,11 @@ async def test_a_kernel_runs_in_the_notebooks_folder_and_ends_with_the_block(hom
         assert Path(process.cwd()) == home
         folder = kernel.log.parent
         assert folder.is_dir()
+        reply = await kernel.client.execute_interactive("1 + 1", timeout=TIMEOUT)
+        assert reply["content"]["status"] == "ok"
     assert not process.is_running()
     assert not folder.exists()
+    assert list((home / ".ipython").rglob("history*")) == []  # nobody has typed these cells
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
