@@ -3,10 +3,11 @@
 Pure data; the documentation's table of values is made of it.
 """
 
+import io
 from typing import Any
 
 from mcp_notebook.content import Result
-from mcp_notebook.kernel.results import object_values
+from mcp_notebook.kernel.results import library_values, object_values
 from mcp_notebook.kernel.results.blocks.author_blocks import BLOCK_TYPES
 from mcp_notebook.kernel.results.files import is_path
 from mcp_notebook.kernel.results.plots import detect
@@ -14,6 +15,7 @@ from mcp_notebook.kernel.results.self_shown import shows_itself
 from mcp_notebook.kernel.results.tables import render
 from mcp_notebook.kernel.results.value_renderer import ValueRenderer, find_figures
 from mcp_notebook.kernel.results.value_rules import Rule
+from mcp_notebook.kernel.results.widgets import is_widget, render_widget
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.safe.to_json import is_jsonable
 
@@ -21,7 +23,22 @@ _PLAIN = frozenset({str, bool, int, float})
 _BUILT_IN = frozenset({list, tuple, dict, set})
 # fireducks puts its own classes in the place of those of pandas.
 _TABLES = frozenset({"pandas", "fireducks", "polars", "pyarrow", "modin", "cudf"})
+_GROUPS = (
+    *("pandas.api.typing.DataFrameGroupBy", "pandas.api.typing.SeriesGroupBy"),
+    "polars.dataframe.group_by.GroupBy",
+)
 _PLOTS = frozenset({"plotly", "altair", "bokeh", "graphviz"})
+
+
+def _is_any(value: Any, *paths: str) -> bool:
+    return any(is_instance(value, path) for path in paths)
+
+
+def _has_rows(value: Any) -> bool:
+    """Tell whether a value is a row of SQLite, or a list of nothing else."""
+    rows = value if type(value) is list else (value,)
+    # Nearly always the first one decides.
+    return len(rows) > 0 and all(is_instance(row, "sqlite3.Row") for row in rows)
 
 
 def _is_data(value: Any) -> bool:
@@ -80,11 +97,19 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         is_rich=True,
     ),
     Rule(
-        values="`bytes`, `bytearray`",
+        values="`bytes`, `bytearray`, `memoryview`",
         content="an image if they are PNG, JPEG, WebP or GIF; else their text, or their number and "
         "the first of them",
-        accepts=lambda value: isinstance(value, (bytes, bytearray)),
+        accepts=lambda value: isinstance(value, (bytes, bytearray, memoryview)),
         render=ValueRenderer.render_bytes,
+    ),
+    Rule(
+        values="`io.BytesIO`, `io.StringIO`",
+        content="what was written to it, by these rules",
+        libraries=frozenset({"_io"}),
+        accepts=lambda value: isinstance(value, (io.BytesIO, io.StringIO)),
+        render=library_values.render_parts(library_values.read_buffer),
+        is_rich=True,
     ),
     Rule(
         values="matplotlib figure, axes, artists, animation; seaborn grid; lists of such",
@@ -115,6 +140,74 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         libraries=_PLOTS,
         accepts=detect.is_plot_object,
         render=ValueRenderer.render_plot,
+    ),
+    Rule(
+        values="DuckDB relation",
+        content="a table of its rows, at most the first 1,000,000",
+        libraries=frozenset({"duckdb", "_duckdb"}),
+        accepts=lambda value: is_instance(value, "duckdb.DuckDBPyRelation"),
+        render=library_values.render_parts(library_values.read_relation),
+        is_rich=True,
+        replaces_display=True,
+    ),
+    Rule(
+        values="`GroupBy` of pandas and polars",
+        content="the number of rows of each group",
+        libraries=frozenset({"pandas", "polars"}),
+        accepts=lambda value: _is_any(value, *_GROUPS),
+        render=library_values.render_parts(library_values.count_groups),
+        replaces_display=True,
+    ),
+    Rule(
+        values="geometry of shapely",
+        content="its coordinates as WKT; by itself a picture, too",
+        libraries=frozenset({"shapely"}),
+        accepts=lambda value: is_instance(value, "shapely.geometry.base.BaseGeometry"),
+        render=library_values.render_geometry,
+        is_rich=True,
+        replaces_display=True,
+    ),
+    Rule(
+        values="networkx graph",
+        content="its size, and its edges and nodes as tables",
+        libraries=frozenset({"networkx"}),
+        accepts=lambda value: is_instance(value, "networkx.Graph"),
+        render=library_values.render_parts(library_values.list_graph),
+        is_rich=True,
+        replaces_display=True,
+    ),
+    Rule(
+        values="sparse matrix or array of scipy",
+        content="its kind, and its elements: as a table of positions if it is large",
+        libraries=frozenset({"scipy"}),
+        accepts=lambda value: _is_any(value, "scipy.sparse.spmatrix", "scipy.sparse.sparray"),
+        render=library_values.render_parts(library_values.list_sparse),
+        is_rich=True,
+        replaces_display=True,
+    ),
+    Rule(
+        values="fitted model of statsmodels",
+        content="its summary",
+        libraries=frozenset({"statsmodels"}),
+        accepts=lambda value: callable(getattr(value, "summary", None)),
+        render=library_values.render_parts(library_values.summarize_fit),
+        is_rich=True,
+    ),
+    Rule(
+        values="`sqlite3.Row`, list of them",
+        content="what a dict or a list of dicts becomes",
+        libraries=frozenset({"sqlite3", "builtins"}),
+        accepts=_has_rows,
+        render=library_values.render_parts(library_values.read_rows),
+    ),
+    Rule(
+        values="widget of ipywidgets",
+        content="the texts, pictures, outputs and values in it",
+        libraries=frozenset({"ipywidgets"}),
+        accepts=is_widget,
+        render=render_widget,
+        is_rich=True,
+        replaces_display=True,
     ),
     Rule(
         values="mapping, dataclass, model, list, tuple, set or array of a class with a `_repr_*_` "

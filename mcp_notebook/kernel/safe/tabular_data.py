@@ -62,6 +62,14 @@ def find_free_name(name: Any, names: Mapping[Any, Any]) -> Any:
     return free
 
 
+def name_fields(row: Any) -> dict[Any, Any]:
+    """Return a row of SQLite as a dict; a column that comes a second time gets a number."""
+    fields: dict[Any, Any] = {}
+    for name, value in zip(row.keys(), tuple(row), strict=True):
+        fields[find_free_name(name, fields)] = value
+    return fields
+
+
 def _read_columns(table: Any) -> dict[Any, list[Any]]:
     columns: dict[Any, list[Any]] = {}
     if is_instance(table, "numpy.ndarray"):

@@ -21,7 +21,7 @@ Decimal, UUID, Path, IP address       text
 bytes, bytearray                      their text if they are UTF-8,      else base64 of all
                                       else their length and beginning
 pydantic model                        what ``model_dump()`` says         under its aliases
-dataclass, named tuple                an object of its fields
+dataclass, named tuple, sqlite3.Row   an object of its fields
 mapping                               an object; keys become text by
                                       these same rules
 list, tuple, set, deque, range, view  an array
@@ -31,6 +31,7 @@ DataFrame, Series; polars, pyarrow    its repr (within a larger value)   an arra
 tables; structured numpy array                                           row, pandas' index among
                                                                          them unless it only counts
 polars Series, pyarrow arrays         its repr                           an array
+geometry of shapely                   WKT
 anything else                         its repr, or its str if only that
                                       was written; bounded
 ====================================  =================================  =======================
@@ -68,6 +69,7 @@ from mcp_notebook.kernel.safe.tabular_data import (
     is_plain_table,
     list_elements,
     list_records,
+    name_fields,
 )
 from mcp_notebook.kernel.safe.text import (
     clean_text,
@@ -281,6 +283,10 @@ class _Conversion:
             return self._convert_array(value)
         if is_instance(value, "numpy.ndarray") and value.size <= MAX_ARRAY:
             return self.convert(list_elements(value))
+        if is_instance(value, "sqlite3.Row"):
+            return self.convert(name_fields(value))
+        if is_instance(value, "shapely.geometry.base.BaseGeometry"):
+            return self._convert_text(str(value))
         return safe_repr(value)
 
     def _convert_mapping(self, value: Mapping[Any, Any]) -> dict[str, Any]:

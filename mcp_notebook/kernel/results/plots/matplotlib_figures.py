@@ -8,6 +8,7 @@ the colours are the user's; a figure whose pixels would fill the memory is drawn
 import io
 import math
 import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -160,7 +161,10 @@ def _measure_tight_inches(figure: Any) -> tuple[float, float]:
 
     Only for figures that may be drawn at their own size: matplotlib needs the memory for that.
     """
-    box = figure.get_tightbbox()
+    with warnings.catch_warnings():
+        # The drawing tells of each glyph that a font lacks: once is enough.
+        warnings.filterwarnings("ignore", "Glyph ")
+        box = figure.get_tightbbox()
     sizes = box.width + _PAD_INCHES, box.height + _PAD_INCHES
     return sizes if all(map(math.isfinite, sizes)) else figure.get_size_inches()
 

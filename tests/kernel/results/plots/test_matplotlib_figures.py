@@ -3,6 +3,7 @@
 import base64
 import gc
 import io
+import warnings
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
@@ -182,3 +183,16 @@ def test_it_is_known_whether_a_value_shows_an_open_figure(plt, animation):
     for value in (None, 1, "a", [], {}, [1, 2], {"a": 1}):
         assert not has_figure(value, figure)
     draw_figure(moving, DisplayFormatter().format, 100)  # or matplotlib warns that nobody drew it
+
+
+def test_a_glyph_that_a_font_lacks_is_told_by_the_drawing_only(plt, formatter):
+    numbers = []
+    for draw in (formatter.format, lambda figure: draw_figure(figure, formatter.format, 9)):
+        figure = plt.figure()
+        figure.suptitle("\u964d\u6c34")
+        figure.add_subplot()
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            draw(figure)
+        numbers.append(sum("Glyph" in str(warning.message) for warning in warned))
+    assert 0 < numbers[1] <= numbers[0]
