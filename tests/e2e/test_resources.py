@@ -101,7 +101,7 @@ async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, era):
     async with connected(sales.home, era, "stdio") as client:
         capability = client.server_capabilities.resources
         assert capability is not None
-        assert not capability.list_changed
+        assert capability.list_changed
         assert not capability.subscribe
         text = await link_of(client, kind="text")
         binary = await link_of(client, kind="bytes", number=2)

@@ -6,13 +6,19 @@ another one hears of the change before the answer, so that it can call the new o
 """
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ServerEvent,
+    ToolsListChanged,
+)
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 logger = logging.getLogger(__name__)
@@ -77,6 +83,29 @@ class ChangeNotices:
         await self._publish()
         if self._listeners:
             await self._notify(get_connection(ctx))
+
+    async def broadcast(
+        self, event: ServerEvent, send: Callable[[ServerSession], Awaitable[None]]
+    ) -> None:
+        """Notify all clients of something else.
+
+        Args:
+            event: For clients with subscriptions.
+            send: Notifies a client of the handshake era; none gets more than a second.
+        """
+        await self._bus.publish(event)
+
+        async def notify(connection: Any, session: ServerSession) -> None:
+            try:
+                with anyio.move_on_after(SEND_LIMIT):
+                    await send(session)
+            except Exception:
+                logger.debug("a client could not be notified", exc_info=True)
+                self._listeners.pop(connection, None)
+
+        async with anyio.create_task_group() as tasks:
+            for connection, listener in tuple(self._listeners.items()):
+                tasks.start_soon(notify, connection, listener.session)
 
     async def _publish(self) -> None:
         if self._last_published != self._last_change:

@@ -24,10 +24,18 @@ PROGRESS_STEP = 1e-6
 exceeds the previous one, but a new message or a second loop does not advance it."""
 
 
-def make_call_result(result: Result, protocol_version: str) -> types.CallToolResult:
-    """Return a call's result for clients of this version."""
+def make_call_result(
+    result: Result, protocol_version: str, *, takes_structured: bool = True
+) -> types.CallToolResult:
+    """Return a call's result for clients of this version.
+
+    Args:
+        result: The result.
+        protocol_version: The client's.
+        takes_structured: Whether the client gets structured content at all.
+    """
     structured = result.structured
-    if not has_feature(protocol_version, "outputSchema"):
+    if not takes_structured or not has_feature(protocol_version, "outputSchema"):
         structured = None
     elif protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
         structured = None  # this era has objects only

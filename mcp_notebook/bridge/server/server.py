@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import anyio
 import mcp_types as types
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -24,6 +25,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
 from mcp_notebook.bridge.server import meta_tools
+from mcp_notebook.bridge.server.accommodations import NewTools, find_accommodation
 from mcp_notebook.bridge.server.change_notices import ChangeNotices, get_connection
 from mcp_notebook.bridge.server.elicitation import Elicitation, can_elicit
 from mcp_notebook.bridge.server.mcp_types import (
@@ -33,8 +35,9 @@ from mcp_notebook.bridge.server.mcp_types import (
     make_progress_sender,
     replace_surrogates,
 )
+from mcp_notebook.bridge.server.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.resources import ResourceRequests
-from mcp_notebook.bridge.server.tool_form import make_tool_form
+from mcp_notebook.bridge.server.tool_form import make_plain_tool_form, make_tool_form
 from mcp_notebook.bridge.server.tool_pages import ToolPages
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool
@@ -94,15 +97,23 @@ class NotebookServer:
         self._links = links
         self._ready = ready
         self._meta_tools = meta_tools.TOOLS if with_meta_tools else ()
-        self._pages = ToolPages(make_tool_form, self._meta_tools, page_size)
+        self._pages, self._plain_pages = (
+            ToolPages(make_form, self._meta_tools, page_size)
+            for make_form in (make_tool_form, make_plain_tool_form)
+        )
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self._call_count = 0
         self._is_closed = False
         self._elicitation = Elicitation()
         self._changes = ChangeNotices()
+        self._resource_notices = ResourceNotices(self._changes)
+        self._new_tools = NewTools(with_meta_tools=with_meta_tools)
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-        resources = ResourceRequests(links, ready, page_size)
-        self.mcp = _Server(
+        self.mcp = self._build_server(ResourceRequests(links, ready, page_size))
+        self.update_instructions()
+
+    def _build_server(self, resources: ResourceRequests) -> Server[Any]:
+        server = _Server(
             "mcp-notebook",
             version=__version__,
             title="Jupyter notebooks",
@@ -117,15 +128,15 @@ class NotebookServer:
             on_subscriptions_listen=self._changes.listen,
         )
         # The default middleware makes spans, which nobody collects, for a tenth of a call's time.
-        self.mcp.middleware[:] = [self._fill_in_tools]
-        self.mcp.add_notification_handler(
+        server.middleware[:] = [self._fill_in_tools]
+        server.add_notification_handler(
             "notifications/initialized", types.NotificationParams, self._changes.add_client
         )
         # Not as an argument: the SDK would warn that logging is deprecated. Older clients use it.
-        self.mcp.add_request_handler(
+        server.add_request_handler(
             "logging/setLevel", types.SetLevelRequestParams, self._set_log_level
         )
-        self.update_instructions()
+        return server
 
     def update_instructions(self) -> None:
         """Explain in the instructions, which clients read first, what to do without tools."""
@@ -138,8 +149,10 @@ class NotebookServer:
         self._changes.note_change()
 
     async def announce_changes(self) -> None:
-        """Notify clients of changes of the list, once for each burst; runs forever."""
-        await self._changes.run()
+        """Notify clients of changes of the lists, once for each burst; runs forever."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._changes.run)
+            tasks.start_soon(self._resource_notices.run)
 
     def close(self) -> None:
         """End subscriptions gracefully, cancel and answer the open calls, and start no more."""
@@ -170,7 +183,9 @@ class NotebookServer:
         if self._ready is not None:
             await self._ready()
         cursor = (ctx.params or {}).get("cursor")
-        page = self._pages.find_page(self._catalog.entries(), ctx.protocol_version, cursor)
+        takes_structured = find_accommodation(ctx).takes_structured
+        pages = self._pages if takes_structured else self._plain_pages
+        page = pages.find_page(self._catalog.entries(), ctx.protocol_version, cursor)
         if page is None:
             raise MCPError(
                 types.INVALID_PARAMS,
@@ -178,6 +193,7 @@ class NotebookServer:
                 "since. Ask for the list again without a cursor.",
             )
         result["tools"] = list(page.tools)
+        self._new_tools.note_list(ctx, (tool["name"] for tool in page.tools))
         if page.next_cursor is not None:
             result["nextCursor"] = page.next_cursor
         return result
@@ -201,7 +217,13 @@ class NotebookServer:
             await self._changes.notify_caller(ctx)  # the call may have made them
             if isinstance(result, types.InputRequiredResult):
                 return result
-            return make_call_result(result, ctx.protocol_version)
+            self._resource_notices.note_result(result)
+            names = (entry.name for entry in self._catalog.entries())
+            return make_call_result(
+                self._new_tools.add_note(ctx, result, names),
+                ctx.protocol_version,
+                takes_structured=find_accommodation(ctx).takes_structured,
+            )
         except MCPError:
             raise
         except UnknownState as error:
@@ -294,10 +316,9 @@ class NotebookServer:
 class _Server(Server[Any]):
     """The SDK's server, declaring exactly the capabilities that this one has.
 
-    Clients of the handshake era are told that the list of tools changes, which the SDK's HTTP
-    transport offers no way to declare. No client is promised notifications about resources, which
-    the SDK declares for every server with subscriptions: the content of a resource never changes,
-    and a result that adds one has a link to it.
+    Clients of the handshake era are told that the lists change, which the SDK's HTTP transport
+    offers no way to declare. No client can subscribe to a resource, which the SDK declares for
+    every server with subscriptions: the content of a resource never changes.
     """
 
     def create_initialization_options(
@@ -326,4 +347,5 @@ class _Server(Server[Any]):
             extensions,
             protocol_version=protocol_version,
         )
-        return capabilities.model_copy(update={"resources": types.ResourcesCapability()})
+        resources = types.ResourcesCapability(list_changed=True)
+        return capabilities.model_copy(update={"resources": resources})

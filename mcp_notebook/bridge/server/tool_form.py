@@ -52,6 +52,13 @@ def make_tool_form(name: str, info: messages.ToolInfo, protocol_version: str) ->
     return cast("dict[str, Any]", form)
 
 
+def make_plain_tool_form(
+    name: str, info: messages.ToolInfo, protocol_version: str
+) -> dict[str, Any]:
+    """Return the JSON object of a tool without its output schema; otherwise as `make_tool_form`."""
+    return make_tool_form(name, info.model_copy(update={"output_schema": None}), protocol_version)
+
+
 def serialize_tool_form(form: dict[str, Any]) -> bytes:
     """Return a tool's form as JSON.
 

@@ -1,0 +1,95 @@
+"""What particular clients get otherwise than all others, because of what they make of it.
+
+Runs on the bridge's event loop. This is the one place that knows clients by their names. An entry
+says what was seen, in which version and when; it can go when the client has changed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from mcp.server.context import ServerRequestContext
+
+from mcp_notebook.bridge.server.change_notices import get_connection
+from mcp_notebook.content import Result, Text
+from mcp_notebook.missing_tools import META_TOOLS
+
+_MAX_NAMES = 10
+"""Names of new tools in one note."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accommodation:
+    """What is different for one client."""
+
+    evidence: str = ""
+    """The version in which it was seen, and the date."""
+    takes_structured: bool = True
+    """Whether it gets output schemas and structured content. If not, it gives its model the
+    structured content in place of the content, so that pictures and links would be lost."""
+    lists_again: bool = True
+    """Whether it lists the tools again when it is told that they have changed."""
+
+
+ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
+    {
+        "codex-mcp-client": Accommodation(
+            evidence="Codex CLI 0.169, 2026-11-21", takes_structured=False, lists_again=False
+        ),
+    }
+)
+"""By the name in the client's ``clientInfo``."""
+_NONE = Accommodation()
+
+
+def find_accommodation(ctx: ServerRequestContext[Any]) -> Accommodation:
+    """Return what is different for the client of a request."""
+    params = ctx.session.client_params
+    return _NONE if params is None else ACCOMMODATIONS.get(params.client_info.name, _NONE)
+
+
+class NewTools:
+    """Tells clients that list the tools only once, in the answer of a call, which ones are new.
+
+    Clients of 2026-07-28 cannot be followed from one request to the next, and are told nothing.
+
+    Args:
+        with_meta_tools: Whether the bridge has the tools that call others.
+    """
+
+    def __init__(self, *, with_meta_tools: bool) -> None:
+        self._names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+        """By connection: the tools that it has listed, or was told of."""
+        self._step = (
+            f"Call them with `{META_TOOLS[2]}`; `{META_TOOLS[1]}` shows their arguments."
+            if with_meta_tools
+            else "Ask the user to start this client again, or to start the server with "
+            "`--meta-tools`: then new tools can be called at once."
+        )
+
+    def note_list(self, ctx: ServerRequestContext[Any], names: Iterable[str]) -> None:
+        """Note that a client has been sent these tools."""
+        if not find_accommodation(ctx).lists_again:
+            self._names.setdefault(get_connection(ctx), set()).update(names)
+
+    def add_note(
+        self, ctx: ServerRequestContext[Any], result: Result, names: Iterable[str]
+    ) -> Result:
+        """Return a result with a note on the tools that its client does not know of.
+
+        Args:
+            ctx: The request.
+            result: Its result.
+            names: The tools that there are now.
+        """
+        listed = self._names.get(get_connection(ctx)) if self._names else None
+        new = [] if listed is None else [name for name in names if name not in listed]
+        if listed is None or not new:
+            return result
+        listed.update(new)
+        text = ", ".join(f"`{name}`" for name in new[:_MAX_NAMES])
+        more = f" and {len(new) - _MAX_NAMES} more" if len(new) > _MAX_NAMES else ""
+        note = Text(f"[New tools since this client listed them: {text}{more}. {self._step}]")
+        return replace(result, content=[*result.content, note])

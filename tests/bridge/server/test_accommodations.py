@@ -1,0 +1,118 @@
+"""What clients that are known by their names get otherwise than all others."""
+
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from live import TIMEOUT, record_of
+from mcp import Client
+from mcp_types import ImageContent, Implementation, TextContent
+
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.accommodations import ACCOMMODATIONS
+from mcp_notebook.bridge.server.server import NotebookServer
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = """%%mcp_tool
+from pydantic import BaseModel
+
+class Extremes(BaseModel):
+    low: int
+    high: int
+
+def extremes() -> Extremes:
+    "Shows a picture, and returns data."
+    import PIL.Image
+    display(PIL.Image.new("RGB", (2, 2)))
+    return Extremes(low=1, high=2)
+
+def declare(names: list[str]) -> str:
+    "Declares other tools."
+    from mcp_notebook import Tool, registry
+    registry.add(*(Tool(name=name, handler=lambda: name) for name in names))
+    return "declared"
+"""
+CODEX = "codex-mcp-client"
+
+
+@pytest.fixture(scope="module")
+def notebook(shared_kernel):
+    shared_kernel.ok(TOOLS)
+    return shared_kernel
+
+
+@pytest.fixture
+def tools(notebook):
+    """The notebook, without what a test before has declared."""
+    notebook.ok("%mcp_tool extremes declare\nfrom mcp_notebook import registry")
+    notebook.ok("registry.remove(*[n for n in registry if n not in ('extremes', 'declare')])")
+    return notebook
+
+
+@asynccontextmanager
+async def asked(kernel, name, era="legacy", **options):
+    """Yield a client that calls itself so."""
+    catalog = Catalog()
+    async with Links(catalog, on_change=lambda: None) as links:
+        server = NotebookServer(catalog, links, **options)
+        await links.connect(record_of(kernel))
+        info = Implementation(name=name, version="0.169.0")
+        async with Client(server.mcp, mode=era, client_info=info) as client:
+            with anyio.fail_after(TIMEOUT):
+                yield client
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+@pytest.mark.parametrize(("name", "takes_structured"), [(CODEX, False), ("any-client", True)])
+async def test_who_shows_its_model_the_structured_content_alone_gets_none(
+    tools, name, takes_structured, era
+):
+    async with asked(tools, name, era) as client:
+        listed = (await client.list_tools()).tools
+        schemas = {tool.name: tool.output_schema is not None for tool in listed}
+        assert schemas["extremes"] == takes_structured
+        result = await client.call_tool("extremes")
+        assert [type(block) for block in result.content] == [ImageContent, TextContent]
+        assert '"high": 2' in result.content[1].text
+        assert (result.structured_content == {"low": 1, "high": 2}) == takes_structured
+
+
+@pytest.mark.parametrize(
+    ("meta", "step"),
+    [(False, "start the server with `--meta-tools`"), (True, "`call_notebook_tool`")],
+)
+async def test_who_lists_only_once_is_told_of_new_tools_once_and_how_to_reach_them(
+    tools, meta, step
+):
+    async with asked(tools, CODEX, with_meta_tools=meta) as client:
+
+        async def declare(*names):
+            result = await client.call_tool("declare", {"names": names})
+            text, *notes = [block.text for block in result.content]
+            assert text == "declared"
+            return notes
+
+        await client.list_tools()
+        assert await declare() == []
+        (note,) = await declare("late", "later")
+        assert note.startswith("[New tools since this client listed them: `late`, `later`. ")
+        assert step in note
+        assert await declare("late") == []
+        (note,) = await declare(*(f"n{number}" for number in range(20)))
+        assert "`n9` and 10 more. " in note
+
+
+async def test_nobody_else_is_told_and_none_who_has_not_listed(tools):
+    for name, lists in (("any-client", True), (CODEX, False)):
+        async with asked(tools, name) as client:
+            if lists:
+                await client.list_tools()
+            (text,) = (await client.call_tool("declare", {"names": ["late"]})).content
+            assert text.text == "declared"
+
+
+def test_each_says_in_which_version_it_was_seen_and_when():
+    for accommodation in ACCOMMODATIONS.values():
+        assert any(part.isdigit() for part in accommodation.evidence)

@@ -1,0 +1,104 @@
+"""Clients are told that results have added resources: once for each burst."""
+
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from mcp import Client
+
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server import resource_notices
+from mcp_notebook.bridge.server.change_notices import ChangeNotices
+from mcp_notebook.bridge.server.resource_notices import ResourceNotices
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.content import ResourceLink, Result, Text
+
+pytestmark = pytest.mark.anyio
+
+LIMIT = 20
+CUT = Result([Text("a part"), ResourceLink("notebook://k/1", name="a.csv")])
+
+
+class Heard(ChangeNotices):
+    """Counts what is broadcast."""
+
+    def __init__(self):
+        super().__init__()
+        self.send, self.notices = anyio.create_memory_object_stream(100)
+
+    async def broadcast(self, event, send):
+        await self.send.send(type(event).__name__)
+        await super().broadcast(event, send)
+
+
+@pytest.fixture
+async def heard(monkeypatch):
+    monkeypatch.setattr(resource_notices, "NOTICE_INTERVAL", 0)
+    changes = Heard()
+    with changes.send, changes.notices:
+        yield changes
+
+
+@asynccontextmanager
+async def running(notices):
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(notices.run)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_burst_of_results_is_one_notice_and_the_next_burst_another(heard):
+    notices = ResourceNotices(heard)
+    async with running(notices):
+        for _ in range(2):
+            for _ in range(50):
+                notices.note_result(CUT)
+            with anyio.fail_after(LIMIT):
+                assert await heard.notices.receive() == "ResourcesListChanged"
+        assert heard.notices.statistics().current_buffer_used == 0
+
+
+async def test_after_a_notice_the_next_one_keeps_its_distance(heard, monkeypatch):
+    monkeypatch.setattr(resource_notices, "NOTICE_INTERVAL", 10 * LIMIT)
+    notices = ResourceNotices(heard)
+    async with running(notices):
+        notices.note_result(CUT)
+        with anyio.fail_after(LIMIT):
+            await heard.notices.receive()
+        notices.note_result(CUT)
+        with anyio.move_on_after(3 * resource_notices.NOTICE_DELAY) as waited:
+            await heard.notices.receive()
+        assert waited.cancelled_caught
+
+
+async def test_a_result_without_resources_of_a_kernel_is_no_change(heard):
+    notices = ResourceNotices(heard)
+    async with running(notices):
+        notices.note_result(Result([Text("whole")]))
+        notices.note_result(Result([ResourceLink("https://example.com/a.csv", name="a.csv")]))
+        with anyio.move_on_after(2 * resource_notices.NOTICE_DELAY) as waited:
+            await heard.notices.receive()
+        assert waited.cancelled_caught
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_clients_of_both_eras_are_told_and_were_promised_it(era):
+    catalog = Catalog()
+    server = NotebookServer(catalog, Links(catalog, on_change=lambda: None))
+    send, told = anyio.create_memory_object_stream(10)
+    async with anyio.create_task_group() as tasks, send, told:
+        tasks.start_soon(server.announce_changes)
+        async with Client(server.mcp, mode=era, message_handler=send.send) as client:
+            assert client.server_capabilities.resources.list_changed
+            assert not client.server_capabilities.resources.subscribe
+            with anyio.fail_after(LIMIT):
+                if era == "legacy":
+                    server._resource_notices.note_result(CUT)
+                    notice = await told.receive()
+                    assert type(notice).__name__ == "ResourceListChangedNotification"
+                else:
+                    async with client.listen(resources_list_changed=True) as changes:
+                        server._resource_notices.note_result(CUT)
+                        assert type(await anext(aiter(changes))).__name__ == "ResourcesListChanged"
+        tasks.cancel_scope.cancel()
