@@ -13,6 +13,7 @@ import psutil
 import pytest
 from bridges import INITIALIZE, bridge, http_bridge
 from live import SOON, TIMEOUT, kernel_env, text_of
+from watched_catalog import WatchedCatalog
 from watchfiles import awatch
 
 from mcp_notebook.bridge.headless import supervisor as supervisor_module
@@ -87,20 +88,10 @@ class Kept:
     """A notebook that is kept served, and waits for what is seen of it."""
 
     def __init__(self):
-        self.catalog = Catalog()
-        self.links = Links(self.catalog, on_change=self.changed)
+        self.catalog = WatchedCatalog()
+        self.links = Links(self.catalog, on_change=self.catalog.note_change)
         self.ended = anyio.Event()
         self.reason = None
-        self._changed = anyio.Event()
-
-    def changed(self):
-        self._changed.set()
-        self._changed = anyio.Event()
-
-    async def until(self, *names):
-        with anyio.fail_after(TIMEOUT):
-            while [entry.name for entry in self.catalog.entries()] != list(names):
-                await self._changed.wait()
 
     async def call(self, name, **arguments):
         return await self.links.call(self.catalog.find(name), arguments)
@@ -141,7 +132,7 @@ async def test_calls_are_told_the_exit_status_and_the_tools_come_back(folder, ho
             here.catalog.find("pid")
         (missing,) = here.catalog.list_missing_tools()
         assert "sums (not listed): The kernel of 'sums' is being restarted" in str(missing)
-        await here.until(*NAMES)
+        await here.catalog.wait_for(*NAMES)
         assert here.catalog.list_missing_tools() == ()
         assert await here.pid() != before
         assert len(list_live_records(home / "state" / "kernels")) == 1
@@ -154,7 +145,7 @@ async def test_calls_are_told_the_signal_that_killed_the_kernel(folder, home):
     async with kept(notebook(folder, TOOLS), home) as here:
         said = await here.gone("suicide")
         assert "was killed by SIGKILL (out of memory, perhaps)" in said
-        await here.until(*NAMES)
+        await here.catalog.wait_for(*NAMES)
         async with anyio.create_task_group() as tasks:
             told = []
 
@@ -170,7 +161,7 @@ async def test_calls_are_told_the_signal_that_killed_the_kernel(folder, home):
                     await here.pid()
             os.kill(pid, signal.SIGSEGV)
         assert "was killed by SIGSEGV, and" in told[0]
-        await here.until(*NAMES)
+        await here.catalog.wait_for(*NAMES)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
@@ -181,7 +172,7 @@ async def test_a_process_that_a_kernel_leaves_behind_does_not_keep_it_alive(fold
         assert psutil.pid_exists(child)
         os.kill(child, signal.SIGKILL)
         assert "ended with exit status 1" in said
-        await here.until(*NAMES)
+        await here.catalog.wait_for(*NAMES)
 
 
 async def test_a_link_that_fails_is_made_again_and_the_kernel_lives(folder, home):
@@ -189,8 +180,8 @@ async def test_a_link_that_fails_is_made_again_and_the_kernel_lives(folder, home
         pid = await here.pid()
         (link,) = here.links._links.values()
         link._reader.set_exception(ConnectionResetError())
-        await here.until()
-        await here.until(*NAMES)
+        await here.catalog.wait_for()
+        await here.catalog.wait_for(*NAMES)
         assert await here.pid() == pid
 
 
@@ -204,8 +195,8 @@ async def test_a_kernel_that_takes_no_link_any_more_is_replaced(folder, home):
         pid = await here.pid()
         with contextlib.suppress(KernelGone):  # the goodbye may come before the answer
             await here.call("unload")
-        await here.until()
-        await here.until(*NAMES, "unload")
+        await here.catalog.wait_for()
+        await here.catalog.wait_for(*NAMES, "unload")
         assert await here.pid() != pid
 
 
@@ -260,7 +251,7 @@ async def test_a_start_that_succeeds_is_not_counted_with_those_before(folder, ho
     async with kept(notebook(folder, fails, TOOLS), home) as here:
         for _ in range(2):
             await here.gone("leave", status=0)
-            await here.until(*NAMES)
+            await here.catalog.wait_for(*NAMES)
         assert here.reason is None
         assert (folder / "count").read_text() == "7"
 
@@ -300,7 +291,7 @@ async def test_it_ends_in_time_also_while_the_kernel_is_restarted(
         if during == "a delay":
             (folder / "again").unlink()
             await here.gone("leave", status=0)
-            await here.until(*NAMES)
+            await here.catalog.wait_for(*NAMES)
         await here.gone("leave", status=0)
         with anyio.fail_after(TIMEOUT):
             while during == "a start" and not psutil.Process().children():

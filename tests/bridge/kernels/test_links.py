@@ -7,6 +7,7 @@ import anyio
 import pytest
 from kernel_stand_ins import peer, welcome
 from live import TIMEOUT, record_of, text_of
+from watched_catalog import WatchedCatalog
 
 from mcp_notebook.bridge.kernels import link as link_module
 from mcp_notebook.bridge.kernels import links as links_module
@@ -21,25 +22,8 @@ pytestmark = [
 ]
 
 
-class Seen:
-    """A catalogue, and waits for what it shows."""
-
-    def __init__(self):
-        self.catalog = Catalog()
-        self._changed = anyio.Event()
-
-    def changed(self):
-        self._changed.set()
-        self._changed = anyio.Event()
-
-    async def until(self, *names):
-        with anyio.fail_after(TIMEOUT):
-            while [entry.name for entry in self.catalog.entries()] != list(names):
-                await self._changed.wait()
-
-
 @asynccontextmanager
-async def following(seen, *sets):
+async def following(catalog, *sets):
     """Yield links that have followed these sets of records."""
 
     async def records():
@@ -48,7 +32,7 @@ async def following(seen, *sets):
         await anyio.sleep_forever()
 
     async with (
-        Links(seen.catalog, on_change=seen.changed) as links,
+        Links(catalog, on_change=catalog.note_change) as links,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(links.follow, records())
@@ -80,39 +64,39 @@ async def calling(links, entry):
 
 async def test_a_linked_kernels_tools_follow_it_and_can_be_called(kernel):
     kernel.ok("%%mcp_tool\ndef double(x: int):\n    return 2 * x")
-    seen = Seen()
-    async with following(seen, [record_of(kernel)]) as links:
+    catalog = WatchedCatalog()
+    async with following(catalog, [record_of(kernel)]) as links:
         await settled(links)
         assert len(links) == 1
-        assert text_of(await links.call(seen.catalog.find("double"), {"x": 21})) == "42"
+        assert text_of(await links.call(catalog.find("double"), {"x": 21})) == "42"
         await anyio.to_thread.run_sync(kernel.ok, "%%mcp_tool\ndef half(x: int):\n    return x / 2")
-        await seen.until("double", "half")
-        gone = seen.catalog.find("double")
+        await catalog.wait_for("double", "half")
+        gone = catalog.find("double")
         await anyio.to_thread.run_sync(kernel.ok, "%unload_ext mcp_notebook")
-        await seen.until()
+        await catalog.wait_for()
         with pytest.raises(KernelGone, match="'double' is gone"):
             await links.call(gone, {"x": 1})
 
 
 async def test_notebooks_are_in_the_order_of_their_records_whoever_answers_first(home):
-    seen = Seen()
+    catalog = WatchedCatalog()
     async with (
         peer(home, welcome("top"), silent=True) as slow,
         peer(home, welcome("top")) as quick,
-        following(seen, [slow.record, quick.record]),
+        following(catalog, [slow.record, quick.record]),
     ):
-        await seen.until("top")
+        await catalog.wait_for("top")
         slow.may_answer.set()
-        await seen.until("sales.top", "sales-2.top")
-        assert seen.catalog.find("sales.top").kernel_id == slow.record.id
+        await catalog.wait_for("sales.top", "sales-2.top")
+        assert catalog.find("sales.top").kernel_id == slow.record.id
 
 
 async def test_the_end_of_an_old_link_leaves_the_new_one_of_its_kernel_alone(home):
-    seen = Seen()
+    catalog = WatchedCatalog()
     async with (
         peer(home, welcome("top")) as old,
         peer(home, welcome("top")) as new,
-        Links(seen.catalog, on_change=seen.changed) as links,
+        Links(catalog, on_change=catalog.note_change) as links,
     ):
         await links.connect(old.record)
         (old_link,) = links.open_links
@@ -121,51 +105,51 @@ async def test_the_end_of_an_old_link_leaves_the_new_one_of_its_kernel_alone(hom
         with anyio.fail_after(TIMEOUT):
             await old_link.end.wait()
         assert len(links) == 1
-        async with calling(links, seen.catalog.find("top")) as errors:
+        async with calling(links, catalog.find("top")) as errors:
             await new.called.wait()
             new.say(messages.Returned(id=1, content=[]))
         assert errors == []
         new.writer.close()
-        await seen.until()
+        await catalog.wait_for()
 
 
 async def test_who_calls_the_tools_of_a_kernel_that_left_is_told_why(home):
-    seen = Seen()
+    catalog = WatchedCatalog()
     async with (
         peer(home, welcome("top")) as restarted,
         peer(home, welcome("low")) as odd,
-        following(seen, [restarted.record, odd.record]),
+        following(catalog, [restarted.record, odd.record]),
     ):
-        await seen.until("top", "low")
+        await catalog.wait_for("top", "low")
         restarted.say(messages.Goodbye(reason="The kernel was restarted."))
         restarted.writer.close()
-        await seen.until("low")
+        await catalog.wait_for("low")
         with pytest.raises(ToolGone, match=r"The kernel was restarted at \d\d:\d\d\. Its tools"):
-            seen.catalog.find("top")
+            catalog.find("top")
         odd.writer.close()
-        await seen.until()
+        await catalog.wait_for()
         with pytest.raises(ToolGone, match=r"The link to its kernel was lost at"):
-            seen.catalog.find("low")
+            catalog.find("low")
 
 
 async def test_a_notebook_that_is_renamed_is_served_under_its_new_name(home):
-    seen = Seen()
+    catalog = WatchedCatalog()
     send, receive = anyio.create_memory_object_stream(2)
     async with (
         peer(home, welcome("top"), name="other") as other,
         peer(home, welcome("top"), name="Untitled") as untitled,
-        Links(seen.catalog, on_change=seen.changed) as links,
+        Links(catalog, on_change=catalog.note_change) as links,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(links.follow, receive)
         await send.send((other.record, untitled.record))
-        await seen.until("other.top", "Untitled.top")
+        await catalog.wait_for("other.top", "Untitled.top")
         renamed = untitled.record.model_copy(update={"name": "sales", "notebook": "/sales.ipynb"})
         await send.send((other.record, renamed))
-        await seen.until("other.top", "sales.top")
+        await catalog.wait_for("other.top", "sales.top")
         untitled.say(messages.Tools(tools=welcome("top", "new").tools))
-        await seen.until("other.top", "sales.top", "new")
-        assert seen.catalog.find("new").notebook == "sales"
+        await catalog.wait_for("other.top", "sales.top", "new")
+        assert catalog.find("new").notebook == "sales"
         assert [link.record for link in links.open_links] == [other.record, renamed]
         tasks.cancel_scope.cancel()
     send.close()
@@ -173,13 +157,13 @@ async def test_a_notebook_that_is_renamed_is_served_under_its_new_name(home):
 
 
 async def test_a_call_is_told_how_its_notebook_left(home):
-    seen = Seen()
+    catalog = WatchedCatalog()
     async with (
         peer(home, welcome("top")) as notebook,
-        following(seen, [notebook.record]) as links,
+        following(catalog, [notebook.record]) as links,
     ):
-        await seen.until("top")
-        async with calling(links, seen.catalog.find("top")) as errors:
+        await catalog.wait_for("top")
+        async with calling(links, catalog.find("top")) as errors:
             await notebook.called.wait()
             notebook.say(messages.Goodbye(reason="The kernel was restarted."))
             notebook.writer.close()
@@ -200,31 +184,31 @@ async def test_a_call_is_told_how_its_notebook_left(home):
     ids=["http", "no object", "no JSON", "not a kernel's message"],
 )
 async def test_what_no_kernel_says_ends_that_link_and_no_other(home, said):
-    seen = Seen()
+    catalog = WatchedCatalog()
     async with (
         peer(home, welcome("top")) as odd,
         peer(home, welcome("other")) as even,
-        following(seen, [odd.record, even.record]) as links,
+        following(catalog, [odd.record, even.record]) as links,
     ):
-        await seen.until("top", "other")
-        async with calling(links, seen.catalog.find("top")) as errors:
+        await catalog.wait_for("top", "other")
+        async with calling(links, catalog.find("top")) as errors:
             await odd.called.wait()
             odd.say(said)
-        await seen.until("other")
+        await catalog.wait_for("other")
         assert "The link to the kernel failed" in errors[0]
         assert len(links) == 1
 
 
 async def test_a_result_that_cannot_be_read_fails_its_call_and_no_other(home):
-    seen, results = Seen(), {}
+    catalog, results = WatchedCatalog(), {}
     async with (
         peer(home, welcome("top", "bottom")) as odd,
-        following(seen, [odd.record]) as links,
+        following(catalog, [odd.record]) as links,
     ):
-        await seen.until("top", "bottom")
+        await catalog.wait_for("top", "bottom")
 
         async def call(name):
-            results[name] = await links.call(seen.catalog.find(name), {})
+            results[name] = await links.call(catalog.find(name), {})
 
         with anyio.fail_after(TIMEOUT):
             async with anyio.create_task_group() as tasks:
@@ -241,50 +225,50 @@ async def test_a_result_that_cannot_be_read_fails_its_call_and_no_other(home):
 
 
 async def test_an_answer_to_no_call_is_ignored(home):
-    seen = Seen()
+    catalog = WatchedCatalog()
     async with (
         peer(home, welcome("top")) as notebook,
-        following(seen, [notebook.record]) as links,
+        following(catalog, [notebook.record]) as links,
     ):
-        await seen.until("top")
+        await catalog.wait_for("top")
         notebook.say(messages.Returned(id=99, content=[]))
         notebook.say(messages.Progress(id=99, progress=1))
         notebook.say(messages.Tools(tools=welcome("new").tools))
-        await seen.until("new")
+        await catalog.wait_for("new")
         assert len(links) == 1
 
 
 async def test_a_kernel_that_is_silent_is_told_and_asked_again_until_it_answers(home, monkeypatch):
     monkeypatch.setattr(link_module, "CONNECT_TIMEOUT", 0.05)
     monkeypatch.setattr(links_module, "RETRY_AFTER", 0.05)
-    seen = Seen()
+    catalog = WatchedCatalog()
     async with (
         peer(home, welcome("top"), silent=True) as notebook,
-        following(seen, [notebook.record]) as links,
+        following(catalog, [notebook.record]) as links,
     ):
         await settled(links)
         assert len(links) == 0
         assert links.problems == ("The kernel of 'sales' did not answer within 0.05 s.",)
         notebook.may_answer.set()
-        await seen.until("top")
+        await catalog.wait_for("top")
         assert links.problems == ()
         assert notebook.connections > 1
 
 
 async def test_a_kernel_of_another_protocol_version_is_told_once_and_left_alone(home, monkeypatch):
     monkeypatch.setattr(links_module, "RETRY_AFTER", 0)
-    seen = Seen()
+    catalog = WatchedCatalog()
     other = welcome("top", protocol=messages.PROTOCOL_VERSION + 1)
     async with (
         peer(home, other) as newer,
         peer(home, welcome("other")) as notebook,
-        following(seen, [newer.record, notebook.record]) as links,
+        following(catalog, [newer.record, notebook.record]) as links,
     ):
         await settled(links)
         assert newer.connections == 1
         (problem,) = links.problems
         assert "upgrade" in problem.lower()
-        await seen.until("other")
+        await catalog.wait_for("other")
 
 
 async def test_an_error_of_the_block_comes_out_as_it_is(home):
@@ -296,16 +280,16 @@ async def test_an_error_of_the_block_comes_out_as_it_is(home):
 
 
 async def test_calls_are_answered_when_the_bridge_ends_its_links(home):
-    seen = Seen()
+    catalog = WatchedCatalog()
     async with peer(home, welcome("top")) as notebook, anyio.create_task_group() as tasks:
         ended = []
 
         async def call(links):
             with pytest.raises(KernelGone, match="The bridge was stopped"):
-                await links.call(seen.catalog.find("top"), {})
+                await links.call(catalog.find("top"), {})
             ended.append(True)
 
-        async with Links(seen.catalog, on_change=seen.changed) as links:
+        async with Links(catalog, on_change=catalog.note_change) as links:
             await links.connect(notebook.record)
             tasks.start_soon(call, links)
             with anyio.fail_after(TIMEOUT):
@@ -317,14 +301,14 @@ async def test_calls_are_answered_when_the_bridge_ends_its_links(home):
 
 
 async def test_a_call_that_is_no_longer_wanted_is_cancelled_in_the_kernel(home):
-    seen = Seen()
+    catalog = WatchedCatalog()
     async with (
         peer(home, welcome("top")) as notebook,
-        following(seen, [notebook.record]) as links,
+        following(catalog, [notebook.record]) as links,
         anyio.create_task_group() as tasks,
     ):
-        await seen.until("top")
-        tasks.start_soon(links.call, seen.catalog.find("top"), {})
+        await catalog.wait_for("top")
+        tasks.start_soon(links.call, catalog.find("top"), {})
         await notebook.called.wait()
         tasks.cancel_scope.cancel()
     with anyio.fail_after(TIMEOUT):
@@ -334,7 +318,7 @@ async def test_a_call_that_is_no_longer_wanted_is_cancelled_in_the_kernel(home):
 
 
 async def test_who_keeps_a_kernel_tells_its_calls_how_it_ended(home):
-    seen = Seen()
+    catalog = WatchedCatalog()
     told = anyio.Event()
 
     async def obituary():
@@ -344,32 +328,32 @@ async def test_who_keeps_a_kernel_tells_its_calls_how_it_ended(home):
 
     async with (
         peer(home, welcome("top")) as notebook,
-        Links(seen.catalog, on_change=seen.changed) as links,
+        Links(catalog, on_change=catalog.note_change) as links,
     ):
         async with links.open_link(notebook.record, obituary) as link:
-            async with calling(links, seen.catalog.find("top")) as errors:
+            async with calling(links, catalog.find("top")) as errors:
                 await notebook.called.wait()
                 notebook.writer.close()
-                await seen.until()  # the tools go before the calls are answered
+                await catalog.wait_for()  # the tools go before the calls are answered
                 assert errors == []
                 told.set()
             await link.end.wait()
         assert errors == ["It fell over."]
         with pytest.raises(KernelGone, match="being restarted"):
-            seen.catalog.find("top")
+            catalog.find("top")
         async with links.open_link(notebook.record, obituary):
-            assert [entry.name for entry in seen.catalog.entries()] == ["top"]
+            assert [entry.name for entry in catalog.entries()] == ["top"]
 
 
 async def test_calls_are_answered_although_nobody_finds_out_how_the_kernel_ended(home, monkeypatch):
     monkeypatch.setattr(links_module, "END_LIMIT", 0.05)
-    seen = Seen()
+    catalog = WatchedCatalog()
     async with (
         peer(home, welcome("top")) as notebook,
-        Links(seen.catalog, on_change=seen.changed) as links,
+        Links(catalog, on_change=catalog.note_change) as links,
         links.open_link(notebook.record, anyio.sleep_forever),
     ):
-        async with calling(links, seen.catalog.find("top")) as errors:
+        async with calling(links, catalog.find("top")) as errors:
             await notebook.called.wait()
             notebook.writer.close()
         assert "closed the link, and the call was lost" in errors[0]
@@ -377,10 +361,10 @@ async def test_calls_are_answered_although_nobody_finds_out_how_the_kernel_ended
 
 async def test_a_kernel_that_was_killed_is_told_as_dead_though_its_process_ends_later(kernel):
     kernel.ok("%%mcp_tool\nimport asyncio\nasync def wait():\n    await asyncio.sleep(60)")
-    seen = Seen()
-    async with following(seen, [record_of(kernel)]) as links:
-        await seen.until("wait")
-        async with calling(links, seen.catalog.find("wait")) as errors:
+    catalog = WatchedCatalog()
+    async with following(catalog, [record_of(kernel)]) as links:
+        await catalog.wait_for("wait")
+        async with calling(links, catalog.find("wait")) as errors:
             os.kill(kernel.pid, 9)
         assert "The kernel of" in errors[0]
         assert "died" in errors[0]
