@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
@@ -181,6 +182,38 @@ def test_a_result_within_a_repr_shares_the_time(where, converter):
     assert "an object of type Loops whose repr" in text_of(
         where(lambda: converter.make_result(Nested(), ()))
     )
+
+
+class LoopsLong:
+    """Takes far longer than it may, but not for ever: what is not stopped says so."""
+
+    def __init__(self, first=None):
+        self._first = first
+
+    def __repr__(self):
+        if self._first is not None:
+            run_bounded(repr, self._first)
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            pass
+        return "not stopped"
+
+
+def test_what_comes_after_a_piece_within_a_piece_is_still_bounded(where):
+    def convert():
+        with deadline(SECONDS), pytest.raises(DeadlineExceeded):
+            run_bounded(repr, LoopsLong(first=Counter("a")))
+
+    where(convert)
+
+
+def test_a_result_in_a_thread_that_got_a_copy_of_the_context_has_its_own_time():
+    def convert():
+        with deadline(SECONDS), pytest.raises(DeadlineExceeded):
+            run_bounded(repr, LoopsLong())
+
+    with deadline(SECONDS), ThreadPoolExecutor(1) as thread:
+        thread.submit(copy_context().run, convert).result()
 
 
 def test_an_interrupt_stops_the_call_and_not_only_the_repr(converter):

@@ -1,0 +1,507 @@
+"""Small wrong changes of the core, each with the tests that should notice it.
+
+A change is one mistake that somebody could make while editing: a condition turned around, a line
+left out, a bound off by one. `before` occurs exactly once in the file (``test_changes.py`` checks
+that); ``run.py`` makes the changes, one at a time, in a copy of the tree.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Change:
+    """A wrong change of one file."""
+
+    file: str
+    """Below ``mcp_notebook/``."""
+    before: str
+    after: str
+    tests: str
+    """Below ``tests/``, separated by spaces: the files that should notice it."""
+
+
+_CALLS = "kernel/calls/test_invoker.py kernel/calls/test_runners.py"
+_QUEUE = "kernel/calls/test_call_queue.py kernel/calls/test_invoker.py"
+_STOPPING = "kernel/calls/test_stopping.py kernel/calls/test_invoker.py"
+_LINKS = "bridge/kernels/test_links.py bridge/kernels/test_link.py"
+_ELICITATION = "bridge/server/test_elicitation.py bridge/server/test_parked_calls.py"
+_FRAMES = "wire/test_frames.py wire/test_messages.py"
+
+CHANGES = (
+    # -- kernel/calls ------------------------------------------------------------------------------
+    Change(
+        "kernel/calls/call.py",
+        "        self.since = monotonic()\n",
+        "",
+        "kernel/calls/test_call.py kernel/calls/test_invoker.py",
+    ),
+    Change(
+        "kernel/calls/call.py",
+        'other.run == call.run == "main"',
+        'other.run == "main"',
+        "kernel/calls/test_call.py kernel/calls/test_invoker.py",
+    ),
+    Change(
+        "kernel/calls/call_queue.py",
+        "has_room = len(self._calls) < self.max_calls",
+        "has_room = len(self._calls) <= self.max_calls",
+        _QUEUE,
+    ),
+    Change(
+        "kernel/calls/call_queue.py",
+        "call = waiting[0]",
+        "call = waiting[-1]",
+        _QUEUE,
+    ),
+    Change(
+        "kernel/calls/call_queue.py",
+        "sum(other.is_started for other in same) >= most",
+        "sum(other.is_started for other in same) > most",
+        _QUEUE,
+    ),
+    Change(
+        "kernel/calls/call_queue.py",
+        "            call.is_stopping = False\n",
+        "",
+        _QUEUE,
+    ),
+    Change(
+        "kernel/calls/call_queue.py",
+        "        for timer in call.timers:\n            timer.cancel()\n",
+        "",
+        f"{_QUEUE} kernel/calls/test_stopping.py",
+    ),
+    Change(
+        "kernel/calls/active_call.py",
+        "if self.has_ended or self.stop_request is not None:",
+        "if self.has_ended:",
+        "kernel/calls/test_active_call.py kernel/calls/test_stopping.py",
+    ),
+    Change(
+        "kernel/calls/active_call.py",
+        "            if self.has_ended:\n                return\n            self.move(state)",
+        "            self.move(state)",
+        "kernel/calls/test_active_call.py kernel/calls/test_stopping.py",
+    ),
+    Change(
+        "kernel/calls/active_call.py",
+        "if self.is_interrupted and self.restart_delay:",
+        "if self.restart_delay:",
+        "kernel/calls/test_active_call.py kernel/calls/test_invoker.py",
+    ),
+    Change(
+        "kernel/calls/stopping.py",
+        "            self._start_next(call.tool)\n",
+        "",
+        _STOPPING,
+    ),
+    Change(
+        "kernel/calls/stopping.py",
+        'if call.run == "thread":',
+        "if False:",
+        f"{_STOPPING} kernel/calls/test_runners.py",
+    ),
+    Change(
+        "kernel/calls/stopping.py",
+        "limit = self._time_limit if own_limit is None else own_limit",
+        "limit = own_limit if self._time_limit is None else self._time_limit",
+        _STOPPING,
+    ),
+    Change(
+        "kernel/calls/stopping.py",
+        "        timer.daemon = True\n",
+        "",
+        _STOPPING,
+    ),
+    Change(
+        "kernel/calls/interrupts.py",
+        "if self._interrupter.signal_count > self._signals_before:",
+        "if self._interrupter.signal_count > 0:",
+        "kernel/calls/test_interrupts.py kernel/calls/test_runners.py",
+    ),
+    Change(
+        "kernel/calls/interrupts.py",
+        "signal.signal(signal.SIGINT, self._previous)",
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)",
+        "kernel/calls/test_interrupts.py",
+    ),
+    Change(
+        "kernel/calls/interrupts.py",
+        "        if self._calls:\n            self._loop.call_soon_threadsafe(self._on_interrupt)",
+        "        if True:\n            self._loop.call_soon_threadsafe(self._on_interrupt)",
+        "kernel/calls/test_interrupts.py",
+    ),
+    Change(
+        "kernel/calls/invoker.py",
+        "            if call.state is not CallState.QUEUED:\n",
+        "            if True:\n",
+        f"{_CALLS} kernel/calls/test_interrupts.py",
+    ),
+    Change(
+        "kernel/calls/invoker.py",
+        "is_reusable = request is None and not result.is_error and not call.elicitations.is_used",
+        "is_reusable = request is None and not call.elicitations.is_used",
+        "kernel/calls/test_result_cache.py kernel/calls/test_invoker.py",
+    ),
+    Change(
+        "kernel/calls/invoker.py",
+        "        self._queue.finish(call)\n        self._start_waiting(call.tool)\n",
+        "        self._queue.finish(call)\n",
+        _CALLS,
+    ),
+    Change(
+        "kernel/calls/invoker.py",
+        "        self._context = contextvars.copy_context()\n\n    def abandon",
+        "\n    def abandon",
+        f"kernel/calls/test_environment.py {_CALLS}",
+    ),
+    Change(
+        "kernel/calls/runners.py",
+        "            self._loop.call_soon(task.cancel)\n",
+        "            pass\n",
+        "kernel/calls/test_runners.py kernel/calls/test_runners_in_process.py",
+    ),
+    Change(
+        "kernel/calls/runners.py",
+        "        self._execution.environment.router.release()\n",
+        "",
+        "kernel/calls/test_runners.py kernel/calls/test_capture.py",
+    ),
+    Change(
+        "kernel/calls/result_cache.py",
+        "if age >= entry.lifetime or",
+        "if",
+        "kernel/calls/test_result_cache.py",
+    ),
+    Change(
+        "kernel/calls/result_cache.py",
+        "            if ticket.generation != self._generation:\n                return\n",
+        "",
+        "kernel/calls/test_result_cache.py",
+    ),
+    Change(
+        "kernel/calls/result_cache.py",
+        "            self._entries.move_to_end(place)\n",
+        "",
+        "kernel/calls/test_result_cache.py",
+    ),
+    Change(
+        "kernel/calls/task_guards.py",
+        "            self._gate = outer\n",
+        "            self._gate = None\n",
+        "kernel/calls/test_task_guards.py kernel/calls/test_runners.py",
+    ),
+    Change(
+        "kernel/calls/streams.py",
+        "        take(text)\n        return len(text)",
+        "        take(text)\n        return None",
+        "kernel/calls/test_streams.py kernel/calls/test_capture.py",
+    ),
+    # -- kernel/safe -------------------------------------------------------------------------------
+    Change(
+        "kernel/safe/deadline.py",
+        "        if outer is None or not outer.is_here():\n",
+        "        if outer is None:\n",
+        "kernel/safe/test_deadline.py",
+    ),
+    Change(
+        "kernel/safe/deadline.py",
+        "            if self._clock[1] is not None:\n                return function(value)\n",
+        "",
+        "kernel/safe/test_deadline.py",
+    ),
+    Change(
+        "kernel/safe/deadline.py",
+        "                wait = _RETRY_AFTER\n",
+        "                return\n",
+        "kernel/safe/test_deadline.py",
+    ),
+    Change(
+        "kernel/safe/interrupter.py",
+        "            return self._is_open and self._send()",
+        "            return self._send()",
+        "kernel/safe/test_interrupter.py kernel/calls/test_interrupts.py",
+    ),
+    Change(
+        "kernel/safe/interrupter.py",
+        "        if self._is_sent:  # else what is pending may be another interrupter's\n",
+        "        if False:\n",
+        "kernel/safe/test_interrupter.py kernel/calls/test_interrupts.py",
+    ),
+    Change(
+        "kernel/safe/interrupter.py",
+        "        if signal.getsignal(self._signum) == signal.SIG_DFL:\n            return False",
+        "        if False:\n            return False",
+        "kernel/safe/test_interrupter.py kernel/calls/test_interrupts.py",
+    ),
+    # -- kernel/link -------------------------------------------------------------------------------
+    Change(
+        "kernel/link/conversation.py",
+        "        self._send_changes()  # the client may call the tools that this call declared\n",
+        "",
+        "kernel/link/test_conversation.py e2e/test_tools_that_come_late.py",
+    ),
+    Change(
+        "kernel/link/conversation.py",
+        '            reason = message.reason or "The client cancelled the call."\n',
+        '            reason = "The client cancelled the call."\n',
+        "kernel/link/test_conversation.py",
+    ),
+    Change(
+        "kernel/link/endpoint.py",
+        "        if self._token is not None and not hmac",
+        "        if self._token is None and not hmac",
+        "kernel/link/test_endpoint.py",
+    ),
+    Change(
+        "kernel/link/endpoint.py",
+        "        due = min(now + CHANGE_DELAY, self._change_latest)\n",
+        "        due = now + CHANGE_DELAY\n",
+        "kernel/link/test_endpoint.py kernel/link/test_conversation.py",
+    ),
+    Change(
+        "kernel/link/endpoint.py",
+        "        self._last_refusal = None\n        conversation.send",
+        "        conversation.send",
+        "kernel/link/test_endpoint.py",
+    ),
+    Change(
+        "kernel/link/resource_store.py",
+        "                        self._entries.move_to_end(key)\n                        return",
+        "                        return",
+        "kernel/link/test_resource_store.py",
+    ),
+    Change(
+        "kernel/link/resource_store.py",
+        "or len(self._entries) > MAX_ORIGINALS:",
+        "or len(self._entries) > 2 * MAX_ORIGINALS:",
+        "kernel/link/test_resource_store.py",
+    ),
+    Change(
+        "kernel/link/progress_notices.py",
+        "        if newest != self._last_sent:  # a tool may report the same over and over\n",
+        "        if True:\n",
+        "kernel/link/test_progress_notices.py",
+    ),
+    Change(
+        "kernel/link/log_notices.py",
+        'self._periods[number >= LEVELS["warning"]]',
+        "self._periods[0]",
+        "kernel/link/test_log_notices.py",
+    ),
+    Change(
+        "kernel/link/log_notices.py",
+        "            self._reported += number\n",
+        "            pass\n",
+        "kernel/link/test_log_notices.py",
+    ),
+    # -- kernel/tools and kernel/notebook ----------------------------------------------------------
+    Change(
+        "kernel/tools/tool_registry.py",
+        "        if is_change:\n            self._on_change()",
+        "        self._on_change()",
+        "kernel/tools/test_tool_registry.py",
+    ),
+    Change(
+        "kernel/tools/tool_registry.py",
+        "                if name not in self._tools\n",
+        "",
+        "kernel/tools/test_tool_registry.py kernel/notebook/test_cell_tools.py",
+    ),
+    Change(
+        "kernel/notebook/cell_tools.py",
+        'not getattr(result, "success", False)',
+        "False",
+        "kernel/notebook/test_cell_tools.py",
+    ),
+    # -- kernel/schemas and kernel/results ---------------------------------------------------------
+    Change(
+        "kernel/schemas/validation_messages.py",
+        "    if len(lines) > MAX_LINES:\n        listed.append",
+        "    if False:\n        listed.append",
+        "kernel/schemas/test_validation_messages.py kernel/schemas/test_input_schema.py",
+    ),
+    Change(
+        "kernel/results/blocks/budget.py",
+        "picture_bytes=min(settings.max_picture_bytes, settings.max_result_bytes)",
+        "picture_bytes=settings.max_picture_bytes",
+        "kernel/results/blocks/test_budget.py kernel/results/blocks/test_fit.py",
+    ),
+    Change(
+        "kernel/results/blocks/fit.py",
+        "if size <= share or isinstance(piece.block, Image)",
+        "if isinstance(piece.block, Image)",
+        "kernel/results/blocks/test_fit.py",
+    ),
+    Change(
+        "kernel/results/blocks/fit.py",
+        "            return len(json.dumps(block.data))  # as some transports send it: in ASCII\n",
+        "            return len(block.data)\n",
+        "kernel/results/blocks/test_fit.py kernel/results/blocks/test_embedded.py",
+    ),
+    Change(
+        "kernel/results/blocks/truncation.py",
+        "        for _ in range(2):  #",
+        "        for _ in range(1):  #",
+        "kernel/results/blocks/test_truncation.py kernel/results/blocks/test_fit.py",
+    ),
+    Change(
+        "kernel/results/blocks/truncation.py",
+        "key=lambda text: (not text.is_partial, -text.length)",
+        "key=lambda text: (not text.is_partial, text.length)",
+        "kernel/results/blocks/test_truncation.py",
+    ),
+    # -- wire --------------------------------------------------------------------------------------
+    Change(
+        "wire/frames.py",
+        "        if not 0 < length <= MAX_HEADER:\n",
+        "        if not 0 <= length <= MAX_HEADER:\n",
+        _FRAMES,
+    ),
+    Change(
+        "wire/frames.py",
+        "    if sum(lengths) > MAX_ATTACHMENTS:\n",
+        "    if max(lengths, default=0) > MAX_ATTACHMENTS:\n",
+        _FRAMES,
+    ),
+    Change(
+        "wire/content_blocks.py",
+        "        if not 0 <= data < len(attachments):\n",
+        "        if not data < len(attachments):\n",
+        "wire/test_content_blocks.py",
+    ),
+    # -- discovery ---------------------------------------------------------------------------------
+    Change(
+        "discovery.py",
+        "        is_its_own = path.name == make_socket_name(record.id) and is_own(status)\n",
+        "        is_its_own = is_own(status)\n",
+        "test_discovery.py",
+    ),
+    Change(
+        "discovery.py",
+        "abs(started - process.started) < _START_TOLERANCE",
+        "started - process.started < _START_TOLERANCE",
+        "test_discovery.py",
+    ),
+    Change(
+        "private_files.py",
+        '    | getattr(os, "O_NOFOLLOW", 0)\n',
+        "",
+        "test_private_files.py test_discovery.py",
+    ),
+    # -- bridge ------------------------------------------------------------------------------------
+    Change(
+        "bridge/kernels/running_call.py",
+        "self._progress = None  # its message says",
+        "pass  # its message says",
+        f"bridge/kernels/test_running_call.py {_ELICITATION}",
+    ),
+    Change(
+        "bridge/kernels/running_call.py",
+        "        if not self._result.done():\n            self._send(messages.Cancel",
+        "        if True:\n            self._send(messages.Cancel",
+        f"bridge/kernels/test_running_call.py {_LINKS}",
+    ),
+    Change(
+        "bridge/kernels/links.py",
+        "        if self._links.get(link.record.id) is not link:\n            return False\n",
+        "",
+        _LINKS,
+    ),
+    Change(
+        "bridge/kernels/links.py",
+        "            self._first_attempts.discard(record.id)\n            self._pending",
+        "            self._pending",
+        _LINKS,
+    ),
+    Change(
+        "bridge/kernels/link.py",
+        "                    del self._calls[message.id]\n",
+        "",
+        _LINKS,
+    ),
+    Change(
+        "bridge/kernels/link.py",
+        '            call.cancel("The bridge was stopped.")\n',
+        "",
+        _LINKS,
+    ),
+    Change(
+        "bridge/kernels/catalog.py",
+        "    entries.sort(key=lambda entry: -_read_priority(entry.tool))  # stable\n",
+        "    entries.sort(key=lambda entry: _read_priority(entry.tool))\n",
+        "bridge/kernels/test_catalog.py",
+    ),
+    Change(
+        "bridge/kernels/catalog.py",
+        "        used.add(full_name)\n",
+        "",
+        "bridge/kernels/test_catalog.py",
+    ),
+    Change(
+        "bridge/server/server.py",
+        "            self._call_count -= 1\n",
+        "            pass\n",
+        "bridge/server/test_server.py",
+    ),
+    Change(
+        "bridge/server/parked_calls.py",
+        "        del self._parked[state]\n",
+        "",
+        _ELICITATION,
+    ),
+    Change(
+        "bridge/server/parked_calls.py",
+        "if parked is None or parked.request != _serialize_request(name, arguments):",
+        "if parked is None:",
+        _ELICITATION,
+    ),
+    Change(
+        "bridge/server/elicitation.py",
+        "                    scopes.pop(number).cancel()\n",
+        "                    scopes.pop(number)\n",
+        f"{_ELICITATION} e2e/test_elicitation.py",
+    ),
+    Change(
+        "bridge/server/resources.py",
+        "            after = number if link.place == place else 0\n",
+        "            after = number\n",
+        "bridge/server/test_resources.py e2e/test_resources.py",
+    ),
+    Change(
+        "bridge/server/change_notices.py",
+        "            listener.is_busy = False\n",
+        "            pass\n",
+        "bridge/server/test_change_notices.py",
+    ),
+    Change(
+        "bridge/server/mcp_types.py",
+        "        if done is None or done <= last:\n",
+        "        if done is None or done < last:\n",
+        "bridge/server/test_mcp_types.py",
+    ),
+    Change(
+        "bridge/transports/access.py",
+        "        if len(values) != 1:\n            return False\n",
+        "        if not values:\n            return False\n",
+        "bridge/transports/test_access.py",
+    ),
+    Change(
+        "bridge/transports/access.py",
+        "        return all(\n            origin.startswith",
+        "        return any(\n            origin.startswith",
+        "bridge/transports/test_access.py",
+    ),
+    Change(
+        "bridge/transports/stdio.py",
+        "            await self._writable.wait()\n",
+        "",
+        "bridge/transports/test_stdio.py",
+    ),
+    Change(
+        "bridge/transports/json_responses.py",
+        "        if self._has_answered:\n            return\n",
+        "",
+        "bridge/transports/test_json_responses.py",
+    ),
+)
