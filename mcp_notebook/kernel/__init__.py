@@ -14,6 +14,8 @@ Each room imports only from those after it:
     The thread that bridges connect to: messages in, messages out.
 `calls`
     One call from its arrival to its answer: queue, run, stop, capture.
+`executors`
+    Calls that run elsewhere: what an executor gets in place of a tool's function.
 `results`
     A Python value becomes content blocks that fit a budget.
 `tools`

@@ -12,13 +12,18 @@ from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.stopping import Stopper
+from mcp_notebook.kernel.executors.job import Job, reports_begin, sends_elsewhere
+from mcp_notebook.kernel.safe.text import describe_error
 
 _WORKER_LOOK = 0.1
 """Seconds between two looks at whether a worker has begun."""
 _BROKEN = (
-    "A worker of the executor of {!r} ended: {} The executor is of no more use: the user has to "
-    "make a new one and declare the tool again. (A worker process must be able to import the "
-    "function: put it into a module.)"
+    "A worker of the executor of {!r} ended: {}. The executor is of no more use: the user has to "
+    "make a new one and declare the tool again."
+)
+_FAILED = (
+    "The executor of {!r} did not run it: {}. If it stays so, the user has to look after the "
+    "executor, or make a new one and declare the tool again."
 )
 
 
@@ -36,31 +41,61 @@ def run_in_executor(
         function: The tool's, as it is called.
         executor: The tool's.
         arguments: Of its function.
-        stopper: Limits the call's time from when a worker has begun; answers it if it has to stop
-            and the worker goes on.
+        stopper: Limits the call's time: from when a worker has begun, or from now if the executor
+            does not say when. Answers the call if it has to stop and the worker goes on.
 
     Raises:
         KeyboardInterrupt: The call has to stop.
-        ToolError: The executor is broken.
+        ToolError: The executor does not run the function.
         BaseException: What the function raised.
     """
     stopped: Future[None] = Future()
     call.set_interrupt(lambda: stopped.set_result(None))
-    future = executor.submit(function, **arguments)
-    call.wait_for("a free worker")
+    job = Job(call.tool, function, arguments)
+    future = _submit(call, job, executor)
+    says_when = reports_begin(executor)
+    call.wait_for("a free worker" if says_when else "its executor's result")
+    if not says_when:
+        stopper.limit_time(call)
     while not future.done() and not stopped.done() and call.stop_request is None:
         if call.state is CallState.WAITING and future.running():
             call.resume()
-            stopper.limit_time(call)  # not before a worker has begun
+            if says_when:
+                stopper.limit_time(call)  # not before a worker has begun
         look = _WORKER_LOOK if call.state is CallState.WAITING else None
         wait((future, stopped), timeout=look, return_when=FIRST_COMPLETED)
-    if future.done():
-        call.resume()
-        try:
-            return future.result()
-        except BrokenExecutor as error:
-            raise ToolError(_BROKEN.format(call.tool, error)) from error
-    if not future.cancel():
-        stopper.answer_early(call)
-        wait((future,))
-    raise KeyboardInterrupt
+    if not future.done():
+        if not future.cancel():
+            stopper.answer_early(call)
+            wait((future,))
+        raise KeyboardInterrupt
+    call.resume()
+    return _read_result(call, job, future)
+
+
+def _submit(call: ActiveCall, job: Job, executor: Executor) -> Future[Any]:
+    if sends_elsewhere(executor):
+        job.pickle_call()  # here, an error is the call's alone: Dask would log it, too
+    try:
+        return executor.submit(job)
+    except Exception as error:
+        raise _explain(call, job, error) from error
+
+
+def _read_result(call: ActiveCall, job: Job, future: Future[Any]) -> Any:
+    """Return what a function returned, or raise what it raised; take what it printed."""
+    try:
+        value = future.result()
+    except Exception as error:
+        if job.is_local:
+            raise
+        raise _explain(call, job, error) from error
+    return job.read(value, call.capture.write)
+
+
+def _explain(call: ActiveCall, job: Job, error: Exception) -> ToolError:
+    """Return what to tell of an error that is not the function's, but the executor's."""
+    if job.failure is not None:
+        return job.failure
+    text = _BROKEN if isinstance(error, BrokenExecutor) else _FAILED
+    return ToolError(text.format(call.tool, describe_error(error).rstrip(".")))

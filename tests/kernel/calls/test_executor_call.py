@@ -11,7 +11,6 @@ from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.executor_call import run_in_executor
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
-from mcp_notebook.kernel.tools.declared_tool import make_tool
 
 LIMIT = 30
 UNWANTED = StopRequest(CallState.CANCELLED, Cancelled("No longer wanted."))
@@ -22,10 +21,11 @@ def double(x: int) -> int:
     return 2 * x
 
 
-class NeverBegins(Executor):
+class NeverBegins(ThreadPoolExecutor):
     """Has no free worker, ever."""
 
     def __init__(self):
+        super().__init__()
         self.asked = threading.Event()
         self.future = Future()
 
@@ -50,6 +50,20 @@ class Begun(Executor):
     def submit(self, *_args, **_kwargs):
         self.asked.set()
         return self.future
+
+
+class NeverSays(Executor):
+    """Is of a kind whose futures are pending until they are done."""
+
+    def submit(self, *_args, **_kwargs):
+        return Future()
+
+
+class Closed(Executor):
+    """Takes nothing any more."""
+
+    def submit(self, *_args, **_kwargs):
+        raise RuntimeError("cannot schedule new futures after shutdown")
 
 
 class Broken(Executor):
@@ -79,8 +93,13 @@ def stopper(queue, converter):
     return Stopper(queue, CallConverter(converter), lambda _: None, None)
 
 
+@pytest.fixture
+def limited(queue, converter):
+    return Stopper(queue, CallConverter(converter), lambda _: None, 0.05)
+
+
 def run(call, executor, stopper, function=double, **arguments):
-    return run_in_executor(call, make_tool(function), executor, arguments, stopper)
+    return run_in_executor(call, function, executor, arguments, stopper)
 
 
 def test_the_value_of_the_worker_is_returned(call, stopper):
@@ -97,6 +116,43 @@ def test_what_the_function_raises_is_raised(call, stopper):
 def test_a_broken_executor_is_told_with_what_to_do(call, stopper):
     with pytest.raises(ToolError, match=r"a process was killed\. .* make a new one"):
         run(call, Broken(), stopper, x=4)
+
+
+def test_an_executor_that_takes_nothing_is_told_with_its_reason(call, stopper):
+    with pytest.raises(ToolError, match=r"'double' did not run it: .* after shutdown\."):
+        run(call, Closed(), stopper, x=4)
+
+
+def test_where_futures_do_not_say_when_they_begin_the_time_runs_from_the_start(call, limited):
+    with pytest.raises(KeyboardInterrupt):
+        run(call, NeverSays(), limited, x=4)
+    assert call.stop_request.state is CallState.TIMED_OUT
+    assert call.waits_for == "its executor's result"
+
+
+def test_no_keyword_of_an_executor_takes_an_argument_away(call, stopper):
+    class Greedy(ThreadPoolExecutor):
+        def submit(self, fn, *args, key=None, workers=None, **kwargs):  # noqa: ARG002
+            return super().submit(fn, *args, **kwargs)
+
+    def order(key: str, fn: str, workers: int = 1) -> tuple:
+        """Order."""
+        return key, fn, workers
+
+    with Greedy(1) as executor:
+        arguments = {"key": "k", "fn": "f", "workers": 4}
+        assert run(call, executor, stopper, order, **arguments) == ("k", "f", 4)
+
+
+def test_what_a_thread_of_a_pool_prints_is_of_its_call(call, stopper, environment):
+    def speak() -> None:
+        """Speak."""
+        print("from the pool")  # noqa: T201
+
+    with environment.surround(call.capture), ThreadPoolExecutor(1) as executor:
+        run(call, executor, stopper, speak)
+    (printed,) = [output.text for output in call.capture.outputs if output.text.strip()]
+    assert printed.strip() == "from the pool"
 
 
 def test_a_call_without_a_worker_waits_and_is_withdrawn_when_it_has_to_stop(call, stopper):

@@ -364,7 +364,6 @@ def test_a_broken_executor_is_told_with_what_to_do(kernel, link):
     )
     text = text_of(link.call("dies"))
     assert "a new one" in text
-    assert "put it into a module" in text
     kernel.ok("%mcp remove dies")
 
 
