@@ -8,12 +8,12 @@ to read, such as a pipe or a device.
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, NoReturn, Self
+from typing import Any, BinaryIO, NoReturn, Self, TypeAlias
 
 from mcp_notebook.content import Text
 from mcp_notebook.errors import CallError
@@ -21,6 +21,7 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import BINARY, format_size
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
+from mcp_notebook.kernel.results.data_files import is_data_file, is_text_file, read_data_file
 from mcp_notebook.kernel.results.file_contents import FileInfo, render_file
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.text import clean_text, describe_error, get_type_name
@@ -47,6 +48,9 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISLNK, "a link to itself"),
 )
+
+RenderData: TypeAlias = Callable[[Any], list[Piece]]
+"""Renders what was read of a file."""
 
 
 class Unreadable(CallError):
@@ -84,12 +88,15 @@ class Files:
             folder = None
         return cls(folder, settings.allowed_roots)
 
-    def render(self, path: Any, budget: Budget) -> list[Piece]:
+    def render(
+        self, path: Any, budget: Budget, render_data: RenderData | None = None
+    ) -> list[Piece]:
         """Render the content of a file, or a sentence that says why it is not shown.
 
         Args:
             path: A value for which `is_path` is true.
             budget: The limits of the result.
+            render_data: Renders a table or an array; without it, the file is shown as any other.
         """
         try:
             name, real = self._locate(path)
@@ -98,7 +105,15 @@ class Files:
                     return [Piece(Text(_describe_folder(name, real)))]
                 with self._open(name, real) as (file, info):
                     describe_original = partial(self._describe_original, info)
-                    return render_file(file, info, budget, describe_original)
+                    if render_data is None or not info.size or not is_data_file(info):
+                        return render_file(file, info, budget, describe_original)
+                    data = read_data_file(file, info)
+                    notes = [Piece(Text(f"[{data.note}]"))] if data.note else []
+                    if data.value is None:
+                        return [*render_file(file, info, budget, describe_original), *notes]
+                    # The whole of a text is the file of the table.
+                    links = () if is_text_file(info) else budget.keep(describe_original(None))
+                    return [*notes, *render_data(data.value), *map(Piece, links)]
         except Unreadable as error:
             return [Piece(Text(f"[{error}]"))]
 

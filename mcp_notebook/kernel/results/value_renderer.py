@@ -149,9 +149,12 @@ class ValueRenderer:
             return [make_text_piece(value)]
         return [self._make_json_piece(value, position)]
 
-    def render_path(self, value: Any, _position: Position) -> list[Piece]:
+    def render_path(self, value: Any, position: Position) -> list[Piece]:
         """Render the file that a path leads to."""
-        return self._context.files.render(value, self.budget)
+        within = Position(MISSING, position.depth + 1, position.conversions)
+        return self._context.files.render(
+            value, self.budget, lambda data: self.render(data, within)
+        )
 
     # -- images, figures, tables, plots ------------------------------------------------------------
 

@@ -84,7 +84,8 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
     Rule(
         values="`pathlib.Path` and other paths",
         content="the content of the file, by its type, within the notebook's folder and the "
-        "allowed roots",
+        "allowed roots; of CSV, Parquet, Feather, JSON lines, spreadsheets and numpy's files the "
+        "table or array, if the notebook has imported pandas, polars or numpy",
         accepts=is_path,
         render=ValueRenderer.render_path,
     ),
