@@ -28,8 +28,6 @@ class Departure(BaseModel):
     """Path of the notebook, if the kernel knew it."""
     name: str
     """Short name of the notebook."""
-    host: str
-    """Name of the machine."""
     reason: str | None
     """Why the kernel left, as a sentence; None if it crashed or was killed."""
     at: FiniteFloat

@@ -245,7 +245,6 @@ def forget_record(folder: Path, record: Record, reason: str | None = None) -> No
         departure = Departure(
             notebook=record.notebook,
             name=record.name,
-            host=record.host,
             reason=reason,
             at=time(),
         )

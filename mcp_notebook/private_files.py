@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 MAX_SIZE = 2**16
-"""Bytes of a file that is read. Records and tokens have a thousandth of it."""
+"""Bytes of a file that is read by default. A record has a hundredth of it."""
 _FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)
@@ -43,8 +43,8 @@ def write_private(path: Path, text: str) -> None:
         raise
 
 
-def read_private(path: Path) -> bytes:
-    """Return the content of a file of the user.
+def read_private(path: Path, most: int = MAX_SIZE) -> bytes:
+    """Return the content of a file of the user, which has at most so many bytes.
 
     Raises:
         OSError: It is another user's, no regular file, too large, or cannot be read.
@@ -57,11 +57,11 @@ def read_private(path: Path) -> bytes:
         if not is_own(status):
             raise PermissionError("it belongs to another user")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            content = file.read(MAX_SIZE + 1)
+            content = file.read(most + 1)
     finally:
         os.close(descriptor)
-    if len(content) > MAX_SIZE:
-        raise OSError(f"it is larger than {MAX_SIZE:,} bytes")
+    if len(content) > most:
+        raise OSError(f"it is larger than {most:,} bytes")
     return content
 
 

@@ -9,7 +9,7 @@ from mcp_notebook.private_files import write_private
 
 
 def make_departure(name="sales", **changed):
-    values = {"notebook": f"/{name}.ipynb", "name": name, "host": "here", "reason": None}
+    values = {"notebook": f"/{name}.ipynb", "name": name, "reason": None}
     return Departure(**(values | {"at": time.time()} | changed))
 
 

@@ -39,7 +39,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from mcp_notebook._version import __version__
-from mcp_notebook.private_files import write_private
+from mcp_notebook.private_files import read_private, write_private
 
 MAX_FILES = 5_000
 """Schemas that are kept; the ones not used for longest go."""
@@ -48,6 +48,8 @@ MAX_AGE = 90 * 86_400.0
 _TOUCH = 86_400.0
 """Seconds between two notes of a file's use: one note a day is enough for pruning."""
 _SUFFIX = ".json"
+_MAX_SIZE = 2**24
+"""Bytes of a file that is read."""
 
 
 class SchemaCache:
@@ -82,7 +84,7 @@ class SchemaCache:
         """Return what was put under this key, if it is there and whole."""
         path = self._path(key)
         try:
-            digest, _, body = path.read_text(encoding="ascii").partition("\n")
+            digest, _, body = read_private(path, _MAX_SIZE).decode("ascii").partition("\n")
             if digest != _compute_digest(key, body):
                 return None
             if time.time() - path.stat().st_mtime > _TOUCH:

@@ -290,6 +290,15 @@ def test_a_damaged_file_is_built_anew(cache, tmp_path, damage):
     assert path.read_text("ascii") == good
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(cache, tmp_path):
+    built = read_function_schema(function(), cache=cache)
+    (path,) = files(tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    assert read_function_schema(function(), cache=cache) == built
+
+
 def test_another_schemas_file_under_this_name_is_built_anew(cache, tmp_path):
     read_function_schema(function(str), cache=cache)
     (other,) = files(tmp_path)
