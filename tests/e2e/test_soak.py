@@ -5,8 +5,13 @@ What a call takes it has to give back: threads, timers, places in queues, stream
 
 import ast
 import time
+from contextlib import asynccontextmanager
 
+import anyio
+import mcp_types as types
+import psutil
 import pytest
+from clients import ERAS, http_bridge, over_http, text_of
 from live import Link, record_of
 from live import text_of as text_of_result
 
@@ -14,6 +19,7 @@ from mcp_notebook.content import Result
 from mcp_notebook.wire import messages
 
 LIMIT = 30
+AT_ONCE = 8
 FEW, MANY = 12, 1100
 """Calls of each kind; a bridge takes 1,024 at a time."""
 
@@ -255,3 +261,90 @@ def test_a_kernel_is_as_before_after_calls_of_every_kind(kernel, number):
         before = take_stock(kernel)
         call_each_kind(link, number)
         check_stock(kernel, before)
+
+
+def wait_for_at_most(count, limit):
+    """Wait until there are no more of something than there were."""
+    deadline = time.monotonic() + LIMIT
+    while count() > limit and time.monotonic() < deadline:
+        pass
+    assert count() <= limit
+
+
+class Caller:
+    """Calls tools through a bridge, with a user who declines everything."""
+
+    def __init__(self, client):
+        self.client = client
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, served, era):
+        """Connect to a bridge that runs."""
+
+        async def decline(_context, _params):
+            return types.ElicitResult(action="decline")
+
+        async with over_http(served.url, era, elicitation_callback=decline) as client:
+            await client.list_tools()
+            yield cls(client)
+
+    async def call(self, tool, said, **arguments):
+        """Call a tool, and check what it says."""
+        result = await self.client.call_tool(tool, arguments)
+        assert said in text_of(result), tool
+
+    async def cancel(self, tool):
+        """Call a tool, and cancel the call while its code runs."""
+        with anyio.CancelScope() as scope:
+
+            async def stop(*_):
+                scope.cancel()
+
+            await self.client.call_tool(tool, {}, progress_callback=stop)
+        assert scope.cancelled_caught
+
+    async def call_each_kind(self, number):
+        """Make calls of each kind, some of them at once."""
+        for tool in RETURN:
+            await self._repeat(number, self.call, tool, "1", x=1)
+        for tool in FAIL:
+            await self._repeat(number, self.call, tool, "ValueError: 1", x=1)
+        for tool in TIME_OUT:
+            await self._repeat(number, self.call, tool, "ran longer than 0.01 s")
+        await self._repeat(number, self.call, "asks", "decline")
+        for tool in HOLD:
+            for _ in range(number):
+                await self.cancel(tool)
+
+    async def _repeat(self, number, function, *arguments, **options):
+        async def work():
+            nonlocal number
+            while number > 0:
+                number -= 1
+                await function(*arguments, **options)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(AT_ONCE):
+                tasks.start_soon(work)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_bridge_and_its_kernel_are_as_before_after_calls_of_every_kind(kernel, era):
+    with http_bridge(kernel.home) as served:
+        process = psutil.Process(served.process.pid)
+
+        async with Caller.connect(served, era) as caller:
+            await caller.call_each_kind(2 * AT_ONCE)
+        files, threads = process.num_fds(), process.num_threads()
+        before = take_stock(kernel)
+        async with Caller.connect(served, era) as caller:
+            await caller.call_each_kind(MANY)
+            # A bridge that forgot that calls have ended would be busy for ever.
+            await caller.call("sync", "1", x=1)
+        check_stock(kernel, before)
+        wait_for_at_most(process.num_fds, files)
+        wait_for_at_most(process.num_threads, threads)

@@ -172,7 +172,9 @@ class ActiveCall(Call):
         """
         if not isinstance(error, KeyboardInterrupt | asyncio.CancelledError | Cancelled):
             return error
-        if self.stop_request is None and by_user:
-            self.is_interrupted = True
-            self.stop_request = StopRequest(CallState.CANCELLED, Cancelled(INTERRUPTED))
-        return error if self.stop_request is None else self.stop_request.error
+        with self.lock:
+            if self.stop_request is None and by_user:
+                self.is_interrupted = True
+                self.stop_request = StopRequest(CallState.CANCELLED, Cancelled(INTERRUPTED))
+            request = self.stop_request
+        return error if request is None else request.error

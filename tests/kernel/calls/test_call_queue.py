@@ -2,10 +2,13 @@
 
 import pytest
 
+from mcp_notebook.content import Result
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_queue import CallQueue
+from mcp_notebook.kernel.calls.outcome import CallConverter
+from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 
@@ -77,3 +80,60 @@ def test_a_call_that_has_ended_is_forgotten_with_what_stops_it(queue):
     queue.finish(call)
     assert queue.calls == ()
     assert call.interrupt is None
+
+
+class GuardedCall(ActiveCall):
+    """A call that refuses to be changed without the lock."""
+
+    SHARED = frozenset(
+        {"_state", "interrupt", "is_started", "is_stopping", "stop_request", "waits_for"}
+    )
+
+    def __setattr__(self, name, value):
+        is_made = "timers" in vars(self)
+        assert not is_made or name not in self.SHARED or self.lock.locked(), name
+        super().__setattr__(name, value)
+
+
+class GuardedList(list):
+    """The calls of a queue, which refuse to be looked at or changed without the lock."""
+
+    def __init__(self, lock):
+        super().__init__()
+        self.lock = lock
+
+    def __getattribute__(self, name):
+        if name in {"append", "remove"}:
+            assert self.lock.locked(), name
+        return super().__getattribute__(name)
+
+    def __iter__(self):
+        assert self.lock.locked()
+        return super().__iter__()
+
+
+def test_what_several_threads_change_is_changed_under_the_lock_only(queue, converter):
+    queue._calls = GuardedList(queue.lock)
+    stopper = Stopper(queue, CallConverter(converter), lambda _: None, None)
+
+    def make_call(run="main"):
+        return GuardedCall("a", run=run, reply=lambda _: None, lock=queue.lock)
+
+    waits, runs, stops = make_call(), make_call(), make_call("thread")
+    assert queue.add(waits)
+    assert queue.add(runs)
+    queue.add_started(stops)
+    stopper.stop(waits, WITHDRAWN)
+    assert queue.start_next("a") is runs
+    for call in (runs, stops):
+        assert call.begin(lambda: None)
+        call.set_interrupt(lambda: None)
+        call.wait_for("a free worker")
+        call.resume()
+    stopper.stop(stops, WITHDRAWN)
+    runs.find_cause(KeyboardInterrupt(), by_user=True)
+    runs.answer(CallState.DONE, Result(()))
+    assert queue.calls == (runs, stops)
+    for call in (runs, stops):
+        queue.finish(call)
+    assert queue.calls == ()

@@ -200,9 +200,7 @@ def test_a_call_that_cannot_have_a_loop_fails_and_leaves_no_coroutine(
     gc.collect()  # a coroutine that was never awaited would be a warning, and so an error
 
 
-def test_a_coroutine_function_of_a_call_that_has_to_stop_never_begins(
-    run_in_thread, queue, registry
-):
+def test_a_coroutine_function_of_a_call_that_has_to_stop_never_begins(run, queue, registry):
     began = []
 
     @pydantic.BeforeValidator
@@ -218,7 +216,7 @@ def test_a_coroutine_function_of_a_call_that_has_to_stop_never_begins(
     registry.add(make_tool(begin))
     call = ActiveCall("begin", {"value": 1}, reply=lambda _: None, lock=queue.lock)
     queue.add(call)
-    assert "No longer wanted." in run_in_thread(call).content[0].text
+    assert "No longer wanted." in run(call).content[0].text
     assert began == []
     gc.collect()
 
