@@ -138,11 +138,19 @@ class InterruptWatch:
     Args:
         loop: The main thread's event loop.
         on_interrupt: Called on the loop when the user asks to interrupt and no cell runs.
+        is_cell_running: Tells whether a cell runs, which is then what the user interrupts. An async
+            cell runs beside calls, under a handler of ipykernel's that looks like anybody's.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_interrupt: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_interrupt: Callable[[], None],
+        is_cell_running: Callable[[], bool],
+    ) -> None:
         self._loop = loop
         self._on_interrupt = on_interrupt
+        self._is_cell_running = is_cell_running
         self._calls = 0
         self._previous: Any = signal.SIG_IGN
         self._due = False
@@ -162,7 +170,8 @@ class InterruptWatch:
         if threading.current_thread() is not threading.main_thread():
             return  # the kernel runs in a thread, which gets no signals
         current = signal.getsignal(signal.SIGINT)
-        if self._calls and current is signal.default_int_handler:
+        is_cells = current is signal.default_int_handler or self._is_cell_running()
+        if self._calls and is_cells and current != self._handle:
             # ipykernel's, for the time of a cell: that one is the user's to interrupt.
             if not self._due:
                 self._due = True

@@ -85,7 +85,7 @@ class Invoker:
             self._queue, call_converter, self._start_waiting, settings.call_timeout
         )
         execution = Execution(registry, cache, self._environment, call_converter, self._stopper)
-        watch = InterruptWatch(loop, self._interrupt_all)
+        watch = InterruptWatch(loop, self._interrupt_all, lambda: self._cell_since is not None)
         self._main_runner = MainRunner(loop, execution, watch, self._copy_context)
         self._thread_runner = ThreadRunner(loop, execution, watch, self._copy_context)
         self._inline_runner = InlineRunner(execution)

@@ -154,7 +154,7 @@ def run_on_loop(main):
 def test_the_watch_hears_an_interrupt_while_somebody_listens():
     async def main():
         heard = asyncio.Event()
-        watch = InterruptWatch(asyncio.get_running_loop(), heard.set)
+        watch = InterruptWatch(asyncio.get_running_loop(), heard.set, lambda: False)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # asyncio.run has put its own in place
         watch.acquire()
         watch.acquire()
@@ -170,7 +170,7 @@ def test_the_watch_hears_an_interrupt_while_somebody_listens():
 def test_the_watch_leaves_a_cells_interrupt_to_the_cell_and_listens_when_it_has_ended():
     async def main():
         heard = asyncio.Event()
-        watch = InterruptWatch(asyncio.get_running_loop(), heard.set)
+        watch = InterruptWatch(asyncio.get_running_loop(), heard.set, lambda: False)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a cell runs
         watch.acquire()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -191,7 +191,9 @@ def test_an_earlier_handler_is_put_back_when_nobody_listens_any_more():
         heard.append("earlier")
 
     async def main():
-        watch = InterruptWatch(asyncio.get_running_loop(), lambda: heard.append("watch"))
+        watch = InterruptWatch(
+            asyncio.get_running_loop(), lambda: heard.append("watch"), lambda: False
+        )
         signal.signal(signal.SIGINT, earlier)
         watch.acquire()
         put_back_by_a_cell = signal.getsignal(signal.SIGINT)

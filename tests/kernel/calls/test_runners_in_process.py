@@ -43,7 +43,7 @@ def call(queue, registry):
 def watch(loop):
     """A watch in a process that ignores SIGINT, as ipykernel does between cells."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    yield InterruptWatch(loop, lambda: None)
+    yield InterruptWatch(loop, lambda: None, lambda: False)
     signal.signal(signal.SIGINT, before)
 
 

@@ -91,6 +91,26 @@ def test_code_that_does_not_react_is_answered_and_asked_again(queue, stopper, mo
     assert all(asked.acquire(timeout=LIMIT) for _ in range(2))
 
 
+def test_a_step_that_does_not_react_is_interrupted_again(queue, stopper, monkeypatch):
+    monkeypatch.setattr(stopping, "STOP_LIMIT", 0.01)
+    interrupted = threading.Semaphore(0)
+
+    class Step:
+        interrupted = False
+
+        def interrupt(self):
+            interrupted.release()
+            return True
+
+    call, caller = add(queue)
+    call.capture.steps = Step()
+    call.begin(lambda: None)
+    stopper.stop(call, UNWANTED)
+    assert all(interrupted.acquire(timeout=LIMIT) for _ in range(2))
+    assert caller.replied.wait(LIMIT)
+    queue.finish(call)
+
+
 def test_a_call_that_is_lost_is_not_answered(queue, stopper):
     call, caller = add(queue, run="thread")
     asked = []

@@ -114,6 +114,26 @@ def test_code_that_is_not_open_is_not_interrupted(way, where):
     assert where(run) == [False, False]
 
 
+def test_code_is_not_declared_closed_while_an_interrupt_is_sent():
+    sending, closed, was_closed = threading.Event(), threading.Event(), []
+
+    class Slow(AsyncInterrupter):
+        def _send(self):
+            sending.set()
+            was_closed.append(closed.wait(0.1))
+            return True
+
+    interrupter = Slow(Stop)
+    interrupter.open()
+    thread = interrupt_from_elsewhere(interrupter)
+    assert sending.wait(LIMIT)
+    interrupter.close()
+    closed.set()
+    thread.join()
+    assert was_closed == [False]
+    assert interrupter.interrupt() is False
+
+
 def test_a_signal_ends_a_sleep():
     with by_signal() as interrupter:
         began = threading.Event()
