@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
     from mcp_notebook.kernel.notebook.decorators import mcp_tool, mcp_tools
     from mcp_notebook.kernel.notebook.registry import Tool, registry
+    from mcp_notebook.kernel.schemas.columns import Columns
     from mcp_notebook.kernel.schemas.markers import Header, Hidden
     from mcp_notebook.kernel.tools.context import Context
     from mcp_notebook.kernel.tools.icons import Icon
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audio",
     "CannotElicit",
+    "Columns",
     "Context",
     "Header",
     "Hidden",
@@ -49,6 +51,7 @@ _HOMES = {
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
     "kernel.notebook.decorators": ("mcp_tool", "mcp_tools"),
     "kernel.tools.icons": ("Icon",),
+    "kernel.schemas.columns": ("Columns",),
     "kernel.schemas.markers": ("Header", "Hidden"),
     "kernel.notebook.registry": ("Tool", "registry"),
 }

@@ -8,6 +8,7 @@ import mcp_notebook
 PUBLIC = {
     "Audio",
     "CannotElicit",
+    "Columns",
     "Context",
     "Header",
     "Hidden",

@@ -89,7 +89,9 @@ TOOLS = {
     "guides/ask-the-user.md": "2 tools: plot_rain, drop_year",
     "guides/custom-types.md": "2 tools: plot_rain, summer",
     "guides/data-for-programs.md": "2 tools: plot_rain, extremes",
-    "guides/declaring-tools.md": "5 tools: plot_rain, warm_days, rain_in, diary_add, lookup",
+    "guides/declaring-tools.md": (
+        "6 tools: plot_rain, warm_days, compare_rain, rain_in, diary_add, lookup"
+    ),
     "guides/long-calls.md": "3 tools: plot_rain, mean_rain, median_high",
     "guides/results.md": "3 tools: plot_rain, report, wettest_day",
 }
@@ -118,6 +120,16 @@ def test_the_first_tool_answers_with_one_picture(run_page):
         ("guides/custom-types.md", "summer year=2015", "Summer of 2015"),
         ("guides/custom-types.md", "summer year=2015", "sun,71"),
         ("guides/data-for-programs.md", "extremes year=2012", '"coldest": -3.3'),
+        (
+            "guides/declaring-tools.md",
+            'compare_rain {"days": [{"day": "2012-01-01", "mm": 5}]}',
+            "5.0",
+        ),
+        (
+            "guides/declaring-tools.md",
+            'compare_rain {"days": [{"day": "2012-01-01", "mm": "abc"}]}',
+            "days[0].mm: got 'abc' (string); allowed: number.",
+        ),
         ("guides/declaring-tools.md", "rain_in year=2014", "1233 mm on 150 days"),
         ("guides/declaring-tools.md", "diary_add note=dry", "1"),
         ("guides/declaring-tools.md", "lookup weather=rain temp_max=35.6", "precipitation"),

@@ -11,7 +11,9 @@ CELLS = (
     "%load_ext mcp_notebook",
     """
 import enum, functools, math
+from typing import Annotated
 import pandas as pd
+from mcp_notebook import Columns
 frame = pd.DataFrame({"city": ["Oslo", "Rome"], "mm": [1.5, 2.0]})
 
 class Access(enum.IntFlag):
@@ -37,6 +39,10 @@ def total(scale: float, /, *values: float, access: Access = Access.READ) -> str:
 def first_rows(rows: list[dict[str, int]], data: bytes = b"") -> str:
     "Rows."
     return f"{rows} {data}"
+
+def rain(days: Annotated[pd.DataFrame, Columns(city=str, mm=float)]) -> float:
+    "Rain."
+    return days.mm.sum()
 """.lstrip(),
 )
 
@@ -72,6 +78,9 @@ CALLS = (
     ("total", {"scale": 2, "values": "[1]"}, "2.0 <Access.READ: 1>"),
     ("first_rows", {"rows": '[{"a": 1}]', "data": "YWJj"}, "[{'a': 1}] b'abc'"),
     ("first_rows", {"rows": [{"a": 1}], "data": "?"}, "bytes are sent as base64"),
+    ("rain", {"days": [{"city": "Oslo", "mm": 1.5}, {"city": "Rome", "mm": 2}]}, "3.5"),
+    ("rain", {"days": {"city": ["Oslo"], "mm": [2.5]}}, "2.5"),
+    ("rain", {"days": [{"city": "Oslo", "mm": "abc"}]}, "days[0].mm: got 'abc' (string); allowed"),
     ("total", {"scale": 2, "access": 4}, "allowed: integer from 0 to 3"),
 )
 

@@ -11,7 +11,7 @@ Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`
 - `output_schema`: `make_output_schema`, `OutputSchema`; `structured_data`: data without an
   annotation, and its limit
 - `schema_cache`: `SchemaCache`, schemas of earlier starts
-- `markers`: `Header` and `Hidden`, for authors
+- `markers`: `Header` and `Hidden`, and `columns`: `Columns`, for authors
 - `parameters`, `annotations`: one type hint as schema and validator, for questions to the user
 - `validation_messages`: values, schemas and problems in words; `docstrings`: how long descriptions
   may be

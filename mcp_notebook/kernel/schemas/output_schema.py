@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from mcp_notebook.errors import DefinitionError, InvalidResult
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge
+from mcp_notebook.kernel.schemas.columns import find_columns
 from mcp_notebook.kernel.schemas.data_annotations import describes_data, translate_annotation
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.schemas.object_root import WRAP, has_id, make_object_root
@@ -236,7 +237,10 @@ def _read_returns(function: Callable[..., Any], *, is_requested: bool) -> Return
         Exception: It cannot be read, or is not a JSON Schema.
     """
     annotation = read_return_annotation(function)
-    if is_requested:
+    if (columns := find_columns(annotation)) is not None:
+        # As for any table, only where it is asked for: structured content is never cut.
+        annotation = list[columns.make_row_type()] if is_requested else NO_ANNOTATION  # type: ignore[misc]
+    elif is_requested:
         annotation = translate_annotation(annotation)
     elif not describes_data(annotation):
         return None

@@ -13,12 +13,18 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Optional, cast, get_args, get_origin
 
 import typing_extensions
-from pydantic import Field, TypeAdapter, WithJsonSchema
+from pydantic import ConfigDict, Field, TypeAdapter, WithJsonSchema
+from pydantic.errors import PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator, core_schema
 
 from mcp_notebook.kernel.schemas.argument_rules import tighten
 from mcp_notebook.kernel.schemas.core_schemas import build_alone
+from mcp_notebook.kernel.schemas.data_types import (
+    keep_dtypes,
+    offer_data_types,
+    refuse_foreign_types,
+)
 from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, clean_schema
 
 NO_DEFAULT: Any = object()
@@ -49,6 +55,7 @@ def make_parameter(
         default: Its default or `NO_DEFAULT`; may be a ``Field(...)``, as other frameworks have it.
         documented: What the docstring says about it.
     """
+    annotation = keep_dtypes(annotation)
     base, extras = annotation, []
     if get_origin(annotation) is Annotated:
         base, *extras = get_args(annotation)
@@ -84,7 +91,7 @@ def build_schema(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], Schem
         for item in parameters
     }
     arguments: Any = cast("Any", typing_extensions.TypedDict)("Arguments", fields)
-    schema: Any = dict(TypeAdapter(arguments).core_schema)
+    schema: Any = dict(_make_core_schema(arguments))
     root: Any = schema
     if schema["type"] == "definitions":  # what several parameters, or a tree, refer to
         root = schema["schema"] = dict(schema["schema"])
@@ -109,12 +116,30 @@ def model_schema(model: Any) -> tuple[dict[str, Any], SchemaValidator]:
     Raises:
         Exception: As `build_schema`.
     """
-    core: Any = TypeAdapter(model).core_schema
+    core: Any = _make_core_schema(model)
     schema = SchemaGenerator(by_alias=True).generate(core, mode="validation")
     reference = schema.pop("$ref", None)
     if reference is not None:  # a model that contains itself
         schema = {**schema["$defs"][reference.rpartition("/")[2]], **schema}
     return clean_schema(schema), build_alone(SchemaValidator, tighten(core))
+
+
+def _make_core_schema(annotation: Any) -> Any:
+    """Return pydantic's schema of a TypedDict or a model, with schemas for types of data libraries.
+
+    Raises:
+        Exception: As `build_schema`.
+    """
+    try:
+        return offer_data_types(TypeAdapter(annotation).core_schema)
+    except PydanticSchemaGenerationError:
+        if not typing_extensions.is_typeddict(annotation):
+            raise
+    # Of a class that it does not know, pydantic then says its name.
+    annotation.__pydantic_config__ = ConfigDict(arbitrary_types_allowed=True)
+    schema = offer_data_types(TypeAdapter(annotation).core_schema)
+    refuse_foreign_types(schema)
+    return schema
 
 
 def _is_optional(base: Any) -> bool:

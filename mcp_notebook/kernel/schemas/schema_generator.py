@@ -13,6 +13,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
 
+from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.schemas.docstrings import shorten_text
 
 MAX_DEFAULT = 1_000
@@ -48,7 +49,7 @@ class SchemaGenerator(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
         """Publish a default only if it has a short JSON form."""
         mode: Any = "base64" if self.mode == "validation" else "utf8"
-        encoded = to_jsonable_python(dft, bytes_mode=mode)
+        encoded = to_jsonable_python(dft, bytes_mode=mode, fallback=_read_number)
         try:
             if len(json.dumps(encoded, allow_nan=False)) <= MAX_DEFAULT:
                 return encoded
@@ -75,6 +76,13 @@ class SchemaGenerator(GenerateJsonSchema):
         lengths = (("minLength", schema.get("min_length")), ("maxLength", schema.get("max_length")))
         # Three bytes are four characters.
         return _BASE64 | {key: -(-size // 3) * 4 for key, size in lengths if size is not None}
+
+
+def _read_number(value: Any) -> Any:
+    """Return a number of numpy's as Python's."""
+    if is_instance(value, "numpy.generic"):
+        return value.item()
+    raise PydanticSerializationError("no JSON")
 
 
 def _drop_repeated(values: list[Any]) -> list[Any]:

@@ -206,7 +206,7 @@ def follow_path(
 
 def format_path(path: Sequence[int | str]) -> str:
     """Return the name of what is at a path of the arguments."""
-    return ".".join(map(_format_key, path)) or "arguments"
+    return format_place(_format_key(path[0]), path[1:]) if path else "arguments"
 
 
 def _format_key(part: int | str) -> str:

@@ -98,7 +98,7 @@ def test_arguments_come_as_they_were_sent_and_defaults_are_the_handlers():
         (
             of(a={"items": {"properties": {"b": {"type": "string"}}}}),
             {"a": [{}, {"b": 1}]},
-            "a.1.b: got 1 (integer); allowed: string.",
+            "a[1].b: got 1 (integer); allowed: string.",
         ),
     ],
 )

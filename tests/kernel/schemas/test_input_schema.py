@@ -421,10 +421,9 @@ def test_a_function_that_is_not_written_in_python_is_refused_if_it_has_no_signat
 @pytest.mark.parametrize(
     ("hint", "named"),
     [
-        (pd.DataFrame, "pandas"),
-        (np.ndarray, "numpy.ndarray"),
-        (np.float64, "numpy.float64"),
-        (list[pd.Series], "list[pandas"),
+        (pd.Index, "pandas"),
+        (np.complex128, "numpy.complex128"),
+        (list[pd.Period], "list[pandas"),
         (Context, "Context"),
         (type[int] | Context, "Context"),
     ],

@@ -61,7 +61,7 @@ def test_a_text_that_is_allowed_stays_one(hint):
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        ('[{"lat": "x"}]', "value.0.lat: got 'x' (string); allowed: number."),
+        ('[{"lat": "x"}]', "value[0].lat: got 'x' (string); allowed: number."),
         ('[{"lat": 1}', "(string); allowed: array of object with lat."),
         ("lat", "value: got 'lat' (string); allowed: array of object with lat."),
         ("[" * 10_000, "(string); allowed: array of object with lat."),

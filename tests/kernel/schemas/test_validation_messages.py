@@ -83,8 +83,8 @@ def test_each_problem_has_a_line():
     assert told(rain, city="Paris", year="x", places=[{"lat": 1}, {"lat": 91}, {}]) == (
         "city: got 'Paris' (string); allowed: 'Seattle' | 'New York'.\n"
         "year: got 'x' (string); allowed: integer from 2012 to 2015.\n"
-        "places.1.lat: got 91 (integer); allowed: number from -90 to 90.\n"
-        "places.2.lat: missing; allowed: number from -90 to 90."
+        "places[1].lat: got 91 (integer); allowed: number from -90 to 90.\n"
+        "places[2].lat: missing; allowed: number from -90 to 90."
     )
 
 
@@ -187,7 +187,7 @@ def test_an_authors_own_validator_is_heard():
 
     even = Annotated[int, AfterValidator(check)]
     assert told_of(even, 3) == "x: got 3 (integer); odd numbers are not sold here."
-    assert told_of(list[even], [2, 12]) == "x.1: got 12 (integer); too many."
+    assert told_of(list[even], [2, 12]) == "x[1]: got 12 (integer); too many."
 
 
 def test_a_long_value_is_cut():
@@ -257,7 +257,7 @@ Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
         (pathlib.Path, 5, "x: got 5 (integer); allowed: path as text."),
         (uuid.UUID, 5, "x: got 5 (integer); allowed: string."),
         (bytes, 5, "x: got 5 (integer); allowed: bytes as base64 text."),
-        (list[uuid.UUID], ["a"], "x.0: got 'a' (string); Input should be a valid UUID"),
+        (list[uuid.UUID], ["a"], "x[0]: got 'a' (string); Input should be a valid UUID"),
         (float, 10**400, "(integer); Input should be a valid number."),
         (HttpUrl, "", "allowed: string of 1 to 2083 characters."),
         (AnyUrl, "", "allowed: string of at least 1 character."),

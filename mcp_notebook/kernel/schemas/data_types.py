@@ -1,0 +1,260 @@
+"""Types of the data libraries as parameters, wherever they stand in a type hint.
+
+Runs in the user's kernel: schemas at definition, conversions wherever a call runs. No library is
+imported. pydantic tells of a class that it does not know only that a value must be an instance of
+it; where that class is a table, a series, an array, a moment or a number of a data library, it gets
+a schema that JSON has values for.
+"""
+
+import sys
+import types
+from collections.abc import Mapping
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import GetCoreSchemaHandler, WithJsonSchema
+from pydantic.errors import PydanticSchemaGenerationError
+from pydantic_core import (
+    CoreSchema,
+    PydanticCustomError,
+    PydanticKnownError,
+    SchemaValidator,
+    core_schema,
+)
+
+from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.schemas.argument_rules import tighten
+from mcp_notebook.kernel.schemas.columns import Columns
+from mcp_notebook.kernel.schemas.core_schemas import build_alone, rewrite, walk_schemas
+from mcp_notebook.kernel.schemas.table_libraries import find_library
+from mcp_notebook.kernel.schemas.table_parameters import make_series_schema, make_table_schema
+
+_UNIONS = (Union, types.UnionType)
+_CONTAINERS = (*_UNIONS, list, dict, tuple, set)
+_ANY_ELEMENT: tuple[Any, ...] = (
+    core_schema.bool_schema(),
+    core_schema.int_schema(),
+    core_schema.float_schema(),
+    core_schema.str_schema(),
+)
+_LARGEST = 64
+"""Bits of integers whose limits would be noise in a schema."""
+_MAX_DEPTH = 32
+"""Dimensions that numpy's arrays may have, at least."""
+
+
+def offer_data_types(schema: Any) -> Any:
+    """Return a core schema in which instances of data types have schemas, at any depth."""
+    return rewrite(schema, _offer_part)
+
+
+def refuse_foreign_types(schema: Any) -> None:
+    """Refuse a core schema with instances of classes that nobody can send.
+
+    Raises:
+        PydanticSchemaGenerationError: One of them is neither Python's own nor pydantic's.
+    """
+    for part in walk_schemas(schema):
+        kind = part.get("cls") if part["type"] == "is-instance" else None
+        module = str(getattr(kind, "__module__", "builtins")).partition(".")[0]
+        if module not in sys.stdlib_module_names | {"pydantic"} or module == "__main__":
+            raise PydanticSchemaGenerationError(f"{kind} has no schema")
+
+
+def _offer_part(_schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+    if changed["type"] != "is-instance" or not isinstance(changed.get("cls"), type):
+        return changed
+    offered = make_data_schema(changed["cls"])
+    if offered is None:
+        return changed
+    if "ref" in changed:
+        offered = {**offered, "ref": changed["ref"]}
+    if changed.get("metadata"):
+        offered = {**offered, "metadata": {**offered.get("metadata", {}), **changed["metadata"]}}
+    return offered
+
+
+def make_data_schema(kind: type, dtype: Any = None) -> Any:
+    """Return the core schema of a data library's class; None if it is none of these.
+
+    Args:
+        kind: The class.
+        dtype: The type of an array's elements, if the type hint says it.
+    """
+    library = find_library(kind)
+    if library is not None:
+        return make_series_schema(kind) if library.make_table is None else make_table_schema(kind)
+    module = kind.__module__.partition(".")[0]
+    if module == "pandas":
+        return _make_moment_schema(kind)
+    if module != "numpy" or "numpy" not in sys.modules:
+        return None
+    numpy: Any = sys.modules["numpy"]
+    if kind is numpy.ndarray:
+        return _make_array_schema(numpy, dtype)
+    if not issubclass(kind, numpy.generic):
+        return None
+    element = _make_element_schema(numpy, kind)
+    return None if element is None else _convert_after(kind, element)
+
+
+# -- type hints ------------------------------------------------------------------------------------
+
+
+def keep_dtypes(annotation: Any) -> Any:
+    """Return a type hint in which ``NDArray[...]`` keeps its dtype, which pydantic would lose."""
+    arguments, origin = get_args(annotation), get_origin(annotation)
+    if not arguments:
+        return annotation
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None and origin is numpy.ndarray:
+        [dtype] = get_args(arguments[-1]) or [None]
+        usable = isinstance(dtype, type) and issubclass(dtype, numpy.generic)
+        return Annotated[numpy.ndarray, _Array(dtype)] if usable else numpy.ndarray
+    if origin is Annotated:
+        base, *extras = arguments
+        is_told = any(isinstance(extra, WithJsonSchema | Columns) for extra in extras)
+        return annotation if is_told else Annotated[(keep_dtypes(base), *extras)]
+    parts = tuple(map(keep_dtypes, arguments)) if origin in _CONTAINERS else arguments
+    if parts == arguments:
+        return annotation
+    return Union[parts] if origin in _UNIONS else origin[parts]  # noqa: UP007 - not all have `|`
+
+
+class _Array:
+    """Tells pydantic, from within ``Annotated``, the dtype of an array."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._dtype = dtype
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, _handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Return the schema of an array of this dtype."""
+        schema: CoreSchema = make_data_schema(source, self._dtype)
+        return schema
+
+
+# -- moments and numbers ---------------------------------------------------------------------------
+
+
+def _make_moment_schema(kind: Any) -> Any:
+    pandas: Any = sys.modules.get("pandas")
+    if kind is getattr(pandas, "Timestamp", None):
+        return _convert_after(kind, core_schema.datetime_schema())
+    if kind is getattr(pandas, "Timedelta", None):
+        return _convert_after(kind, core_schema.timedelta_schema())
+    return None
+
+
+def _convert_after(kind: Any, element: Any) -> Any:
+    """Return the core schema of what a class makes of another schema's values."""
+
+    def convert(value: Any, validate: Any) -> Any:
+        if isinstance(value, kind):  # a default
+            return value
+        plain = validate(value)
+        try:
+            return kind(plain)
+        except Exception as error:  # noqa: BLE001 - a library's: out of bounds, ragged...
+            raise _make_failure(error) from None
+
+    return core_schema.no_info_wrap_validator_function(convert, element)
+
+
+def _make_element_schema(numpy: Any, kind: Any) -> Any:
+    """Return the core schema of JSON's values for a numpy scalar; None for void, complex..."""
+    if kind in (numpy.integer, numpy.signedinteger, numpy.unsignedinteger):
+        return core_schema.int_schema()
+    makers = (
+        (numpy.timedelta64, core_schema.timedelta_schema),  # a signed integer to numpy
+        (numpy.integer, lambda: _make_integer_schema(numpy.iinfo(kind))),
+        (numpy.floating, core_schema.float_schema),
+        (numpy.bool_, core_schema.bool_schema),
+        (numpy.str_, core_schema.str_schema),
+        (numpy.datetime64, core_schema.datetime_schema),
+    )
+    return next((make() for base, make in makers if issubclass(kind, base)), None)
+
+
+def _make_integer_schema(limits: Any) -> Any:
+    if limits.bits == _LARGEST:  # what is beyond them is refused as well, in numpy's words
+        return core_schema.int_schema()
+    return core_schema.int_schema(ge=int(limits.min), le=int(limits.max))
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+def _make_array_schema(numpy: Any, dtype: Any) -> Any:
+    element: Any = None if dtype is None else _make_element_schema(numpy, dtype)
+    if element is None:
+        element = core_schema.union_schema(list(_ANY_ELEMENT))
+        dtype = None
+    if element["type"] == "float":  # NaN, as results have it
+        element = core_schema.nullable_schema(element)
+    checks: dict[int, Any] = {}
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, numpy.ndarray):
+            return value
+        if not isinstance(value, list):
+            raise PydanticKnownError("list_type")
+        depth = _measure_depth(value)
+        if depth not in checks:
+            checks[depth] = _nest(element, depth)
+        elements = checks[depth].validate_python(value)
+        try:
+            if dtype is None:
+                _refuse_mixture(numpy.array(elements, dtype=object))
+            return numpy.array(elements, dtype=_choose_dtype(numpy, dtype))
+        except Exception as error:  # noqa: BLE001 - a library's: out of bounds, ragged...
+            raise _make_failure(error) from None
+
+    return core_schema.no_info_plain_validator_function(
+        convert,
+        metadata={"pydantic_js_functions": [lambda _core, handler: _describe(handler(element))]},
+    )
+
+
+def _refuse_mixture(array: Any) -> None:
+    """Refuse what numpy would make one type of: of 1 and "a" two texts."""
+    kinds = set(map(type, array.ravel().tolist()))
+    if len(kinds) > 1 and kinds != {int, float}:
+        raise PydanticCustomError("mixture", "its values are of several types")
+
+
+def _choose_dtype(numpy: Any, dtype: Any) -> Any:
+    if dtype is numpy.floating or dtype is numpy.integer:
+        return float if dtype is numpy.floating else int
+    abstract = (numpy.generic, numpy.number, numpy.signedinteger, numpy.unsignedinteger)
+    return None if dtype in abstract else dtype
+
+
+def _describe(element: dict[str, Any]) -> dict[str, Any]:
+    nested = {"type": "array"}
+    options = element.get("anyOf", [element])
+    return {"type": "array", "items": {"anyOf": [*options, nested]}}
+
+
+def _measure_depth(value: Any) -> int:
+    depth = 0
+    while isinstance(value, list) and depth < _MAX_DEPTH:
+        depth += 1
+        value = next((item for item in value if item is not None), None)
+    return depth
+
+
+def _nest(element: Any, depth: int) -> Any:
+    schema = element
+    for _ in range(depth):
+        schema = core_schema.list_schema(schema)
+    return build_alone(SchemaValidator, tighten(schema))
+
+
+def _make_failure(error: Exception) -> PydanticCustomError:
+    if isinstance(error, PydanticCustomError):
+        return error
+    reason = describe_error(error).partition("\n")[0]
+    if "inhomogeneous" in reason:
+        reason = "its rows are of different lengths"
+    return PydanticCustomError("data", "{reason}", {"reason": reason})

@@ -1,0 +1,123 @@
+"""Types of the data libraries wherever they stand in a type hint."""
+
+import dataclasses
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from mcp_notebook import Columns
+from mcp_notebook.errors import InvalidArguments
+from mcp_notebook.kernel.schemas.input_schema import read_function_schema
+
+
+@dataclasses.dataclass
+class Station:
+    rain: Annotated[pd.DataFrame, Columns(mm=float)]
+    opened: pd.Timestamp
+    shape: np.ndarray
+
+
+class Report(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    rain: pd.DataFrame
+    count: np.int64 = np.int64(0)
+
+
+def schema_of(hint, default=...):
+    def with_default(value: hint = default):
+        """Do."""
+
+    def without(value: hint):
+        """Do."""
+
+    return read_function_schema(without if default is ... else with_default)
+
+
+def taken(hint, sent):
+    return schema_of(hint).validate({"value": sent})["value"]
+
+
+def refused(hint, sent):
+    with pytest.raises(InvalidArguments) as raised:
+        taken(hint, sent)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("hint", "sent", "value"),
+    [
+        (np.int64, 5, np.int64(5)),
+        (np.float32, 1.5, np.float32(1.5)),
+        (np.bool_, True, np.bool_(True)),
+        (np.str_, "a", np.str_("a")),
+        (np.datetime64, "2024-01-02", np.datetime64("2024-01-02T00:00:00", "us")),
+        (pd.Timestamp, "2024-01-02", pd.Timestamp("2024-01-02")),
+        (pd.Timedelta, "P1D", pd.Timedelta(days=1)),
+        (Annotated[np.int64, Field(description="How many.")] | None, 5, np.int64(5)),
+        (dict[str, np.float64], {"a": 1}, {"a": np.float64(1)}),
+    ],
+)
+def test_a_scalar_is_made_of_what_json_has_for_it(hint, sent, value):
+    assert taken(hint, sent) == value
+    assert type(taken(hint, sent)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("hint", "sent", "said"),
+    [
+        (np.int64, True, "allowed: integer."),
+        (np.int8, 300, "allowed: integer from -128 to 127."),
+        (np.int64, 2**63, "OverflowError"),
+        (np.bool_, 1, "allowed: boolean."),
+        (pd.Timestamp, 2024, "allowed: date and time as text"),
+        (pd.Timestamp, "soon", "allowed: date and time as text"),
+        (npt.NDArray[np.float64], [1, "a"], "value[1]: got 'a' (string); allowed: number"),
+        (npt.NDArray[np.float64], [True], "value[0]: got True (boolean); allowed: number"),
+        (npt.NDArray[np.float64], [[1], [2, 3]], "its rows are of different lengths."),
+        (npt.NDArray[np.float64], 5, "value: got 5 (integer); allowed: array"),
+        (npt.NDArray[np.int8], [[1, 300]], "value[0][1]: got 300 (integer); Input should be less"),
+        (np.ndarray, [1, "a"], "its values are of several types."),
+        (list[pd.DataFrame], [[{"a": 1}], 5], "value[1]: got 5 (integer); allowed: array of"),
+        (Station, {"rain": [{"mm": "x"}], "opened": "2024-01-01", "shape": []},
+         "value.rain[0].mm: got 'x' (string); allowed: number."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_place(hint, sent, said):
+    assert said in refused(hint, sent)
+
+
+@pytest.mark.parametrize(
+    ("hint", "sent", "dtype"),
+    [
+        (npt.NDArray[np.float64], [[1, 2.5], [3, None]], "float64"),
+        (npt.NDArray[np.int8], [1, 2], "int8"),
+        (npt.NDArray[np.bool_], [True], "bool"),
+        (npt.NDArray[np.datetime64], ["2024-01-02"], "datetime64[us]"),
+        (np.ndarray, [1, 2.5], "float64"),
+        (npt.NDArray[np.float64], [], "float64"),
+        (npt.NDArray[np.float64], "[1, 2]", "float64"),
+    ],
+)
+def test_an_array_has_the_dtype_of_its_type_hint(hint, sent, dtype):
+    assert taken(hint, sent).dtype == dtype
+
+
+def test_data_types_are_known_within_models_dataclasses_and_collections():
+    station = taken(Station, {"rain": [{"mm": 1}], "opened": "2024-01-01", "shape": [1]})
+    assert (station.rain.mm[0], station.opened.year, station.shape[0]) == (1.0, 2024, 1)
+    report = taken(Report | None, {"rain": [{"a": 1}], "count": 2})
+    assert (report.rain.a[0], report.count) == (1, np.int64(2))
+    [frame] = taken(list[pd.DataFrame], [[{"a": 1}]])
+    assert frame.a[0] == 1
+    assert taken(list[npt.NDArray[np.int8]], [[1]])[0].dtype == "int8"
+
+
+def test_a_default_of_a_number_or_a_moment_is_told():
+    assert schema_of(np.int64, np.int64(5)).input_schema["properties"]["value"]["default"] == 5
+    moment = schema_of(pd.Timestamp, pd.Timestamp("2020-01-01"))
+    assert moment.input_schema["properties"]["value"]["default"] == "2020-01-01T00:00:00"

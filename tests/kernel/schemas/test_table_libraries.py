@@ -1,0 +1,77 @@
+"""Each library makes tables and series of lists, with the types that the columns say."""
+
+import datetime as dt
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from mcp_notebook.kernel.schemas.columns import Columns
+from mcp_notebook.kernel.schemas.table_libraries import find_library
+
+DAY = dt.datetime(2024, 1, 2)  # noqa: DTZ001
+LISTS = {
+    "n": ([1, 2], int),
+    "gap": ([1, None], int | None),
+    "x": ([0.5, None], float | None),
+    "ok": ([True, None], bool | None),
+    "s": (["a", None], str | None),
+    "day": ([dt.date(2024, 1, 2), None], dt.date | None),
+    "at": ([DAY, None], dt.datetime | None),
+    "long": ([dt.timedelta(1), None], dt.timedelta | None),
+}
+
+
+def make(kind, lists=LISTS):
+    columns = Columns({name: hint for name, (_, hint) in lists.items()}).columns
+    return find_library(kind).make_table(
+        {column.name: (lists[column.name][0], column) for column in columns}
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "read_types", "types"),
+    [
+        (
+            pd.DataFrame,
+            lambda table: [str(table[name].dtype) for name in ("n", "gap", "x", "ok")],
+            ["int64", "Int64", "float64", "boolean"],
+        ),
+        (
+            pl.DataFrame,
+            lambda table: list(map(str, table.dtypes)),
+            [
+                *("Int64", "Int64", "Float64", "Boolean", "String", "Date"),
+                *("Datetime(time_unit='us', time_zone=None)", "Duration(time_unit='us')"),
+            ],
+        ),
+        (
+            pa.Table,
+            lambda table: list(map(str, table.schema.types)),
+            [
+                *("int64", "int64", "double", "bool", "string", "date32[day]"),
+                *("timestamp[us]", "duration[us]"),
+            ],
+        ),
+    ],
+)
+def test_a_column_has_the_dtype_of_its_type_also_if_it_is_empty(kind, read_types, types):
+    assert read_types(make(kind)) == types
+    empty = {name: ([], hint) for name, (_, hint) in LISTS.items()}
+    assert read_types(make(kind, empty)) == types
+
+
+def test_dates_in_pandas_are_moments_and_gaps_are_missing():
+    table = make(pd.DataFrame)
+    for name in ("day", "at"):
+        assert table[name].dtype.kind == "M"
+    assert table.long.dtype.kind == "m"
+    assert table.isna().sum().tolist() == [0, 1, 1, 1, 1, 1, 1, 1]
+    assert table.day[0] == pd.Timestamp(DAY)
+
+
+def test_a_class_that_is_no_table_has_no_library():
+    assert find_library(pd.Index) is None
+    assert find_library(dict) is None
+    assert find_library(type("DataFrame", (), {"__module__": "pandas"})) is None

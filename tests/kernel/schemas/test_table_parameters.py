@@ -1,0 +1,165 @@
+"""Tables that clients send as rows or as columns, and what is said of those that are wrong."""
+
+import datetime as dt
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from jsonschema import Draft202012Validator
+
+from mcp_notebook import Columns
+from mcp_notebook.errors import InvalidArguments
+from mcp_notebook.kernel.schemas.input_schema import read_function_schema
+
+COLUMNS = Columns(city=str, mm=float, day=dt.date | None)
+ROWS = [{"city": "Oslo", "mm": 1.5, "day": "2024-01-02"}, {"city": "Rome", "mm": "2"}]
+AS_COLUMNS = {"city": ["Oslo", "Rome"], "mm": [1.5, 2], "day": ["2024-01-02", None]}
+
+
+def schema_of(hint):
+    def f(rows: hint):
+        """Do."""
+
+    schema = read_function_schema(f)
+    Draft202012Validator.check_schema(schema.input_schema)
+    return schema
+
+
+def taken(hint, sent):
+    return schema_of(hint).validate({"rows": sent})["rows"]
+
+
+def refused(hint, sent):
+    with pytest.raises(InvalidArguments) as raised:
+        taken(hint, sent)
+    return str(raised.value)
+
+
+def read_rows(table):
+    if isinstance(table, pd.DataFrame):
+        return table.assign(day=table.day.dt.date).astype(object).to_numpy().tolist()
+    return [
+        list(row.values())
+        for row in (table.to_dicts() if hasattr(table, "to_dicts") else table.to_pylist())
+    ]
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+@pytest.mark.parametrize("sent", [ROWS, AS_COLUMNS])
+def test_rows_and_columns_become_the_same_table(kind, sent):
+    table = taken(Annotated[kind, COLUMNS], sent)
+    assert type(table) is kind
+    first, second = read_rows(table)
+    assert first == ["Oslo", 1.5, dt.date(2024, 1, 2)]
+    assert second[:2] == ["Rome", 2.0]
+    assert second[2] is None or pd.isna(second[2])
+
+
+def test_the_schema_tells_the_columns_of_rows_and_of_columns():
+    rows, columns = schema_of(Annotated[pd.DataFrame, COLUMNS]).input_schema["properties"]["rows"][
+        "anyOf"
+    ]
+    assert rows["items"] == {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "mm": {"type": "number"},
+            "day": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
+        },
+        "additionalProperties": False,
+        "required": ["city", "mm"],
+    }
+    assert columns["properties"]["mm"] == {"type": "array", "items": {"type": "number"}}
+    for sent in (AS_COLUMNS, [{"city": "a", "mm": 1}]):
+        assert Draft202012Validator({"anyOf": [rows, columns]}).is_valid(sent)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+def test_no_rows_are_an_empty_table_with_these_columns(kind):
+    table = taken(Annotated[kind, COLUMNS], [])
+    names = table.column_names if kind is pa.Table else list(table.columns)
+    assert (names, len(table)) == (["city", "mm", "day"], 0)
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ([ROWS[0], {"city": "a", "mm": "abc"}], "rows[1].mm: got 'abc' (string); allowed: number."),
+        ({"city": ["a"], "mm": ["x"]}, "rows.mm[0]: got 'x' (string); allowed: number."),
+        ([{"city": "a", "mm": None}], "rows[0].mm: got None (null); allowed: number."),
+        ([{"city": "a", "mm": True}], "rows[0].mm: got True (boolean); allowed: number."),
+        ([{"city": "a"}], "rows[0].mm: missing; allowed: number."),
+        ({"city": []}, "rows.mm: missing; allowed: array of number."),
+        ({}, "rows.city: missing; allowed: array of string."),
+        (
+            [{"city": "a", "mm": 1, "cit": 2}],
+            "rows[0].cit: got 2 (integer); there is no such column (did you mean 'city'?).",
+        ),
+        (
+            [{"city": "a", "mm": 1, "zzzzz": 2}],
+            "there is no such column (there are: city, mm, day).",
+        ),
+        (
+            {"city": ["a", "b"], "mm": [1]},
+            "its columns are of different lengths: 'city' has 2, 'mm' has 1.",
+        ),
+        (
+            [{"city": "a", "mm": 1, "day": "soon"}],
+            "rows[0].day: got 'soon' (string); allowed: date",
+        ),
+        ([1], "rows[0]: got 1 (integer); allowed: object with city, mm, day."),
+        ({"city": "a", "mm": [1]}, "rows.city: got 'a' (string); allowed: array of string."),
+        (5, "rows: got 5 (integer); allowed: array of object with city, mm, day | object with"),
+        ("[{", "rows: got '[{' (string); allowed: array of object with"),
+    ],
+)
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+def test_what_is_wrong_is_told_with_its_row_and_column(kind, sent, said):
+    assert said in refused(Annotated[kind, COLUMNS], sent)
+
+
+def test_what_a_dtype_cannot_hold_is_told_with_its_row_and_column():
+    hint = Annotated[pd.DataFrame, Columns(n=int, small=np.int8)]
+    assert taken(hint, [{"n": 2**60, "small": 3}]).small.dtype == np.int8
+    rows = [{"n": 1, "small": 1}] * 5 + [{"n": 10**30, "small": 1}]
+    assert refused(hint, rows).startswith(
+        "rows[5].n: got 1000000000000000000000000000000 (integer)"
+    )
+    assert "rows[0].small: got 300 (integer); allowed: integer from -128 to 127" in refused(
+        hint, [{"n": 1, "small": 300}]
+    )
+
+
+def test_many_wrong_cells_are_counted():
+    message = refused(Annotated[pd.DataFrame, COLUMNS], [{"city": 1, "mm": "x"}] * 500)
+    assert "rows[7].city: got 1 (integer); allowed: string." in message
+    assert "985 more of its values are wrong." in message
+    assert len(message) < 2_000
+
+
+def test_a_table_of_any_columns_takes_any():
+    assert taken(pd.DataFrame, [{"a": 1}, {"b": "x"}]).isna().sum().tolist() == [1, 1]
+    assert taken(pd.DataFrame, {"a": [1, 10**30]}).a[1] == 10**30
+    assert taken(pl.DataFrame, []).shape == (0, 0)
+    assert taken(pa.Table, '{"a": [1]}').to_pydict() == {"a": [1]}
+    assert "different lengths" in refused(pd.DataFrame, {"a": [1], "b": []})
+    assert refused(pd.DataFrame, [[1]]).startswith("rows[0]: got [1] (array)")
+
+
+def test_a_series_is_a_list_or_of_pandas_an_object_of_labels():
+    assert taken(pd.Series, [1, 2.5]).tolist() == [1, 2.5]
+    assert taken(pd.Series, {"a": 1}).to_dict() == {"a": 1}
+    assert taken(pl.Series, ["a", None]).to_list() == ["a", None]
+    assert refused(pl.Series, {"a": 1}) == "rows: got {'a': 1} (object); allowed: array."
+
+
+def test_a_default_is_passed_as_it_is():
+    frame = pd.DataFrame({"a": [1]})
+
+    def f(rows: pd.DataFrame = frame):
+        """Do."""
+
+    assert read_function_schema(f).validate({})["rows"] is frame
