@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mcp_notebook.kernel.schemas.columns import Column
+from mcp_notebook.kernel.schemas.column_types import Column
 
 Lists = Mapping[str, tuple[list[Any], Column | None]]
 """Columns: the values of each, and what the author says of it."""

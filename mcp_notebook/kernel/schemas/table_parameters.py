@@ -17,9 +17,12 @@ from pydantic_core import (
 )
 
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.schemas.columns import MAX_ERRORS, Column
+from mcp_notebook.kernel.schemas.column_types import Column
 from mcp_notebook.kernel.schemas.table_libraries import Lists, find_library
 from mcp_notebook.wording import suggest
+
+MAX_ERRORS = 15
+"""Cells of a table that are told to be wrong; the others are counted."""
 
 
 def make_table_schema(kind: Any, columns: Sequence[Column] = ()) -> Any:

@@ -1,0 +1,147 @@
+"""One column of a table that clients send: a type hint or a dtype, and the check of its values.
+
+Runs in the user's kernel: at definition, and where a call's tables are checked. No library of
+tables is imported.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import types
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Optional, Union, get_args, get_origin
+
+from pydantic import Field, TypeAdapter
+from pydantic_core import SchemaValidator
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.schemas.annotations import translate_hint
+from mcp_notebook.kernel.schemas.argument_rules import tighten
+from mcp_notebook.kernel.schemas.core_schemas import build_alone
+from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, drop_infinite
+
+_DTYPES: tuple[tuple[str, Any], ...] = (
+    ("u?int", int),
+    ("float|double", float),
+    ("bool", bool),
+    ("str|string|utf8|large_string", str),
+    ("datetime|timestamp", dt.datetime),
+    ("timedelta|duration", dt.timedelta),
+    ("date", dt.date),
+    ("category|categorical|enum|object", Any),
+)
+"""Names of dtypes, up to their size, and the type of what is in them."""
+_SIZED_INTEGER = re.compile(r"(u?)int(8|16|32)", re.IGNORECASE)
+_NONE = type(None)
+_DTYPE = re.compile(r"([A-Za-z_]+?)_?\d*(?:\[.*\]|\(.*\))?")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    hint: Any
+    """The type of each value."""
+    dtype: Any = None
+    """The library's own; None: the one that fits the type."""
+
+    @cached_property
+    def is_optional(self) -> bool:
+        """Whether values may be missing."""
+        hint = _unwrap(self.hint)
+        return hint is Any or type(None) in get_args(hint)
+
+    @cached_property
+    def kind(self) -> Any:
+        """The type of values that are not missing; Any if there are several."""
+        hint = _unwrap(self.hint)
+        is_union = get_origin(hint) in (Union, types.UnionType)
+        options = [
+            _unwrap(item) for item in (get_args(hint) if is_union else (hint,)) if item is not _NONE
+        ]
+        return options[0] if len(options) == 1 and isinstance(options[0], type) else Any
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of each value."""
+        plain = SchemaGenerator(by_alias=True).generate(self._adapter.core_schema)
+        return dict(drop_infinite(plain))
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.hint)
+
+    @cached_property
+    def _validator(self) -> SchemaValidator:
+        core: Any = {"type": "list", "items_schema": self._adapter.core_schema}
+        return build_alone(SchemaValidator, tighten(core))
+
+    def check(self, values: list[Any]) -> list[Any]:
+        """Return the values of a column in their types.
+
+        Raises:
+            ValidationError: Begins the place of each problem with its row.
+        """
+        checked: list[Any] = self._validator.validate_python(values)
+        return checked
+
+
+def read_column(name: str, kind: Any) -> Column:
+    """Return a column that was said as a type hint or as a dtype.
+
+    Raises:
+        DefinitionError: It is neither.
+    """
+    dtype_name = _find_dtype_name(kind)
+    if dtype_name is None:
+        column = Column(name, translate_hint(kind))
+    else:
+        hint = _find_hint(dtype_name)
+        # pandas' own dtypes begin with a capital, or are of Arrow: they have missing values.
+        can_miss = dtype_name[:1].isupper() or dtype_name in ("boolean", "string", "category")
+        is_moment = dtype_name in ("Timestamp", "Timedelta")  # values, no dtypes
+        can_miss = can_miss and not is_moment
+        column = Column(
+            name,
+            Optional[hint] if can_miss else hint,  # noqa: UP045
+            None if is_moment else kind,
+        )
+    try:
+        _ = column.schema
+    except Exception as error:
+        raise DefinitionError(
+            f"`Columns`: the type of `{name}`, {kind!r}, is neither a type hint that JSON has "
+            "values for nor a dtype: use `float`, `str | None`, `date`, `'float32'`..."
+        ) from error
+    return column
+
+
+def _find_dtype_name(kind: Any) -> str | None:
+    if isinstance(kind, str):
+        return kind
+    owner = kind if isinstance(kind, type) else type(kind)
+    if owner.__module__.partition(".")[0] not in ("numpy", "pandas", "polars", "pyarrow"):
+        return None
+    if isinstance(kind, type):
+        return kind.__name__.removesuffix("_")
+    name = getattr(kind, "name", None)
+    return name if isinstance(name, str) else str(kind)
+
+
+def _unwrap(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _find_hint(name: str) -> Any:
+    if size := _SIZED_INTEGER.fullmatch(name):
+        signed, bits = not size[1], int(size[2])
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        return Annotated[int, Field(ge=low, le=high)]
+    word = _DTYPE.fullmatch(name)
+    for pattern, hint in _DTYPES:
+        if word is not None and re.fullmatch(pattern, word[1], re.IGNORECASE):
+            return hint
+    return NotImplemented  # pydantic has no schema for it
