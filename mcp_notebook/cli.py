@@ -233,7 +233,13 @@ def serve(  # noqa: PLR0913 - one for each option
     epilog="Example: mcp-notebook list --notebook notebooks/weather.ipynb",
 )
 def list_(
-    context: typer.Context, *, notebook: Notebook = None, allow_errors: IgnoreErrors = False
+    context: typer.Context,
+    *,
+    notebook: Notebook = None,
+    allow_errors: IgnoreErrors = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print all of it as one JSON object, for programs.")
+    ] = False,
 ) -> None:
     """List the tools of all open notebooks, or of one notebook.
 
@@ -244,7 +250,7 @@ def list_(
     settings = Settings.from_environment(allow_errors=allow_errors or None)
     from mcp_notebook.bridge.commands import list_tools  # noqa: PLC0415
 
-    _run(list_tools, settings, notebook)
+    _run(list_tools, settings, notebook, as_json=json_)
 
 
 @app.command(

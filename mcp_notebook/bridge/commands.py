@@ -53,35 +53,23 @@ class ToolCall:
     """Folder for pictures, files and the originals of shortened results; None to only list them."""
 
 
-async def list_tools(settings: Settings, notebook: Path | None) -> None:
+async def list_tools(settings: Settings, notebook: Path | None, *, as_json: bool = False) -> None:
     """Print the tools of a notebook, or of all open ones: as a table, or as tab-separated lines.
 
     On stderr follow the tools that clients do not see under their own name, each with the reason,
-    and the calls that run or wait.
+    and the calls that run or wait. As JSON, all of it is one object on stdout.
 
     Raises:
         NotebookError: The notebook cannot be run.
     """
     absent = find_absent_notebooks(settings) if notebook is None else []
     async with _link_kernels(settings, notebook) as kernels:
-        rows = [
-            (
-                entry.name,
-                kernels.names[entry.kernel_id],
-                _format_parameters(entry.tool),
-                next(iter(entry.tool.description.strip().splitlines()), ""),
-            )
-            for entry in kernels.catalog.entries()
-        ]
-        # Before the block ends and shuts down a kernel of our own, which takes a moment.
-        if not rows:
-            _note(_NO_TOOLS)
-        elif sys.stdout.isatty():
-            _print_table(rows)
-        else:
-            for row in rows:
-                _print("\t".join(row))
         missing = (*_find_missing_tools(kernels), *absent)
+        # Before the block ends and shuts down a kernel of our own, which takes a moment.
+        if as_json:
+            _print(json.dumps(_describe_all(kernels, missing), indent=2, ensure_ascii=False))
+            return
+        _print_tools(kernels)
         if missing:
             _note("Missing or under another name:")
         for tool in missing:
@@ -218,6 +206,56 @@ def _resolve(notebook: str) -> str | None:
 
 
 # -- output ----------------------------------------------------------------------------------------
+
+
+def _print_tools(kernels: _Kernels) -> None:
+    rows = [
+        (
+            entry.name,
+            kernels.names[entry.kernel_id],
+            _format_parameters(entry.tool),
+            next(iter(entry.tool.description.strip().splitlines()), ""),
+        )
+        for entry in kernels.catalog.entries()
+    ]
+    if not rows:
+        _note(_NO_TOOLS)
+    elif sys.stdout.isatty():
+        _print_table(rows)
+    else:
+        for row in rows:
+            _print("\t".join(row))
+
+
+def _describe_all(kernels: _Kernels, missing: Sequence[MissingTool]) -> dict[str, Any]:
+    """Return what `list_tools` prints as JSON; what MCP has a name for is called as there."""
+    tools = [
+        {
+            "name": entry.name,
+            "notebook": kernels.names[entry.kernel_id],
+            "title": entry.tool.title,
+            "description": entry.tool.description,
+            "inputSchema": entry.tool.input_schema,
+            "outputSchema": entry.tool.output_schema,
+            "annotations": entry.tool.annotations,
+        }
+        for entry in kernels.catalog.entries()
+    ]
+    reasons = [
+        {
+            "notebook": tool.notebook,
+            "tool": tool.tool,
+            "listedAs": tool.listed_as,
+            "reason": tool.reason,
+            "nextStep": tool.next_step,
+        }
+        for tool in missing
+    ]
+    calls = [
+        {"notebook": kernels.names[kernel_id], "tool": call.tool, "doing": call.doing}
+        for kernel_id, call in kernels.links.initial_calls
+    ]
+    return {"tools": tools, "missing": reasons, "calls": calls}
 
 
 def _format_parameters(tool: messages.ToolInfo) -> str:

@@ -112,6 +112,31 @@ async def test_tools_are_listed_as_lines_with_tabs_when_piped(settings, capsys):
     assert parameters.startswith('text="", number=null, flag=false')
 
 
+async def test_all_of_the_list_is_one_object_as_json(settings, sales, capsys):
+    sales.ok("%%mcp_tool\ndef call_notebook_tool() -> int:\n    'Count: ö.'\n    return 1")
+    try:
+        await list_tools(settings, None, as_json=True)
+    finally:
+        sales.ok("del call_notebook_tool")
+    said = capsys.readouterr()
+    assert said.err == ""
+    answer = json.loads(said.out)
+    *_, tool = answer["tools"]
+    assert tool == {
+        "name": "call_notebook_tool",
+        "notebook": "sales",
+        "title": None,
+        "description": "Count: ö.",
+        "inputSchema": {"type": "object", "properties": {}, "additionalProperties": False},
+        "outputSchema": tool["outputSchema"],
+        "annotations": None,
+    }
+    (missing,) = answer["missing"]
+    assert missing["listedAs"] == "sales.call_notebook_tool"
+    assert missing["reason"].startswith("A bridge that runs with --meta-tools")
+    assert answer["calls"] == []
+
+
 async def test_a_live_notebook_is_found_by_its_file(settings, sales, capsys, monkeypatch):
     monkeypatch.chdir(sales.home)
     await list_tools(settings, Path("sales.ipynb"))
