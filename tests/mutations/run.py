@@ -42,7 +42,7 @@ def run_tests(tree: Path, tests: Sequence[str]) -> str | None:
         run = subprocess.run(
             [*command, *(f"tests/{test}" for test in tests)],
             cwd=tree,
-            env=os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"},
+            env=os.environ | {"PYTHONPATH": str(tree)},
             capture_output=True,
             text=True,
             timeout=LIMIT,

@@ -127,6 +127,15 @@ def test_a_name_never_comes_to_mean_another_live_notebook_of_the_same_name():
     assert catalog.find("sales.f").kernel_id == "3"
 
 
+def test_full_names_that_are_the_same_get_a_number():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="a", tools=tools("b.c"))
+    catalog.set_kernel("2", notebook="a.b", tools=tools("c"))
+    catalog.set_kernel("3", notebook="z", tools=tools("b.c", "c"))
+    assert served(catalog) == ["a.b.c", "a.b.c-2", "z.b.c", "z.c"]
+    assert [catalog.find(name).kernel_id for name in ("a.b.c", "a.b.c-2")] == ["1", "2"]
+
+
 def test_a_tool_that_is_called_like_a_full_name_keeps_its_name():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="a", tools=tools("f"))

@@ -55,6 +55,28 @@ async def test_the_socket_of_another_user_is_not_spoken_to(home):
         assert theirs.connections == 0
 
 
+async def test_a_call_that_was_answered_is_forgotten_and_a_second_answer_changes_nothing(home):
+    async with peer(home, welcome("top")) as notebook, anyio.create_task_group() as tasks:
+        link = Link(notebook.record, lambda _tools: None)
+        await link.connect()
+        tasks.start_soon(link.listen)
+        with anyio.fail_after(TIMEOUT):
+            for number in (1, 2):
+                call = link.start_call("top", {})
+                assert call.id == number
+                await notebook.called.wait()
+                for text in ("first", "second"):
+                    block = {"type": "text", "text": text}
+                    notebook.say(messages.Returned(id=number, content=[block]))
+                result = await call.follow(NO_LISTENER)
+                assert [block.text for block in result.content] == ["first"]
+                assert number not in link._calls
+            link.close()
+            await notebook.left.wait()
+        assert not any(isinstance(message, messages.Cancel) for message in notebook.heard)
+        tasks.cancel_scope.cancel()
+
+
 async def test_tools_that_cannot_be_taken_are_one_sentence_and_end_nothing(home):
     taken = []
 

@@ -5,6 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 import anyio
+import anyio.lowlevel
 import pytest
 from kernel_stand_ins import peer, welcome
 from live import TIMEOUT, record_of
@@ -248,6 +249,19 @@ async def test_a_call_past_what_a_bridge_carries_is_told_to_come_later(sales, er
         tasks.start_soon(call)
     (result,) = refused
     assert "busy with 1 calls" in result.content[0].text
+
+
+async def test_a_call_that_has_ended_leaves_its_place_to_the_next(sales, era, monkeypatch):
+    monkeypatch.setattr(server_module, "MAX_CALLS", 1)
+    async with asked(sales, era) as client:
+        for kind in ("null", "none", "null", "null"):
+            result = await client.call_tool("structured", {"kind": kind})
+            assert "busy" not in str(result.content)
+        with anyio.move_on_after(1):
+            await client.call_tool("forever", {})
+        with anyio.fail_after(TIMEOUT):
+            while "busy" in str((await client.call_tool("structured", {"kind": "null"})).content):
+                await anyio.lowlevel.checkpoint()
 
 
 async def test_a_call_that_comes_while_the_bridge_stops_is_told_so(home, era):

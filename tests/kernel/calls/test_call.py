@@ -41,6 +41,20 @@ def test_a_call_moves_as_the_table_says_and_no_other_way(start, to):
         assert (call.state, call.since) == (start, since)
 
 
+def test_a_call_counts_how_long_it_is_in_its_state_and_not_how_long_it_is_there():
+    call = Call("top", arrived=-1000.0)
+    assert (
+        describe(call, [call], cell_since=None, now=0)
+        == "waiting: the kernel's main thread is busy"
+    )
+    call.move(CallState.RUNNING)
+    assert describe(call, [call], cell_since=None, now=call.since) == "running for 0 s"
+    assert call.since - call.arrived > 1000
+    call.since = -500.0
+    call.move(CallState.WAITING)
+    assert call.since > -500.0
+
+
 @given(st.lists(states))
 def test_a_call_ends_once_whatever_is_tried(tries):
     call = Call("top")

@@ -1,5 +1,7 @@
 """Which call may begin, and which is withdrawn."""
 
+import threading
+
 import pytest
 
 from mcp_notebook.content import Result
@@ -76,10 +78,15 @@ def test_a_call_that_has_begun_is_not_withdrawn(queue):
 def test_a_call_that_has_ended_is_forgotten_with_what_stops_it(queue):
     call = add(queue)
     call.begin(lambda: None)
+    call.is_stopping = True
+    call.timers.append(timer := threading.Timer(600, lambda: None))
+    timer.start()
     queue.finish(call)
     queue.finish(call)
     assert queue.calls == ()
     assert call.interrupt is None
+    assert not call.is_stopping
+    assert timer.finished.is_set()  # otherwise it would hold the call, and a thread
 
 
 class GuardedCall(ActiveCall):
