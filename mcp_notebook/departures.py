@@ -9,14 +9,25 @@ import contextlib
 import hashlib
 import time
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat
 
 from mcp_notebook.private_files import read_private, write_private
 
 KEEP = 600.0
 """Seconds for which people are told what became of a notebook or a tool that was there."""
 _SUFFIX = ".gone"
+_MAX_LINE = 255
+"""Characters of a text for messages; the names of files are as long in most file systems."""
+
+
+def _make_printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text[:_MAX_LINE])
+
+
+Line = Annotated[str, AfterValidator(_make_printable)]
+"""A text for messages, in one line; a file's name may have line breaks and colours in it."""
 
 
 class Departure(BaseModel):
@@ -26,9 +37,9 @@ class Departure(BaseModel):
 
     notebook: str | None
     """Path of the notebook, if the kernel knew it."""
-    name: str
+    name: Line
     """Short name of the notebook."""
-    reason: str | None
+    reason: Line | None
     """Why the kernel left, as a sentence; None if it crashed or was killed."""
     at: FiniteFloat
     """When that happened or was noticed, in seconds since the epoch."""

@@ -16,9 +16,9 @@ from time import monotonic, time
 from typing import Annotated, Literal
 
 import psutil
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
-from mcp_notebook.departures import Departure, write_departure
+from mcp_notebook.departures import Departure, Line, write_departure
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.private_files import is_own, make_private_folder, read_private, write_private
 
@@ -36,20 +36,10 @@ clock, which may jump (time servers, virtual machines that resume). Too small a 
 prune the record of a live kernel; too large a one costs one refused connection."""
 _MAX_REPORTS = 20
 """Ignored files that one scan of the folder names in the log."""
-_MAX_NAME = 255
-"""Characters of a notebook's name, as in most file systems."""
 
 _Pid = Annotated[int, Field(gt=0, lt=2**32)]
 _Path = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
 """A path that the system can be asked for."""
-
-
-def _make_printable(name: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in name[:_MAX_NAME])
-
-
-_Name = Annotated[str, AfterValidator(_make_printable)]
-"""A name for messages, in one line; a file's name may have line breaks and colours in it."""
 
 
 class Process(BaseModel):
@@ -75,7 +65,7 @@ class Record(Process):
     """The kernel's version of the link protocol."""
     notebook: _Path | None = None
     """Path of the notebook, if the kernel knows it."""
-    name: _Name
+    name: Line
     """Short name of the notebook, for messages and for the full names of tools."""
     owner: Literal["user", "bridge"] = "user"
     """Who started the kernel. A headless kernel is served only by the bridge that started it."""

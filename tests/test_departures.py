@@ -1,7 +1,12 @@
+import json
 import os
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_notebook import departures
 from mcp_notebook.departures import KEEP, Departure, list_departures, write_departure
@@ -42,3 +47,26 @@ def test_what_is_no_departure_is_ignored(tmp_path, make):
     make(tmp_path / f"bad{departures._SUFFIX}")
     write_departure(tmp_path, make_departure())
     assert [departure.name for departure in list_departures(tmp_path)] == ["sales"]
+
+
+FIELDS = make_departure().model_dump()
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+NEARLY_DEPARTURES = st.dictionaries(st.sampled_from(sorted(FIELDS)), JSON).map(
+    lambda changed: FIELDS | changed
+)
+
+
+@given(
+    content=st.binary() | (JSON | NEARLY_DEPARTURES).map(lambda value: json.dumps(value).encode())
+)
+def test_no_file_keeps_the_others_from_being_read_or_breaks_a_line(content):
+    with TemporaryDirectory() as name:
+        write_departure(Path(name), make_departure("costs"))
+        (Path(name) / f"other{departures._SUFFIX}").write_bytes(content)
+        found = list_departures(Path(name))
+        assert "costs" in [departure.name for departure in found]
+        assert all(f"{departure.name}{departure.reason}".isprintable() for departure in found)

@@ -368,6 +368,8 @@ async def test_a_kernel_that_was_killed_is_told_as_dead_though_its_process_ends_
             os.kill(kernel.pid, 9)
         assert "The kernel of" in errors[0]
         assert "died" in errors[0]
+        with pytest.raises(ToolGone, match=r"Its kernel crashed or was killed at \d\d:\d\d\."):
+            catalog.find("wait")
 
 
 # -- resources -------------------------------------------------------------------------------------
