@@ -32,6 +32,11 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
 *Missing tools.* With its tools a kernel sends the names of those that were dropped, each with the
 reason. Bridges show them to people; clients do not see them.
 
+*Large arguments.* A bridge does not parse the arguments of a call if they are large. It attaches
+them to the `Call` as the JSON text of the client, and the kernel parses them; what is not an object
+is the tool's failure, not the link's. It does so only if the kernel's `Welcome` has
+``attached_arguments`` set.
+
 *Questions.* A call whose ``can_elicit`` is true may `Ask`, even several questions at once. It waits
 for an `Answer` to each of them without a time limit, unless it retracts the question with
 `Withdraw`. An answer to a question that is no longer open is ignored.

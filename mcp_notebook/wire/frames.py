@@ -106,7 +106,10 @@ async def read_message(
 
 
 def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
-    header = _from_json(body)
+    try:
+        header = _from_json(body)
+    except ValueError as error:
+        raise FrameError(f"A frame's header is not JSON: {error}.") from None
     if not isinstance(header, dict):
         raise FrameError("A frame's header is not a JSON object.")
     lengths = header.pop("attachments", [])
@@ -119,6 +122,21 @@ def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
         ) from error
 
 
+def parse_arguments(attachment: bytes) -> dict[str, Any]:
+    """Return the arguments that are attached to a `Call`.
+
+    Raises:
+        FrameError: They are not a JSON object.
+    """
+    try:
+        arguments = _from_json(attachment)
+    except ValueError as error:
+        raise FrameError(f"They are not JSON: {error}.") from None
+    if not isinstance(arguments, dict):
+        raise FrameError("They are not a JSON object.")
+    return arguments
+
+
 def _from_json(body: bytes) -> Any:
     try:
         return from_json(body)
@@ -129,7 +147,7 @@ def _from_json(body: bytes) -> Any:
     try:
         return json.loads(body, parse_int=_parse_int)
     except (ValueError, RecursionError):
-        raise FrameError(f"A frame's header is not JSON: {reason}.") from None
+        raise reason from None
 
 
 def _parse_int(digits: str) -> int | None:

@@ -50,6 +50,7 @@ class Call(Message):
     id: int
     tool: str
     arguments: dict[str, Any]
+    """Empty if they are attached, as JSON."""
     progress: bool = False
     """The client asked for progress."""
     log_level: str | None = None
@@ -121,6 +122,8 @@ class Welcome(Message):
     """Those that run or wait, oldest first."""
     resources: bool = False
     """The kernel answers `ListResources` and `ReadResource`."""
+    attached_arguments: bool = False
+    """The kernel takes a `Call` with its arguments as an attachment."""
     missing: dict[str, str] = Field(default_factory=dict)
     """Tools that were dropped, by name, each with the reason as a sentence."""
 

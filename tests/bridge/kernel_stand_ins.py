@@ -18,6 +18,8 @@ class Peer:
 
     record: Record
     heard: list[messages.AnyMessage] = field(default_factory=list)
+    attached: list[list[bytes]] = field(default_factory=list)
+    """The attachments of each message in `heard`."""
     connections: int = 0
     may_answer: anyio.Event = field(default_factory=anyio.Event)
     """A `Hello` is answered when this is set."""
@@ -38,6 +40,7 @@ class Peer:
         self.writer = writer
         while (frame := await frames.read_message(reader)) is not None:
             self.heard.append(frame[0])
+            self.attached.append(frame[1])
             if isinstance(frame[0], messages.Hello):
                 await self.may_answer.wait()
                 self.say(answer)

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
@@ -21,6 +21,7 @@ from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, Runn
 from mcp_notebook.content import Result, Text
 from mcp_notebook.discovery import Record, is_alive
 from mcp_notebook.errors import (
+    CallError,
     FrameError,
     KernelGone,
     LinkError,
@@ -41,6 +42,10 @@ CONNECT_TIMEOUT = 5.0
 _DEATH_CHECK_INTERVAL = 0.02
 """Seconds between two checks whether the process behind a closed link is gone, too."""
 
+_TOO_LARGE = (
+    "The arguments are too large for the mcp-notebook in the kernel of {name!r}, which is older "
+    "than the bridge. Upgrade it there and restart the kernel."
+)
 OnTools: TypeAlias = Callable[[messages.Welcome | messages.Tools], None]
 """Takes the message with a kernel's tools."""
 _FromKernel: TypeAlias = (
@@ -70,6 +75,7 @@ class Link:
         self.record = record
         self._on_tools = on_tools
         self._calls: dict[int, RunningCall] = {}
+        self._takes_attached_arguments = False
         self._last_id = 0
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -126,6 +132,7 @@ class Link:
                 if welcome.protocol != messages.PROTOCOL_VERSION:
                     raise VersionMismatch(kernel=welcome.protocol, bridge=messages.PROTOCOL_VERSION)
                 self.initial_calls = tuple(welcome.calls)
+                self._takes_attached_arguments = welcome.attached_arguments
                 self.resources.is_possible = welcome.resources
                 return welcome
             case (messages.Refused() as refused, _):
@@ -192,29 +199,40 @@ class Link:
     def start_call(
         self,
         tool: str,
-        arguments: dict[str, Any],
+        arguments: dict[str, Any] | bytes,
         listener: Listener = NO_LISTENER,
         *,
         can_elicit: bool = False,
     ) -> RunningCall:
         """Run a tool in the kernel.
 
+        Args:
+            tool: Its name in the kernel.
+            arguments: The arguments; if large, as the client's JSON, which the kernel parses.
+            listener: Takes what the call sends besides its result.
+            can_elicit: Whether the client's user can be asked.
+
         Raises:
             KernelGone: The kernel died or left.
+            CallError: The kernel is of an older version, which takes no JSON of clients.
         """
         if not self.is_open:
             raise KernelGone(self._describe_end())
+        attached = [arguments] if isinstance(arguments, bytes) else []
+        if attached and not self._takes_attached_arguments:
+            raise CallError(_TOO_LARGE.format(name=self.record.name))
         call = RunningCall(self._next_id(), self._send_if_open)
         self._calls[call.id] = call
         self._send(
             messages.Call(
                 id=call.id,
                 tool=tool,
-                arguments=arguments,
+                arguments={} if isinstance(arguments, bytes) else arguments,
                 progress=listener.progress is not None,
                 log_level=listener.log_level,
                 can_elicit=can_elicit,
-            )
+            ),
+            attached,
         )
         return call
 
@@ -228,9 +246,9 @@ class Link:
         if not self._reader.at_eof() and not self._writer.is_closing():
             self._send(message)
 
-    def _send(self, message: messages.AnyMessage) -> None:
+    def _send(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
         assert self._writer is not None
-        for buffer in frames.encode(message):
+        for buffer in frames.encode(message, attachments):
             self._writer.write(buffer)
 
     def _take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:

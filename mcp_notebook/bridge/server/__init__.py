@@ -4,6 +4,7 @@ Face:
 
 - `server`: `NotebookServer`, whose ``mcp`` is what transports serve.
 - `tool_form.find_rejection`: why MCP does not accept a tool.
+- `large_calls`: `detach_arguments` (and `json_spans.NotJson`), for transports.
 
 Threads: everything runs on the bridge's event loop, except the encoding of large resources.
 

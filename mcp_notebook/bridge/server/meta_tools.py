@@ -14,6 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema, ErrorDetails
 
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
+from mcp_notebook.bridge.server.large_calls import split_arguments
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.missing_tools import META_TOOLS
@@ -144,17 +145,17 @@ class RequestedCall:
     """A call to a notebook's tool that the client requested through `CALL`."""
 
     entry: CatalogEntry
-    arguments: dict[str, Any]
+    arguments: dict[str, Any] | bytes
 
 
-def answer(
-    name: str, arguments: dict[str, Any], catalog: Catalog, *, no_tools: str
+async def answer(
+    name: str, arguments: dict[str, Any] | bytes, catalog: Catalog, *, no_tools: str
 ) -> Result | RequestedCall:
     """Answer a call to one of the three tools, or return the call that it requests.
 
     Args:
         name: One of `NAMES`.
-        arguments: From the client's request.
+        arguments: From the client's request; if large, as JSON.
         catalog: The tools as they are now.
         no_tools: The text of an empty list.
 
@@ -163,13 +164,16 @@ def answer(
         UnknownTool: No notebook offers the tool that the arguments name.
         AmbiguousTool: Several notebooks offer a tool of that name.
     """
+    large: bytes | None = None
+    if isinstance(arguments, bytes):
+        arguments, large = await split_arguments(arguments)
     if name == LIST:
         _validate(_ListArguments, name, arguments)
         return _list_tools(catalog, no_tools)
     if name == DESCRIBE:
         return _describe_tool(catalog.find(_validate(_DescribeArguments, name, arguments).name))
     request = _validate(_CallArguments, name, arguments)
-    return RequestedCall(catalog.find(request.name), request.arguments)
+    return RequestedCall(catalog.find(request.name), request.arguments if large is None else large)
 
 
 def _list_tools(catalog: Catalog, no_tools: str) -> Result:

@@ -28,6 +28,7 @@ from mcp_notebook.bridge.server import meta_tools
 from mcp_notebook.bridge.server.accommodations import NewTools, find_accommodation
 from mcp_notebook.bridge.server.change_notices import ChangeNotices, get_connection
 from mcp_notebook.bridge.server.elicitation import Elicitation, can_elicit
+from mcp_notebook.bridge.server.large_calls import find_arguments, identify_arguments
 from mcp_notebook.bridge.server.mcp_types import (
     make_call_result,
     make_error_result,
@@ -213,7 +214,10 @@ class NotebookServer:
         self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         try:
-            result = await self._answer(ctx, params)
+            large = find_arguments(ctx)
+            if large is not None:
+                params = params.model_copy(update={"arguments": await identify_arguments(large)})
+            result = await self._answer(ctx, params, large)
             await self._changes.notify_caller(ctx)  # the call may have made them
             if isinstance(result, types.InputRequiredResult):
                 return result
@@ -242,12 +246,17 @@ class NotebookServer:
             )
 
     async def _answer(
-        self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
+        self,
+        ctx: ServerRequestContext[Any],
+        params: types.CallToolRequestParams,
+        large: bytes | None,
     ) -> Result | types.InputRequiredResult:
+        """Start the call, or resume it, and follow it; `large` are its detached arguments."""
         listener = self._make_listener(ctx)
         call = self._elicitation.resume(params)
         if call is None:
-            outcome = await self._start_call(ctx, params.name, params.arguments or {}, listener)
+            arguments = params.arguments or {} if large is None else large
+            outcome = await self._start_call(ctx, params.name, arguments, listener)
             if isinstance(outcome, Result):
                 return outcome
             call = outcome
@@ -261,14 +270,14 @@ class NotebookServer:
         self,
         ctx: ServerRequestContext[Any],
         name: str,
-        arguments: dict[str, Any],
+        arguments: dict[str, Any] | bytes,
         listener: Listener,
     ) -> RunningCall | Result:
         """Start a call, or return its result if the bridge itself has the answer."""
         if self._is_meta_tool(name):
             if self._ready is not None:
                 await self._ready()
-            answer = meta_tools.answer(name, arguments, self._catalog, no_tools=NO_TOOLS)
+            answer = await meta_tools.answer(name, arguments, self._catalog, no_tools=NO_TOOLS)
             if isinstance(answer, Result):
                 return answer
             entry, arguments = answer.entry, answer.arguments

@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.transports.large_requests import detach_large_arguments
 from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE, MAX_MESSAGE
 
 PATH = "/mcp"
@@ -41,6 +42,7 @@ class Endpoint:
             session_idle_timeout=session_idle_seconds,
             max_request_body_size=MAX_MESSAGE,
         )
+        self._app = detach_large_arguments(self._manager.handle_request)
         self._unanswered = 0
         """Messages of clients that have come in and are not answered yet."""
         self._all_answered = anyio.Event()
@@ -60,7 +62,7 @@ class Endpoint:
         else:
             body = _Body(receive, self._count_message, outlasts_client=_is_of_handshake_era(scope))
             try:
-                await self._manager.handle_request(scope, body.receive, send)
+                await self._app(scope, body.receive, send)
             finally:
                 if body.is_complete:
                     self._unanswered -= 1

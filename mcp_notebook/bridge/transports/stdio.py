@@ -16,9 +16,16 @@ import anyio
 import anyio.abc
 import mcp_types as types
 from mcp.server.stdio import stdio_server
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
+from mcp_notebook.bridge.server.json_spans import NotJson
+from mcp_notebook.bridge.server.large_calls import (
+    LARGE,
+    MessageTooLarge,
+    StdioRequest,
+    detach_arguments,
+)
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
 
@@ -26,6 +33,7 @@ MAX_MESSAGE = 64 * 2**20
 """Bytes of one message, over HTTP, too; a picture among a tool's arguments must fit."""
 ANSWER_GRACE = 2.0
 """Seconds that clients have to take the last answers when the bridge stops, over HTTP, too."""
+_NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
 
 
 async def serve_stdio(server: NotebookServer, *, stop: anyio.Event) -> None:
@@ -158,14 +166,31 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
             if line is None:
                 reason = f"A message can have at most {MAX_MESSAGE} bytes."
                 await self._outgoing.send(_make_error(types.INVALID_REQUEST, reason))
+            elif len(line) >= LARGE:
+                message = await self._take_large(line)
+                if message is not None:
+                    return message
             elif line.strip():
                 try:
-                    return SessionMessage(
-                        types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                    )
+                    return SessionMessage(_parse(line))
                 except ValidationError as error:
                     for answer in _answer_invalid_line(line, error):
                         await self._outgoing.send(answer)
+
+    async def _take_large(self, line: bytes) -> SessionMessage | None:
+        """Return the message in a long line, or None if it is answered with an error."""
+        try:
+            rest, scope = await detach_arguments(line)
+            metadata = ServerMessageMetadata(request_context=StdioRequest(scope))
+            return SessionMessage(_parse(rest), metadata)
+        except NotJson:
+            answer = _make_error(types.PARSE_ERROR, "This is not a JSON object.")
+        except MessageTooLarge as error:
+            answer = _make_error(types.INVALID_REQUEST, str(error), error.request_id)
+        except ValidationError:
+            answer = _make_error(types.INVALID_REQUEST, _NO_MESSAGE)
+        await self._outgoing.send(answer)
+        return None
 
     async def aclose(self) -> None:
         """Do nothing: whoever opened stdin closes it."""
@@ -187,6 +212,10 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
             return None if too_long else line
 
 
+def _parse(line: bytes) -> types.JSONRPCMessage:
+    return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+
+
 def _answer_invalid_line(line: bytes, error: ValidationError) -> list[SessionMessage]:
     """Return the answers to a line that is not a message: one for each request found in it."""
     try:
@@ -203,7 +232,7 @@ def _answer_invalid_line(line: bytes, error: ValidationError) -> list[SessionMes
             "Batches are not supported: send one message per line.",
         )
     else:
-        code, reason = types.INVALID_REQUEST, "This is not a JSON-RPC 2.0 message."
+        code, reason = types.INVALID_REQUEST, _NO_MESSAGE
     requests = [
         item
         for item in (content if isinstance(content, list) else [content])

@@ -126,11 +126,14 @@ class Conversation:
             FrameError: The bridge sent what bridges do not send.
         """
         while (frame := await frames.read_message(reader)) is not None:
-            message = frame[0]
+            message, attachments = frame
             if not isinstance(message, _FROM_BRIDGES):
                 raise FrameError(f"A bridge does not send {message.type!r}.")
             try:
-                self._take(message)
+                if isinstance(message, messages.Call) and attachments:
+                    self._take_large_call(message, attachments.pop())
+                else:
+                    self._take(message)
             except Exception as error:
                 logger.exception("a %r message could not be handled", message.type)
                 self._answer_failure(message, error)
@@ -187,6 +190,15 @@ class Conversation:
                 self.send(messages.Resources(id=message.id, resources=resources))
             case messages.ReadResource():
                 self._reader.read(message, self._send_contents)
+
+    def _take_large_call(self, message: messages.Call, attachment: bytes) -> None:
+        try:
+            arguments = frames.parse_arguments(attachment)
+        except FrameError as error:
+            text = f"The tool was not called, because its arguments cannot be read. {error}"
+            self._send_result(message.id, Result([Text(text)], is_error=True))
+        else:
+            self._start_call(message.model_copy(update={"arguments": arguments}))
 
     def _answer_failure(self, message: _FromBridge, error: Exception) -> None:
         """Answer a message that could not be handled, if the bridge waits for an answer."""

@@ -236,6 +236,7 @@ class Endpoint:
             tools=tools.tools,
             calls=calls,
             resources=True,
+            attached_arguments=True,
             missing=tools.missing,
         )
 

@@ -11,7 +11,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER
-from mcp_notebook.errors import LinkError
+from mcp_notebook.errors import CallError, LinkError
 from mcp_notebook.wire import messages
 
 pytestmark = [
@@ -102,3 +102,21 @@ async def test_tools_that_cannot_be_taken_are_one_sentence_and_end_nothing(home)
             assert (await call.follow(NO_LISTENER)).content == ()
         link.close()
     assert taken == [["a"], ["a", "b"]]
+
+
+async def test_large_arguments_are_attached_unless_the_kernel_is_too_old_for_that(home):
+    catalog = Catalog()
+    new = welcome("top").model_copy(update={"attached_arguments": True})
+    async with (
+        peer(home, new) as kernel,
+        peer(home, welcome("old")) as old,
+        Links(catalog, on_change=int) as links,
+    ):
+        await links.connect(kernel.record)
+        await links.connect(old.record)
+        links.find_link(catalog.find("top")).start_call("top", b'{"a":  1}')
+        with anyio.fail_after(TIMEOUT):
+            await kernel.called.wait()
+        assert (kernel.heard[-1].arguments, kernel.attached[-1]) == ({}, [b'{"a":  1}'])
+        with pytest.raises(CallError, match="in the kernel of 'sales', which is older than the br"):
+            links.find_link(catalog.find("old")).start_call("old", b"{}")

@@ -1,6 +1,8 @@
 """The three tools of ``--meta-tools``: what they answer, and how the server offers them."""
 
+import json
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 import jsonschema
@@ -46,7 +48,7 @@ def catalog_of(**notebooks):
 
 
 def asked(catalog, name, /, **arguments):
-    return answer(name, arguments, catalog, no_tools="There are none.")
+    return anyio.run(partial(answer, name, arguments, catalog, no_tools="There are none."))
 
 
 def text_of(result):
@@ -365,3 +367,12 @@ async def test_the_first_use_waits_until_the_first_tools_can_be_expected(era, na
         result = await client.call_tool(name, arguments)
     assert "top" in text_of(result)
     assert "Unknown tool" not in text_of(result)
+
+
+def test_large_arguments_of_a_notebooks_tool_are_passed_on_as_they_are():
+    catalog = catalog_of(sales=[info("top")])
+    request = {"name": "top", "arguments": {"rows": [[1, 2]] * 100_000}}
+    text = json.dumps(request).encode()
+    requested = anyio.run(partial(answer, CALL, text, catalog, no_tools="There are none."))
+    assert requested.entry.name == "top"
+    assert requested.arguments == json.dumps(request["arguments"]).encode()

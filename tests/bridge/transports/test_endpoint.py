@@ -1,145 +1,21 @@
 """The endpoint's sessions, and how it ends; the kernel is a stand-in that never answers a call."""
 
 import json
-import socket
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
-from urllib.parse import urlsplit
 
 import anyio
 import pytest
-from bridges import INITIALIZE, LIMIT, PING, TOKEN, ask
-from kernel_stand_ins import Peer, keeping, peer
+from bridges import INITIALIZE, LIMIT, PING
+from endpoints import call, called, modern, served
 from live import TIMEOUT
 
-from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages, resource_uris
 
 pytestmark = pytest.mark.anyio
 
-MODERN = "2026-07-28"
 STOPPED = "The bridge was stopped, and the call was cancelled."
 SOON = 0.01
 """Minutes after which a session expires, for clients that shall lose it."""
-
-
-@dataclass
-class Served:
-    """An endpoint that serves a kernel that is none."""
-
-    url: str
-    kernel: Peer
-    stop: anyio.Event
-    has_ended: anyio.Event
-
-    async def ask(self, message=None, *, method="POST", **headers):
-        """Send a request as another process would: the loop serves it meanwhile."""
-        body = None if message is None else json.dumps(message)
-        headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        return await anyio.to_thread.run_sync(
-            partial(ask, self.url, method, body, headers=headers), abandon_on_cancel=True
-        )
-
-    async def open_session(self):
-        """Return the id of a new session, ready for requests."""
-        answer = await self.ask(INITIALIZE)
-        session = answer.headers["Mcp-Session-Id"]
-        initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        await self.ask(initialized, Mcp_Session_Id=session)
-        return session
-
-    def connect(self, head, body=b""):
-        """Return a connection on which a request has been sent by hand."""
-        parts = urlsplit(self.url)
-        client = socket.create_connection((parts.hostname, parts.port), timeout=LIMIT)
-        lines = [
-            head,
-            "Host: localhost",
-            f"Authorization: Bearer {TOKEN}",
-            "Accept: application/json, text/event-stream",
-            "Content-Type: application/json",
-            f"Content-Length: {len(body)}",
-        ]
-        client.sendall("\r\n".join([*lines, "", ""]).encode() + body)
-        return client
-
-    async def open_stream(self):
-        """Return a new session and a connection on which its stream of notices has begun."""
-        while True:
-            session = await self.open_session()
-            client = self.connect(f"GET /mcp HTTP/1.1\r\nMcp-Session-Id: {session}")
-            if b" 200 " in await anyio.to_thread.run_sync(client.recv, 1_000):
-                return session, client
-            client.close()  # a slow machine: the session has expired meanwhile
-
-    async def open_call(self):
-        """Return a new session and a connection on which a call of it has begun."""
-        while True:
-            session = await self.open_session()
-            head = f"POST /mcp HTTP/1.1\r\nMcp-Session-Id: {session}"
-            client = self.connect(head, json.dumps(call()).encode())
-            async with anyio.create_task_group() as tasks:
-
-                async def wait_for_refusal(client=client, tasks=tasks):
-                    await anyio.wait_readable(client)
-                    tasks.cancel_scope.cancel()
-
-                tasks.start_soon(wait_for_refusal)
-                await called(self.kernel)
-                tasks.cancel_scope.cancel()
-                return session, client
-            client.close()
-
-
-@asynccontextmanager
-async def served(home, *, minutes=60.0):
-    """Serve over HTTP what looks like a kernel with the tool `top`."""
-    catalog = Catalog()
-    settings = Settings(home=home, port=0, session_idle_minutes=minutes)
-    async with peer(home, keeping("top")) as kernel, Links(catalog, on_change=int) as links:
-        await links.connect(kernel.record)
-        listener = open_listener(settings)
-        here = Served(format_url(listener), kernel, anyio.Event(), anyio.Event())
-        server = NotebookServer(catalog, links)
-
-        async def serve():
-            await serve_http(server, listener, settings=settings, token=TOKEN, stop=here.stop)
-            here.has_ended.set()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve)
-            with anyio.fail_after(TIMEOUT):
-                yield here
-                here.stop.set()
-                await here.has_ended.wait()
-
-
-def call(number=1, *, tool="top", progress=False, meta=None):
-    """Return a request for a call."""
-    meta = (meta or {}) | ({"progressToken": number} if progress else {})
-    params = {"name": tool, "arguments": {}, "_meta": meta}
-    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-
-
-def modern(message):
-    """Return a request of the era without sessions, and its headers."""
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": MODERN,
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    params = message.get("params", {})
-    params = params | {"_meta": params.get("_meta", {}) | meta}
-    headers = {"Mcp-Method": message["method"], "Mcp-Protocol-Version": MODERN}
-    if "name" in params:
-        headers["Mcp-Name"] = params["name"]
-    if "uri" in params:
-        headers["Mcp-Name"] = params["uri"]
-    return message | {"params": params}, headers
 
 
 def read_answer(answer):
@@ -148,14 +24,6 @@ def read_answer(answer):
     if answer.headers["Content-Type"].startswith("text/event-stream"):
         body = [line[6:] for line in body.splitlines() if line.startswith(b"data: ")][-1]
     return json.loads(body)
-
-
-async def called(kernel, count=1):
-    """Wait until the kernel has so many calls, and return them."""
-    while len(calls := [item for item in kernel.heard if isinstance(item, messages.Call)]) < count:
-        kernel.called = anyio.Event()
-        await kernel.called.wait()
-    return calls
 
 
 # -- sessions --------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from bridges import (
-    INITIALIZE,
     INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -117,13 +116,11 @@ def test_the_endpoint_is_found_as_people_write_it(served, path):
     assert ask(served.url, path=path).status == 200
 
 
-def _with_text(characters):
-    message = INITIALIZE | {"params": INITIALIZE["params"] | {"more": "y" * characters}}
-    return json.dumps(message).encode()
-
-
 def test_a_message_may_be_as_long_over_http_as_over_stdio(served):
-    assert ask(served.url, body=_with_text(10_000_000)).status == 200
+    body = call_line(argument=b'"%b"' % (b"y" * 10_000_000))
+    session = ask(served.url).headers["Mcp-Session-Id"]
+    answer = ask(served.url, body=body, headers={"Mcp-Session-Id": session})
+    assert (answer.status, json.loads(answer.body)["error"]["code"]) == (200, INVALID_PARAMS)
 
 
 def test_a_message_that_is_too_long_is_refused_before_it_is_read(served):

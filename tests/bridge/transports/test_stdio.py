@@ -117,7 +117,7 @@ def test_what_needs_no_answer_gets_none(shared, line):
     ("line", "code"),
     [
         (call_line(argument=b'"%b"' % (b"y" * 10_000_000)), INVALID_PARAMS),
-        (call_line(name=b"y" * 10_000_000), INVALID_PARAMS),
+        (call_line(name=b"y" * 10_000_000), INVALID_REQUEST),
         (b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":1}}', INVALID_PARAMS),
         (b'{"jsonrpc":"2.0","id":2,"method":"nobody/knows"}', METHOD_NOT_FOUND),
     ],

@@ -9,7 +9,7 @@ from mcp_notebook.content import Result
 from mcp_notebook.kernel.link import conversation, log_notices
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.tools.context import LogMessage
-from mcp_notebook.wire import messages
+from mcp_notebook.wire import frames, messages
 
 
 def test_a_message_that_bridges_do_not_send_ends_the_conversation(listening):
@@ -42,6 +42,30 @@ def test_a_message_that_cannot_be_handled_is_answered_and_ends_nothing(
                 assert "RuntimeError: can't start new thread. Try again." in text_of(answer)
             else:
                 assert (answer.id, answer.resources) == (7, [])
+        assert text_of(link.call("echo")) == "echo {}"
+
+
+@pytest.mark.parametrize(
+    ("attachment", "answer"),
+    [
+        (b'{"a": [1, NaN]}', "echo {'a': [1, nan]}"),
+        (b'{"a": [%b]}' % b",".join([b"1"] * 3), "echo {'a': [1, 1, 1]}"),
+        (b"[1]", "its arguments cannot be read. They are not a JSON object."),
+        (b'{"a": [1}', "its arguments cannot be read. They are not JSON: expected `,` or `]`"),
+        (b'{"a": "\\ud800"}', None),
+        (b"", "They are not JSON: EOF"),
+    ],
+)
+def test_attached_arguments_are_parsed_and_if_they_cannot_be_only_that_call_fails(
+    listening, attachment, answer
+):
+    _, record, _ = listening
+    with Link(record) as link:
+        call = messages.Call(id=7, tool="echo", arguments={})
+        link.socket.sendall(b"".join(frames.encode(call, [attachment])))
+        result = link.receive()
+        assert answer is None or answer in text_of(result)
+        assert result.is_error is (answer is not None and answer.startswith(("its", "They")))
         assert text_of(link.call("echo")) == "echo {}"
 
 

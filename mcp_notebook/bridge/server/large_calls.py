@@ -1,0 +1,135 @@
+"""Tool calls with large arguments: the bridge passes these on to the kernel as they are.
+
+Runs on the bridge's event loop. A transport takes the arguments out of the text of a large request
+(`detach_arguments`), gives the SDK the rest, and attaches them to the request's scope, where the
+server finds them (`find_arguments`). Only the kernel parses them. No other message may be large.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import anyio.to_thread
+from mcp.server.context import ServerRequestContext
+from pydantic_core import from_json
+
+from mcp_notebook.bridge.server.json_spans import NotJson, find_members
+from mcp_notebook.errors import InvalidArguments, McpNotebookError
+
+LARGE = 2**18
+"""Bytes from which a message is not parsed at once: a parser would need tens of milliseconds."""
+MAX_REST = 2**20
+"""Bytes of a message without the arguments of a call."""
+MAX_SMALL = 1_000
+"""Bytes of an argument that stays in the message, for the check of the HTTP headers that repeat
+arguments."""
+SCOPE_KEY = "mcp_notebook.arguments"
+"""Where a request's scope has the detached arguments."""
+
+_NOT_JSON = "The arguments are not a valid JSON object."
+
+
+class MessageTooLarge(McpNotebookError):
+    """A message is large, and not because of a call's arguments.
+
+    Args:
+        request_id: Its id, if it has one that can be sent back.
+    """
+
+    def __init__(self, request_id: str | int | None) -> None:
+        self.request_id = request_id
+        super().__init__(
+            f"Only a tool call may have more than {MAX_REST:,} bytes, and only because of its "
+            "arguments, which are one JSON object."
+        )
+
+
+@dataclass(frozen=True)
+class StdioRequest:
+    """What a request over stdio has in place of an HTTP request."""
+
+    scope: dict[str, Any]
+
+
+async def detach_arguments(
+    text: bytes, *, with_small: bool = False
+) -> tuple[bytes, dict[str, Any]]:
+    """Take a call's arguments out of a large message.
+
+    Args:
+        text: The message.
+        with_small: Whether to leave short arguments in the message, too.
+
+    Returns:
+        The rest of the message, and what to add to the request's scope.
+
+    Raises:
+        NotJson: The message is not JSON, or not an object.
+        MessageTooLarge: The rest is still large.
+    """
+    members = await find_members(text, within=(b"params",))
+    request_id = _read(text, members, b"id")
+    start, end = members.get((b"params", b"arguments"), (0, 0))
+    scope: dict[str, Any] = {}
+    if text[start : start + 1] == b"{" and _read(text, members, b"method") == b'"tools/call"':
+        arguments = text[start:end]
+        short = await _copy_small(arguments) if with_small else b"{}"
+        text = b"".join((text[:start], short, text[end:]))
+        scope[SCOPE_KEY] = arguments
+    if len(text) > MAX_REST:
+        raise MessageTooLarge(_read_id(request_id) if len(request_id) <= MAX_SMALL else None)
+    return text, scope
+
+
+def find_arguments(ctx: ServerRequestContext[Any]) -> bytes | None:
+    """Return the arguments that a transport has detached from a call, None if it has not."""
+    arguments: bytes | None = getattr(ctx.request, "scope", {}).get(SCOPE_KEY)
+    return arguments
+
+
+async def identify_arguments(arguments: bytes) -> dict[str, Any]:
+    """Return a short stand-in for large arguments that is the same for the same ones."""
+    digest = await anyio.to_thread.run_sync(lambda: hashlib.sha256(arguments).hexdigest())
+    return {"sha256": digest}
+
+
+async def split_arguments(arguments: bytes) -> tuple[dict[str, Any], bytes]:
+    """Take a tool's own arguments out of those of the tool that calls it.
+
+    Returns:
+        The other arguments, with an empty object in place of the tool's own ones, and these.
+
+    Raises:
+        InvalidArguments: They are not JSON, or others are large.
+    """
+    try:
+        members = await find_members(arguments)
+        start, end = members.get((b"arguments",), (0, 0))
+        if arguments[start : start + 1] != b"{" or len(arguments) - (end - start) > MAX_REST:
+            raise InvalidArguments("'arguments' must be an object, and nothing else may be large.")
+        return from_json(arguments[:start] + b"{}" + arguments[end:]), arguments[start:end]
+    except (NotJson, ValueError):
+        raise InvalidArguments(_NOT_JSON) from None
+
+
+async def _copy_small(arguments: bytes) -> bytes:
+    members = await find_members(arguments)
+    small = [
+        b'"%b":%b' % (path[0], arguments[start:end])
+        for path, (start, end) in members.items()
+        if end - start <= MAX_SMALL
+    ]
+    return b"{%b}" % b",".join(small)
+
+
+def _read(text: bytes, members: dict[tuple[bytes, ...], tuple[int, int]], name: bytes) -> bytes:
+    start, end = members.get((name,), (0, 0))
+    return text[start:end]
+
+
+def _read_id(text: bytes) -> str | int | None:
+    try:
+        request_id = from_json(text)
+    except ValueError:
+        return None
+    return request_id if isinstance(request_id, str) or type(request_id) is int else None

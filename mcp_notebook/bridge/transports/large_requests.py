@@ -1,0 +1,78 @@
+"""ASGI middleware that takes the arguments out of large calls before the SDK parses them.
+
+Runs on the bridge's event loop, between the endpoint and the SDK's transport.
+"""
+
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mcp_notebook.bridge.server.json_spans import NotJson
+from mcp_notebook.bridge.server.large_calls import LARGE, MessageTooLarge, detach_arguments
+from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
+
+
+def detach_large_arguments(app: ASGIApp) -> ASGIApp:
+    """Wrap an app so that it gets large calls without their arguments; these are in the scope."""
+
+    async def detaching_app(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        length = headers.get("content-length", "")
+        if scope["method"] != "POST" or (length.isdecimal() and int(length) < LARGE):
+            await app(scope, receive, send)
+            return
+        body = None
+        if not length.isdecimal() or int(length) <= MAX_MESSAGE:
+            body = await _read_body(receive)
+        if body is None:
+            await PlainTextResponse("Request body too large", 413)(scope, receive, send)
+            return
+        if len(body) >= LARGE:
+            has_parameters = any(name.startswith("mcp-param-") for name in headers)
+            try:
+                body, additions = await detach_arguments(body, with_small=has_parameters)
+            except NotJson:
+                await _refuse(PARSE_ERROR, "This is not a JSON object.")(scope, receive, send)
+                return
+            except MessageTooLarge as error:
+                refusal = _refuse(INVALID_REQUEST, str(error), error.request_id)
+                await refusal(scope, receive, send)
+                return
+            scope = {**scope, **additions}
+        await app(scope, _replay(body, receive), send)
+
+    return detaching_app
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """Return the body of a request, or None if it is too large."""
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b""  # the client has hung up, and gets no answer
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > MAX_MESSAGE:
+            return None
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return what yields this body, and then whatever comes after it."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+def _refuse(code: int, reason: str, request_id: str | int | None = None) -> Response:
+    error = JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=reason))
+    return Response(
+        error.model_dump_json(by_alias=True, exclude_unset=True), 400, media_type="application/json"
+    )

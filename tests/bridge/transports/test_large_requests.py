@@ -1,0 +1,61 @@
+"""Large requests over HTTP; the kernel is a stand-in that never answers a call."""
+
+import json
+
+import anyio
+import pytest
+from bridges import INITIALIZE, INVALID_REQUEST, PARSE_ERROR
+from endpoints import call, called, modern, served
+
+from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
+
+pytestmark = pytest.mark.anyio
+
+ROWS = {"rows": [[1, "a]"]] * 100_000, "n": 3}
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_the_arguments_of_a_large_call_reach_the_kernel_as_they_are(home, era):
+    async with served(home) as here, anyio.create_task_group() as tasks:
+        message, headers = call(arguments=ROWS), {}
+        if era == "modern":
+            message, headers = modern(message)
+        else:
+            headers = {"Mcp-Session-Id": await here.open_session()}
+        tasks.start_soon(lambda: here.ask(message, **headers))
+        (received,) = await called(here.kernel)
+        assert received.arguments == {}
+        assert here.kernel.attached[-1] == [json.dumps(ROWS).encode()]
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_header_that_repeats_an_argument_is_compared_with_it_in_a_large_call(home):
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "x-mcp-header": "N"}}}
+    async with served(home, schema=schema) as here, anyio.create_task_group() as tasks:
+        message, headers = modern(call(arguments=ROWS))
+        assert (await here.ask(message, **headers, Mcp_Param_N="4")).status == 400
+        tasks.start_soon(lambda: here.ask(message, **headers, Mcp_Param_N="3"))
+        await called(here.kernel)
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("kind", ["with a length", "in chunks"])
+async def test_only_the_arguments_of_a_call_may_be_large(home, kind):
+    async with served(home) as here:
+        text = json.dumps(INITIALIZE | {"more": "x" * 2_000_000}).encode()
+        answer = await here.send(iter([text[:9], text[9:]]) if kind == "in chunks" else text)
+        assert (answer.status, answer.error["code"]) == (400, INVALID_REQUEST)
+        assert json.loads(answer.body)["id"] == INITIALIZE["id"]
+
+
+async def test_a_large_request_that_is_not_json_is_refused(home):
+    async with served(home) as here:
+        answer = await here.send(b"x" * 2_000_000)
+        assert (answer.status, answer.error["code"]) == (400, PARSE_ERROR)
+
+
+async def test_chunks_that_are_too_large_together_are_refused(home):
+    async with served(home) as here:
+        chunk = b" " * 2**20
+        answer = await here.send(chunk for _ in range(MAX_MESSAGE // len(chunk) + 1))
+        assert answer.status == 413
