@@ -24,6 +24,7 @@ from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.calls.progress_bars import ProgressBars
 from mcp_notebook.kernel.calls.streams import leave_stream, route_stream
 from mcp_notebook.kernel.calls.task_guards import Steps, guard_coroutine
+from mcp_notebook.kernel.results.library_loaders import is_library_loader
 from mcp_notebook.kernel.results.outputs import Displayed, Output, Printed
 from mcp_notebook.kernel.safe.text import clean_text
 from mcp_notebook.kernel.tools.context import (
@@ -74,6 +75,8 @@ class Capture:
         self._display_ids: dict[str, int] = {}
         self._printed = 0
         self._displays = 0
+        self._canvases: list[Any] = []
+        """The figures whose canvases were displayed: they need no picture at the end."""
         self._tail: deque[str] = deque()
         self._tail_size = 0
         self._dropped = 0
@@ -145,6 +148,14 @@ class Capture:
         least = self._log_level
         if least is not None and not is_printed and LEVELS[message.level] >= LEVELS[least]:
             self.write(f"{message.level}: {message.text}\n")
+
+    def add_canvas(self, figure: Any) -> None:
+        """Note that the canvas of a figure is displayed."""
+        self._canvases.append(figure)
+
+    def has_canvas(self, figure: Any) -> bool:
+        """Return whether the canvas of a figure was displayed."""
+        return any(item is figure for item in self._canvases)
 
     def show(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str | None) -> None:
         """Take a display; it replaces an earlier one with the same id."""
@@ -307,7 +318,8 @@ def _publish(
     transient: dict[str, Any] | None = None,
     **_kwargs: Any,
 ) -> None:
-    capture.show(data, metadata or {}, (transient or {}).get("display_id"))
+    if not is_library_loader(data):
+        capture.show(data, metadata or {}, (transient or {}).get("display_id"))
 
 
 def _clear_output(capture: Capture, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - IPython's

@@ -109,7 +109,10 @@ class Execution:
             error: What it raised.
             by_user: Whether the user pressed "Interrupt" while it ran.
         """
-        return self.converter.convert_error(call, call.find_cause(error, by_user=by_user))
+        cause = call.find_cause(error, by_user=by_user)
+        # What figures print or warn of while they are drawn belongs to the call, too.
+        with self.environment.router.route_outputs(), call.capture.activate():
+            return self.converter.convert_error(call, cause)
 
     def _run_in_gate(
         self,

@@ -40,7 +40,8 @@ class CallConverter:
             BaseException: The call was stopped, or a figure's own code failed.
         """
         capture, figures = call.capture, open_figures()
-        for data, metadata in self._converter.format_figures(figures, value):
+        unseen = [figure for figure in figures if not capture.has_canvas(figure)]
+        for data, metadata in self._converter.format_figures(unseen, value):
             capture.show(data, metadata, None)
         try:
             # The outputs are read last: an object's own display method may print or display.
@@ -53,12 +54,23 @@ class CallConverter:
     def convert_error(self, call: ActiveCall, error: BaseException) -> Result:
         """Return the result of a call whose code raised; raises nothing itself."""
         try:
-            close_figures(open_figures())
+            self._show_drawn_figures(call)
             if isinstance(error, CannotElicit) and error.undeclared:
                 call.missing_capability = "elicitation"
             return self._make_failure(call, error)
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
             return error_result(f"The tool {call.tool!r} failed with {type(error).__name__}.")
+
+    def _show_drawn_figures(self, call: ActiveCall) -> None:
+        """Display what the call drew before it raised, and close its figures."""
+        capture, figures = call.capture, open_figures()
+        try:
+            if call.stop_request is None:  # else nobody wants to wait
+                unseen = [figure for figure in figures if not capture.has_canvas(figure)]
+                for data, metadata in self._converter.format_drawn_figures(unseen):
+                    capture.show(data, metadata, None)
+        finally:
+            close_figures(figures)
 
     def convert_stop(self, call: ActiveCall, error: CallError) -> Result:
         """Return the result of a call that was stopped, while its code may still run."""
@@ -68,6 +80,9 @@ class CallConverter:
         self, capture: Capture, *args: Any, **kwargs: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Do for a call what ``display_formatter.format`` does for a cell."""
+        figure = self._converter.find_canvas_figure(args[0]) if args else None
+        if figure is not None:
+            capture.add_canvas(figure)
         return self._converter.format_display(*args, **kwargs, max_chars=capture.max_chars)
 
     def _make_failure(self, call: ActiveCall, error: BaseException) -> Result:

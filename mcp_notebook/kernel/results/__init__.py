@@ -12,6 +12,7 @@ Face:
 
 - `converter.Converter`: makes the results of calls; all that `calls` needs.
 - `outputs`: `Printed`, `Displayed`, the vocabulary that `calls.capture` shares with this room.
+- `library_loaders`: which displays only load a plotting library, and so show nothing to a client.
 - `custom_types.CustomTypes`: what `registry.convert` writes to.
 - `blocks.originals`: `Original` and `FileFormat`, which `link.resource_store` keeps and serves.
 - `values.RULES`: the rows of the documentation's table of values.

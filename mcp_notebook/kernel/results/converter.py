@@ -130,6 +130,16 @@ class Converter:
             if not matplotlib_figures.has_figure(value, figure):
                 yield self._format_figure(figure)
 
+    def find_canvas_figure(self, value: Any) -> Any:
+        """Return the figure of a canvas, which shows it in the notebook; None of anything else."""
+        return value.figure if matplotlib_figures.is_canvas(value) else None
+
+    def format_drawn_figures(
+        self, figures: Iterable[Any]
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Do as `format_figures` for a call that failed: figures without content are left out."""
+        return self.format_figures(filter(matplotlib_figures.has_content, figures), None)
+
     def make_result(
         self,
         value: Any,

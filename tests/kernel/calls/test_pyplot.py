@@ -57,6 +57,28 @@ def animate(way: str):
         return {"moving": moving}
 
 @mcp_tool
+def fail(how: str):
+    figure, axes = plt.subplots()
+    if how == "drawn":
+        axes.plot([1, 2])
+    raise ValueError("after the plot")
+
+@mcp_tool
+def rain():
+    plt.title("降雨量 in mm")
+
+@mcp_tool
+def show_canvas(way: str):
+    figure, axes = plt.subplots()
+    axes.plot([1, 2])
+    if way == "return":
+        return figure.canvas
+    if way == "show":
+        plt.show()
+    else:
+        display(figure.canvas)
+
+@mcp_tool
 def cannot_be_drawn():
     plt.title(r"$\\frac{$")
 """
@@ -94,6 +116,40 @@ def test_an_animation_is_one_picture_with_a_note(kernel, way):
         result = link.call("animate", way=way)
     assert sum(isinstance(block, Image) for block in result.content) == 1
     assert text_of(result).endswith("[This is the first frame of an animation.]")
+
+
+def test_what_was_drawn_before_an_exception_comes_with_it(kernel):
+    with Link(record_of(kernel)) as link:
+        picture, error = link.call("fail", how="drawn").content
+        assert isinstance(picture, Image)
+        assert error.text.startswith("ValueError: after the plot")
+        (error,) = link.call("fail", how="empty").content
+        assert error.text.startswith("ValueError: after the plot")
+    assert kernel.ok("print(plt.get_fignums())").stdout == "[]\n"
+
+
+def test_characters_that_no_font_has_are_named_in_one_sentence(kernel):
+    with Link(record_of(kernel)) as link:
+        picture, note = link.call("rain").content
+    assert isinstance(picture, Image)
+    assert note.text.startswith("[The figure's fonts lack 降雨量, drawn as empty boxes: ")
+
+
+@pytest.mark.parametrize("way", ["return", "display"])
+def test_a_canvas_is_its_figure_once(kernel, way):
+    with Link(record_of(kernel)) as link:
+        (picture,) = link.call("show_canvas", way=way).content
+    assert isinstance(picture, Image)
+
+
+def test_with_figures_as_widgets_a_figure_is_shown_once(kernel):
+    pytest.importorskip("ipympl")
+    kernel.run("%matplotlib widget")
+    with Link(record_of(kernel)) as link:
+        for way in ("return", "display", "show"):
+            (picture,) = link.call("show_canvas", way=way).content
+            assert isinstance(picture, Image)
+    kernel.ok("%matplotlib agg")
 
 
 def test_an_open_figure_that_cannot_be_drawn_is_a_sentence(kernel):

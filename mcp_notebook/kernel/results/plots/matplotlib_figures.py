@@ -7,10 +7,11 @@ the colours are the user's; a figure whose pixels would fill the memory is drawn
 
 import io
 import math
+import re
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mcp_notebook.content import Image, Result
@@ -25,12 +26,30 @@ NOTE = "mcp_notebook.note"
 _RASTER = ("image/png", "image/jpeg", "text/markdown")
 _PAD_INCHES = 0.3
 """Slightly more than the padding that matplotlib adds on both sides of a figure."""
+_MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from ")
+_MAX_NAMED = 20
+"""Characters without a glyph that are named."""
 _NO_FIGURE = object()
 
 
+def has_content(figure: Any) -> bool:
+    """Tell whether anything was drawn on a figure, beyond empty axes."""
+    try:
+        return any(
+            axes.has_data() or axes.get_title() or axes.texts for axes in figure.axes
+        ) or bool(figure.texts or figure.images)
+    except Exception:  # noqa: BLE001 - axes may be the author's code
+        return True
+
+
 def can_draw(value: Any) -> bool:
-    """Tell whether a value is something that `draw_figure` draws: a figure or an animation."""
-    return _is_figure(value) or is_animation(value)
+    """Tell whether `draw_figure` draws a value: a figure, its canvas or an animation."""
+    return _is_figure(value) or is_canvas(value) or is_animation(value)
+
+
+def is_canvas(value: Any) -> bool:
+    """Tell whether a value is the canvas of a figure: with ipympl, the figure as a widget."""
+    return is_instance(value, "matplotlib.backend_bases.FigureCanvasBase")
 
 
 def is_animation(value: Any) -> bool:
@@ -41,6 +60,8 @@ def is_animation(value: Any) -> bool:
 def draw_figure(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw a figure, or the first frame of an animation, as ``display_formatter.format`` would.
 
+    The warnings of characters that no font has become one sentence.
+
     Args:
         value: A value for which `can_draw` is true.
         format_: IPython's ``shell.display_formatter.format``.
@@ -49,13 +70,47 @@ def draw_figure(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], di
     Returns:
         The MIME bundle, which is a sentence if the figure cannot be drawn; and its metadata.
     """
-    try:
-        if not _is_figure(value):
-            return _draw_first_frame(value, format_, side)
-        return _draw(_get_root_figure(value), format_, side)
-    except Exception as error:  # noqa: BLE001 - artists and callbacks may be the author's code
-        what = "figure" if _is_figure(value) else "animation"
-        return {"text/plain": f"[The {what} cannot be drawn: {describe_error(error)}.]"}, {}
+    value = value.figure if is_canvas(value) else value
+    with _collect_missing_characters() as missing:
+        try:
+            if not _is_figure(value):
+                data, metadata = _draw_first_frame(value, format_, side)
+            else:
+                data, metadata = _draw(_get_root_figure(value), format_, side)
+        except Exception as error:  # noqa: BLE001 - artists and callbacks may be the author's code
+            what = "figure" if _is_figure(value) else "animation"
+            return {"text/plain": f"[The {what} cannot be drawn: {describe_error(error)}.]"}, {}
+    if missing:
+        metadata = {**metadata, NOTE: " ".join(filter(None, [metadata.get(NOTE), _name(missing)]))}
+    return data, metadata
+
+
+@contextmanager
+def _collect_missing_characters() -> Iterator[dict[str, None]]:
+    """Collect the characters that matplotlib warns of: once for each, and for each drawing."""
+    missing: dict[str, None] = {}
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def collect(message: Any, *args: Any, **kwargs: Any) -> None:
+            glyph = _MISSING_GLYPH.match(str(message))
+            if glyph is None:
+                show(message, *args, **kwargs)
+            else:
+                missing[chr(int(glyph[1]))] = None
+
+        warnings.showwarning = collect
+        warnings.filterwarnings("always", "Glyph ")
+        yield missing
+
+
+def _name(missing: Iterable[str]) -> str:
+    characters = list(missing)
+    more = "..." if len(characters) > _MAX_NAMED else ""
+    return (
+        f"The figure's fonts lack {''.join(characters[:_MAX_NAMED])}{more}, drawn as empty boxes: "
+        "set a font that has them with plt.rcParams['font.family']."
+    )
 
 
 def find_figures(value: Any) -> list[Any] | None:
@@ -161,10 +216,7 @@ def _measure_tight_inches(figure: Any) -> tuple[float, float]:
 
     Only for figures that may be drawn at their own size: matplotlib needs the memory for that.
     """
-    with warnings.catch_warnings():
-        # The drawing tells of each glyph that a font lacks: once is enough.
-        warnings.filterwarnings("ignore", "Glyph ")
-        box = figure.get_tightbbox()
+    box = figure.get_tightbbox()
     sizes = box.width + _PAD_INCHES, box.height + _PAD_INCHES
     return sizes if all(map(math.isfinite, sizes)) else figure.get_size_inches()
 
@@ -215,6 +267,8 @@ def _find_figure(part: Any) -> Any:
         part = part.ax
     elif is_instance(part, "matplotlib.container.PieContainer"):
         part = next(iter(part.wedges), None)
+    elif is_canvas(part):
+        part = part.figure
     grid = type(part).__module__.startswith("seaborn.")
     if not grid and not is_instance(part, "matplotlib.artist.Artist"):
         return None

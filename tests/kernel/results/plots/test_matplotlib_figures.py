@@ -10,7 +10,7 @@ from IPython.core.formatters import DisplayFormatter
 from IPython.core.pylabtools import print_figure
 
 from mcp_notebook.content import Image, ResourceLink, Result, Text
-from mcp_notebook.kernel.results.plots.matplotlib_figures import draw_figure, has_figure
+from mcp_notebook.kernel.results.plots.matplotlib_figures import NOTE, draw_figure, has_figure
 
 pil = pytest.importorskip("PIL.Image")
 resource = pytest.importorskip("resource")
@@ -185,14 +185,26 @@ def test_it_is_known_whether_a_value_shows_an_open_figure(plt, animation):
     draw_figure(moving, DisplayFormatter().format, 100)  # or matplotlib warns that nobody drew it
 
 
-def test_a_glyph_that_a_font_lacks_is_told_by_the_drawing_only(plt, formatter):
-    numbers = []
-    for draw in (formatter.format, lambda figure: draw_figure(figure, formatter.format, 9)):
-        figure = plt.figure()
-        figure.suptitle("\u964d\u6c34")
-        figure.add_subplot()
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("default")
-            draw(figure)
-        numbers.append(sum("Glyph" in str(warning.message) for warning in warned))
-    assert numbers[0] == numbers[1] > 0
+def test_characters_that_no_font_has_are_a_note_and_other_warnings_stay(plt, formatter):
+    figure = plt.figure()
+    figure.suptitle("\u964d\u6c34\u964d")
+    axes = figure.add_subplot()
+
+    def draw(renderer):
+        warnings.warn("of the author's", stacklevel=1)
+        plot(renderer)
+
+    plot, axes.draw = axes.draw, draw
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("default")
+        data, metadata = draw_figure(figure, formatter.format, 9)
+    assert "image/png" in data
+    assert metadata[NOTE].startswith("The figure's fonts lack \u964d\u6c34, drawn as")
+    assert {str(warning.message) for warning in warned} == {"of the author's"}
+
+
+def test_many_characters_that_no_font_has_are_cut(plt, formatter):
+    figure = plt.figure()
+    figure.suptitle("".join(map(chr, range(0x4E00, 0x4E00 + 50))))
+    _, metadata = draw_figure(figure, formatter.format, 9)
+    assert len(metadata[NOTE]) < 200

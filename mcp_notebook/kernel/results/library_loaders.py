@@ -1,0 +1,35 @@
+"""Tells displays that only load a plotting library into the notebook's page from those that show.
+
+Runs in the user's kernel, on the thread of the call. ``bokeh.io.output_notebook()``,
+``holoviews.extension()`` and the like display scripts, a logo and "Loading BokehJS ...": for a
+client that is noise. So is the empty element into which a script then draws.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_notebook.kernel.results.blocks.author_blocks import join_lines
+
+_SCRIPT = re.compile(r"application/vnd\.(?:bokehjs|holoviews)_load\.v\d+\+json")
+_LOADING = re.compile(
+    r"""class=["']?bk-notebook-logo"""  # bokeh's logo and "Loading BokehJS ..."
+    r"""|\A\s*<div id="[^"]*" data-root-id="[^"]*"[^>]*>\s*</div>\s*\Z"""  # bokeh draws into it
+    r"""|\A\s*<div class="logo-block">\s*<a href="https://holoviews\.org"""
+    r"""|\A\s*<script type="esms-options">"""  # panel's, for holoviews
+    r"""|\A\s*<script[^>]*>\s*window\.PlotlyConfig\s*="""  # a plot has its element before that
+)
+_MAX_SEARCHED = 2_000
+"""Characters of a display's HTML that are searched: what it is stands at its beginning."""
+
+
+def is_library_loader(data: Mapping[str, Any]) -> bool:
+    """Tell whether a display shows nothing, but prepares the page for later ones.
+
+    Args:
+        data: MIME types and values.
+    """
+    if any(_SCRIPT.fullmatch(mime_type) for mime_type in data):
+        return True
+    html = data.get("text/html")
+    return bool(html) and _LOADING.search(join_lines(html), 0, _MAX_SEARCHED) is not None
