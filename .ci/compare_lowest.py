@@ -22,4 +22,4 @@ for line in [*project["dependencies"], *extras["demo"], *extras["gallery"], *ext
     installed = Version(version(wanted.name))
     if installed.release[: len(Version(lower[0]).release)] != Version(lower[0]).release:
         wrong.append(f"{wanted.name}>={lower[0]}: the lowest that can be installed is {installed}")
-sys.exit("\n".join(wrong))
+sys.exit("\n".join(wrong) or 0)
