@@ -21,7 +21,7 @@ from mcp_notebook.discovery import Record, list_live_records
 from mcp_notebook.wire import content_blocks, frames, messages
 
 TIMEOUT = 60
-SOON = 5
+SOON = 30
 """Seconds: what takes two on a quiet machine, and for ever when it is broken."""
 
 

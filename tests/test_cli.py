@@ -272,7 +272,7 @@ def test_somebody_who_types_stdio_is_told_who_it_is_for(home):
         try:
             line = process.stderr.readline()
             process.terminate()
-            printed = process.communicate(timeout=20)[0]
+            printed = process.communicate(timeout=60)[0]
         finally:
             process.kill()
             os.close(ours)

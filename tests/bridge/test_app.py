@@ -200,8 +200,8 @@ def test_an_interrupt_ends_it_soon_although_clients_are_there(home):
     with http_bridge(home) as running:
         parts = urlsplit(running.url)
         with (
-            socket.create_connection((parts.hostname, parts.port), timeout=10) as silent,
-            socket.create_connection((parts.hostname, parts.port), timeout=10) as slow,
+            socket.create_connection((parts.hostname, parts.port), timeout=60) as silent,
+            socket.create_connection((parts.hostname, parts.port), timeout=60) as slow,
         ):
             slow.sendall(
                 f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"

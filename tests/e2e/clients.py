@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 import httpx2
-from live import kernel_env
+from live import TIMEOUT, kernel_env
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ImageContent, TextContent
@@ -52,7 +52,7 @@ def http_bridge(home: Path, *arguments: str) -> Iterator[Served]:
             raise AssertionError(f"the bridge ended: {said}")
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(TIMEOUT)
         process.stderr.close()
 
 
@@ -129,6 +129,6 @@ class Changes:
 
     async def wait(self) -> None:
         """Wait for a notice, within bounds."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(TIMEOUT):
             await self.seen.wait()
         self.seen = anyio.Event()

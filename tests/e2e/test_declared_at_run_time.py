@@ -92,7 +92,7 @@ class Notices:
             self.count()
 
     async def reach(self, number):
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while self.number < number:
                 await self.more.wait()
 
@@ -138,7 +138,7 @@ async def listed(client):
 
 
 async def until_listed(client, name):
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while name not in (tools := await listed(client)):
             pass
     return tools
@@ -246,7 +246,7 @@ async def test_a_result_is_given_again_at_once_also_while_a_cell_runs(kernel, cl
 
     first = await read(key="k")
     assert (text_of(first), CACHED in (first.meta or {})) == ("run 1", False)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         busy = kernel.busy()
         await anyio.to_thread.run_sync(busy.__enter__)
         try:

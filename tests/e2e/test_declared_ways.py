@@ -143,7 +143,7 @@ async def _see(notebook, era):
         async def names_after(cell, wanted):
             """Run a cell, and return the names of the tools when the client sees the change."""
             await anyio.to_thread.run_sync(notebook.ok, cell)
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 while not wanted(
                     names := [tool.name for tool in (await client.list_tools()).tools]
                 ):

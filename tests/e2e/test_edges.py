@@ -10,7 +10,7 @@ import anyio
 import httpx2
 import pytest
 from clients import COMMAND, TOKEN, Changes, connected, http_bridge, text_of
-from live import SOON, kernel_env, live_kernel
+from live import SOON, TIMEOUT, kernel_env, live_kernel
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -72,7 +72,7 @@ async def test_a_kernel_that_dies_during_a_call_is_told_at_once(home, sales, era
         tasks.start_soon(call)
         running = "while 'wait' not in [c.tool for c in ip._mcp_notebook.invoker.calls]:"
         await in_thread(sales.ok, f"ip = get_ipython()\n{running}\n    await asyncio.sleep(0)\n")
-        with anyio.fail_after(1):
+        with anyio.fail_after(SOON):
             os.kill(sales.pid, signal.SIGKILL)
             await answered.wait()
         (result,) = results
@@ -137,7 +137,7 @@ def test_a_stdio_bridge_ends_soon_and_printed_protocol_only(home, how):
         bridge.stdin.close()
     else:
         bridge.send_signal(signal.Signals[how])
-    status = bridge.wait(10)
+    status = bridge.wait(TIMEOUT)
     assert time.monotonic() - asked < SOON
     assert status == (130 if how == "SIGINT" else 0)
     assert bridge.stdout.read() == b""
@@ -159,7 +159,9 @@ async def test_an_http_bridge_ends_soon_although_streams_are_open(home, era):
                 await client.list_tools()
                 asked = time.monotonic()
                 served.process.terminate()
-                ended.append((await in_thread(served.process.wait, 10), time.monotonic() - asked))
+                ended.append(
+                    (await in_thread(served.process.wait, TIMEOUT), time.monotonic() - asked)
+                )
                 raise EOFError
         ((status, seconds),) = ended
         assert status == 0

@@ -129,7 +129,7 @@ def test_calls_that_an_unload_stops_are_answered_with_the_goodbye(kernel):
     with Link(record_of(kernel)) as link:
         for _ in range(5):
             link.start("wait")
-        kernel.ok("for _ in range(5): assert began.acquire(timeout=10)")
+        kernel.ok("for _ in range(5): assert began.acquire(timeout=60)")
         kernel.ok("%unload_ext mcp_notebook")
         # Not with what each of them says by itself: that would lack the next step.
         assert link.receive() == messages.Goodbye(reason="The notebook unloaded mcp_notebook.")

@@ -98,7 +98,7 @@ class Kept:
 
     async def gone(self, name, **arguments):
         """Make a call that the kernel does not survive, and return what it is told."""
-        with pytest.raises(KernelGone) as caught, anyio.fail_after(1):
+        with pytest.raises(KernelGone) as caught, anyio.fail_after(TIMEOUT):
             await self.call(name, **arguments)
         return str(caught.value)
 

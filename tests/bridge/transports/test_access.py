@@ -100,7 +100,7 @@ def test_bridges_that_start_at_once_have_one_token(home):
     for starter in starters:
         starter.stdin.write("\n")
         starter.stdin.flush()
-    tokens = {starter.communicate(timeout=20)[0] for starter in starters}
+    tokens = {starter.communicate(timeout=60)[0] for starter in starters}
     assert tokens == {(home / "state" / "token").read_text()}
     assert [path.name for path in (home / "state").iterdir()] == ["token"]
 

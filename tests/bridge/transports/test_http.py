@@ -125,7 +125,7 @@ def test_a_message_may_be_as_long_over_http_as_over_stdio(served):
 
 def test_a_message_that_is_too_long_is_refused_before_it_is_read(served):
     parts = urlsplit(served.url)
-    with socket.create_connection((parts.hostname, parts.port), timeout=10) as client:
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as client:
         client.sendall(_head(MAX_MESSAGE + 1))
         assert client.recv(1_000).startswith(b"HTTP/1.1 413 ")
 
@@ -142,7 +142,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_request_is_no_news(served):
     """What the bridge has said is looked at when it ends."""
     parts = urlsplit(served.url)
     for _ in range(3):
-        with socket.create_connection((parts.hostname, parts.port), timeout=10) as client:
+        with socket.create_connection((parts.hostname, parts.port), timeout=60) as client:
             client.sendall(_head(100) + b"{")
     assert ask(served.url).status == 200
 
@@ -150,7 +150,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_request_is_no_news(served):
 @pytest.mark.parametrize("request_line", [b"hello\r\n\r\n", b"CONNECT a:1 HTTP/1.1\r\n\r\n"])
 def test_what_is_no_http_is_refused(served, request_line):
     parts = urlsplit(served.url)
-    with socket.create_connection((parts.hostname, parts.port), timeout=10) as client:
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as client:
         client.sendall(request_line)
         assert client.recv(1_000).startswith(b"HTTP/1.1 400 ")
 

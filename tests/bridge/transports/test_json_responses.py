@@ -32,7 +32,7 @@ async def response(*messages, method="POST", ping=15.0, gap=0.0):
 
     app = EventSourceResponse(events(), ping=ping, headers={"mcp-session-id": "s"})
     scope = {"type": "http", "method": method, "headers": [], "path": "/"}
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         await prefer_json(app)(scope, receive, send)
     headers = {key.decode(): value.decode() for key, value in sent[0]["headers"]}
     assert headers["mcp-session-id"] == "s"

@@ -15,9 +15,9 @@ both = threading.Barrier(2)
 @mcp_tool(run="thread")
 def draw(name: str) -> str:
     plt.plot([1, 2])
-    both.wait(10)
+    both.wait(60)
     plt.title(name)
-    both.wait(10)
+    both.wait(60)
     return f"{plt.gca().get_title()} {plt.get_fignums()} {plt.fignum_exists(1)}"
 
 @mcp_tool

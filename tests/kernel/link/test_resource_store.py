@@ -172,7 +172,7 @@ def test_what_expires_may_use_the_store_at_its_end():
         store.keep(Original("a", "", (FileFormat(".txt", "text/plain", Last()),), 1))
         thread = threading.Thread(target=end, daemon=True)
         thread.start()
-        thread.join(5)
+        thread.join(60)
         assert not thread.is_alive()
     assert seen == [1, 0]
 

@@ -38,7 +38,7 @@ def settings(home, monkeypatch):
 def _status(url):
     """Return the HTTP status of a request without a token."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         error.close()
@@ -195,7 +195,7 @@ def test_a_bridge_that_does_not_listen_to_sigterm_is_killed(settings, monkeypatc
         record = BridgeRecord(pid=deaf.pid, started=started, version="0.1.0", url="http://x/mcp")
         write_private(settings.bridge_file, record.model_dump_json())
         assert background_bridge.stop_bridge(settings) is True
-        assert deaf.wait(10) == -9
+        assert deaf.wait(60) == -9
 
 
 def test_the_magics_serve_and_stop_and_the_bridge_outlives_the_kernel(home, monkeypatch):

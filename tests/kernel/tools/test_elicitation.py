@@ -189,9 +189,9 @@ def test_an_end_of_the_call_ends_its_questions_and_allows_no_new_ones():
 
     thread = threading.Thread(target=ask)
     thread.start()
-    assert asked.wait(5)
+    assert asked.wait(60)
     user.elicitations.close(CannotElicit("over"))
-    thread.join(5)
+    thread.join(60)
     assert [str(error) for error in outcome] == ["over"]
     assert not context(user).can_elicit
     with pytest.raises(CannotElicit, match="over"):
