@@ -50,8 +50,15 @@ def pytest_addoption(parser):
     )
 
 
+LONG = ("e2e/", "docs/", "test_cli", "test_notebooks", "bridge/headless/", "kernel/test_extension")
+"""Whose tests start most processes. They come first: each file is run by one worker, and a long one
+at the end would leave the others without work."""
+
+
 def pytest_collection_modifyitems(config, items):
-    """Give the long run its time."""
+    """Put the long files first, and give the long run its time."""
+    tests = Path(__file__).parent
+    items.sort(key=lambda item: not item.path.relative_to(tests).as_posix().startswith(LONG))
     minutes = config.getoption("--sequences-minutes")
     for item in items:
         if item.path.name == "test_any_value.py" and config.getoption("--any-values") > 40:

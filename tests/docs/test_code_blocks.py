@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import nbformat
 import pytest
@@ -60,28 +59,26 @@ def test_every_block_has_a_language_that_these_tests_check():
 
 
 @pytest.fixture(scope="module")
-def run_page():
-    """Return the kernel in which a page was run: what the README shows, then the page's blocks."""
-    kernels = {}
-    with TemporaryDirectory(prefix="mcpnb-") as folder:
+def run_page(module_home):
+    """Return the kernel in which a page was run: what the README shows, then the page's blocks.
+
+    It is one kernel, emptied for each page: pandas and matplotlib take most of a start.
+    """
+    pages = []
+    with live_kernel(module_home) as kernel:
 
         def run(name):
-            if name not in kernels:
-                for _, context in kernels.values():  # at most one at a time
-                    context.__exit__(None, None, None)
-                kernels.clear()
-                home = Path(folder) / str(len(list(Path(folder).iterdir())))
-                home.mkdir()
-                context = live_kernel(home)
-                kernels[name] = context.__enter__(), context
+            if pages[-1:] != [name]:
+                if pages:
+                    kernel.ok("%unload_ext mcp_notebook")
+                    kernel.ok("%reset_selective -f .")  # %reset takes __spec__, too
+                pages.append(name)
                 (page,) = (page for page in PAGES if page.name == f"docs/{name}")
                 for code in [*README.code("python"), *page.code("python")]:
-                    kernels[name][0].ok(code)
-            return kernels[name][0]
+                    kernel.ok(code)
+            return kernel
 
         yield run
-        for _, context in kernels.values():
-            context.__exit__(None, None, None)
 
 
 TOOLS = {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from clients import connected, http_bridge, over_http
 from live import LiveKernel, live_kernel
 
 SELDOM = {("legacy", "http"), ("auto", "stdio")}
@@ -45,3 +46,22 @@ def long_running(module_home):
     """A kernel in which somebody has run notebooks/long_running.ipynb."""
     with _opened(module_home, "long_running.ipynb") as kernel:
         yield kernel
+
+
+@pytest.fixture(scope="module")
+def served(module_home):
+    """An HTTP bridge for a module's kernel, and for tests that leave it as it is."""
+    with http_bridge(module_home) as served:
+        yield served
+
+
+@pytest.fixture
+def connect(request, module_home):
+    """Return what connects a client: over HTTP to the module's one bridge, which takes a second."""
+
+    def connect_to(era, transport, **options):
+        if transport == "http":
+            return over_http(request.getfixturevalue("served").url, era, **options)
+        return connected(module_home, era, transport, **options)
+
+    return connect_to

@@ -8,7 +8,7 @@ import subprocess
 import anyio
 import httpx2
 import pytest
-from clients import COMMAND, ERAS, TOKEN, TRANSPORTS, connected, http_bridge, text_of
+from clients import COMMAND, ERAS, TOKEN, TRANSPORTS, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -72,9 +72,9 @@ def transport(request):
 
 
 async def test_a_client_that_asks_for_progress_is_told_what_a_call_waits_for(
-    kernel, era, transport
+    kernel, connect, era, transport
 ):
-    async with connected(kernel.home, era, transport) as client:
+    async with connect(era, transport) as client:
         await client.list_tools()
         told = []
 
@@ -87,8 +87,8 @@ async def test_a_client_that_asks_for_progress_is_told_what_a_call_waits_for(
         assert told == sorted(told)
 
 
-async def test_a_cancelled_call_stops_in_the_kernel(kernel, era, transport):
-    async with connected(kernel.home, era, transport) as client:
+async def test_a_cancelled_call_stops_in_the_kernel(kernel, connect, era, transport):
+    async with connect(era, transport) as client:
         await client.list_tools()
         running = anyio.Event()
 
@@ -110,9 +110,9 @@ async def test_a_cancelled_call_stops_in_the_kernel(kernel, era, transport):
 
 
 async def test_a_progress_bar_in_a_tool_is_progress_and_no_part_of_its_result(
-    kernel, era, transport
+    kernel, connect, era, transport
 ):
-    async with connected(kernel.home, era, transport) as client:
+    async with connect(era, transport) as client:
         await client.list_tools()
         told = []
 
@@ -131,9 +131,9 @@ async def test_a_progress_bar_in_a_tool_is_progress_and_no_part_of_its_result(
 
 
 async def test_printed_lines_are_told_while_the_tool_runs_and_are_in_its_result(
-    kernel, era, transport
+    kernel, connect, era, transport
 ):
-    async with connected(kernel.home, era, transport) as client:
+    async with connect(era, transport) as client:
         await client.list_tools()
         told = []
 
@@ -145,6 +145,7 @@ async def test_printed_lines_are_told_while_the_tool_runs_and_are_in_its_result(
     assert {"line 0", "line 1", "line 2"} & set(told)
 
 
+@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(
     ("mode", "way", "level", "heard"),
     [
@@ -157,7 +158,7 @@ async def test_printed_lines_are_told_while_the_tool_runs_and_are_in_its_result(
     ],
 )
 async def test_log_messages_reach_clients_that_may_and_want_to_hear_them(
-    kernel, mode, way, level, heard
+    connect, mode, way, level, heard
 ):
     logs = []
 
@@ -167,7 +168,7 @@ async def test_log_messages_reach_clients_that_may_and_want_to_hear_them(
     options = {"logging_callback": take}
     if mode == "auto":
         options["log_level"] = level
-    async with connected(kernel.home, mode, way, **options) as client:
+    async with connect(mode, way, **options) as client:
         await client.list_tools()
         if mode == "legacy" and level is not None:
             with pytest.warns(match="deprecated"):
@@ -177,7 +178,7 @@ async def test_log_messages_reach_clients_that_may_and_want_to_hear_them(
     assert {("warning", "sales", "looks odd")} <= set(logs) or "looks odd" not in heard
 
 
-async def test_a_notice_cancels_a_call_over_http_in_the_handshake_era(kernel):
+async def test_a_notice_cancels_a_call_over_http_in_the_handshake_era(kernel, served):
     headers = {
         "Authorization": f"Bearer {TOKEN}",
         "Accept": "application/json, text/event-stream",
@@ -195,24 +196,23 @@ async def test_a_notice_cancels_a_call_over_http_in_the_handshake_era(kernel):
         "method": "notifications/cancelled",
         "params": {"requestId": call["id"]},
     }
-    with http_bridge(kernel.home) as served:
-        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
-            answer = await http.post(served.url, json=_initialize("2025-11-25"))
-            http.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
-            http.headers["mcp-protocol-version"] = "2025-11-25"
-            await http.post(served.url, json=INITIALIZED)
-            async with http.stream("POST", served.url, json=call) as stream:
-                lines = stream.aiter_lines()
-                while "notifications/progress" not in await anext(lines):
-                    pass
-                await http.post(served.url, json=cancel)
-                rest = [line async for line in lines]
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+        answer = await http.post(served.url, json=_initialize("2025-11-25"))
+        http.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
+        http.headers["mcp-protocol-version"] = "2025-11-25"
+        await http.post(served.url, json=INITIALIZED)
+        async with http.stream("POST", served.url, json=call) as stream:
+            lines = stream.aiter_lines()
+            while "notifications/progress" not in await anext(lines):
+                pass
+            await http.post(served.url, json=cancel)
+            rest = [line async for line in lines]
     assert any('"error"' in line for line in rest), rest
     await anyio.to_thread.run_sync(kernel.ok, "assert stopped.wait(60)")
 
 
-async def test_text_that_is_no_utf8_arrives_mended(kernel, era, transport):
-    async with connected(kernel.home, era, transport) as client:
+async def test_text_that_is_no_utf8_arrives_mended(kernel, connect, era, transport):
+    async with connect(era, transport) as client:
         await client.list_tools()
         text = text_of(await client.call_tool("odd", {}))
         assert text.startswith("a")
@@ -270,24 +270,23 @@ def test_every_handshake_version_is_spoken_over_stdio(kernel, version):
 
 
 @pytest.mark.parametrize("version", HANDSHAKES[1:])  # 2024-11-05 had another HTTP transport
-async def test_every_handshake_version_is_spoken_over_http(kernel, version):
+async def test_every_handshake_version_is_spoken_over_http(kernel, served, version):
     headers = {
         "Authorization": f"Bearer {TOKEN}",
         "Accept": "application/json, text/event-stream",
     }
-    with http_bridge(kernel.home) as served:
-        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
-            answers = []
-            for message in (_initialize(version), INITIALIZED, LIST, CALL):
-                answer = await http.post(served.url, json=message)
-                assert answer.status_code < 300, answer.text
-                if "mcp-session-id" in answer.headers:
-                    http.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
-                    http.headers["mcp-protocol-version"] = version
-                if "id" in message:
-                    data = [line for line in answer.text.splitlines() if line.startswith("data:")]
-                    body = data[-1].removeprefix("data:") if data else answer.text
-                    answers.append(json.loads(body)["result"])
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+        answers = []
+        for message in (_initialize(version), INITIALIZED, LIST, CALL):
+            answer = await http.post(served.url, json=message)
+            assert answer.status_code < 300, answer.text
+            if "mcp-session-id" in answer.headers:
+                http.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
+                http.headers["mcp-protocol-version"] = version
+            if "id" in message:
+                data = [line for line in answer.text.splitlines() if line.startswith("data:")]
+                body = data[-1].removeprefix("data:") if data else answer.text
+                answers.append(json.loads(body)["result"])
     hello, tools, result = answers
     assert hello["protocolVersion"] == version
     assert hello["capabilities"]["tools"]["listChanged"] is True

@@ -168,13 +168,6 @@ async def test_an_http_bridge_ends_soon_although_streams_are_open(home, era):
         assert seconds < SOON
 
 
-@pytest.fixture(scope="module")
-def served(module_home):
-    """A bridge for tests that leave it as it is."""
-    with http_bridge(module_home) as served:
-        yield served
-
-
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -52,8 +52,8 @@ async def in_kernel(kernel, code):
         return await anyio.to_thread.run_sync(kernel.ok, code, abandon_on_cancel=True)
 
 
-async def test_every_tool_is_listed_and_called(long_running, era, transport):
-    async with connected(long_running.home, era, transport) as client:
+async def test_every_tool_is_listed_and_called(long_running, connect, era, transport):
+    async with connect(era, transport) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert list(tools) == list(CALLS)
         assert all(tool.description for tool in tools.values())
@@ -72,10 +72,11 @@ async def test_every_tool_is_listed_and_called(long_running, era, transport):
     ],
     ids=["track", "tqdm"],
 )
-async def test_a_tracked_loop_and_a_bar_of_tqdm_are_progress(long_running, era, transport, call):
+@pytest.mark.usefixtures("long_running")
+async def test_a_tracked_loop_and_a_bar_of_tqdm_are_progress(connect, era, transport, call):
     tool, arguments, total, message = call
     told = Told()
-    async with connected(long_running.home, era, transport) as client:
+    async with connect(era, transport) as client:
         await client.list_tools()
         result = await client.call_tool(tool, arguments, progress_callback=told)
     assert not result.is_error
@@ -86,12 +87,12 @@ async def test_a_tracked_loop_and_a_bar_of_tqdm_are_progress(long_running, era, 
     assert "%|" not in text_of(result)
 
 
-async def test_a_cancelled_call_gives_the_kernel_back(long_running, era, transport):
+async def test_a_cancelled_call_gives_the_kernel_back(long_running, connect, era, transport):
     if era == "legacy" and transport == "http":
         pytest.skip("by that protocol a lost stream is no cancel; the SDK's client sends none")
     told = Told()
     async with (
-        connected(long_running.home, era, transport) as client,
+        connect(era, transport) as client,
         anyio.create_task_group() as tasks,
     ):
         await client.list_tools()
@@ -107,11 +108,11 @@ async def test_a_cancelled_call_gives_the_kernel_back(long_running, era, transpo
 
 
 @BOTH
-async def test_the_users_interrupt_answers_the_client(long_running, era, transport):
+async def test_the_users_interrupt_answers_the_client(long_running, connect, era, transport):
     told = Told()
     answers = []
     async with (
-        connected(long_running.home, era, transport) as client,
+        connect(era, transport) as client,
         anyio.create_task_group() as tasks,
     ):
         await client.list_tools()
@@ -128,8 +129,10 @@ async def test_the_users_interrupt_answers_the_client(long_running, era, transpo
 
 
 @BOTH
-async def test_a_call_that_asks_for_too_much_is_told_the_limit(long_running, era, transport):
-    async with connected(long_running.home, era, transport) as client:
+async def test_a_call_that_asks_for_too_much_is_told_the_limit(
+    long_running, connect, era, transport
+):
+    async with connect(era, transport) as client:
         await client.list_tools()
         result = await client.call_tool("wettest_week", {"years": 1_000_000})
     assert result.is_error
@@ -137,8 +140,10 @@ async def test_a_call_that_asks_for_too_much_is_told_the_limit(long_running, era
 
 
 @BOTH
-async def test_the_thread_and_the_process_answer_while_a_cell_runs(long_running, era, transport):
-    async with connected(long_running.home, era, transport) as client:
+async def test_the_thread_and_the_process_answer_while_a_cell_runs(
+    long_running, connect, era, transport
+):
+    async with connect(era, transport) as client:
         await client.list_tools()
         with long_running.busy(), anyio.fail_after(60):
             so_far = await client.call_tool("results_so_far", {})

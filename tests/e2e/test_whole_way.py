@@ -28,8 +28,10 @@ def transport(request):
     return request.param
 
 
-async def test_every_tool_of_the_weather_notebook_is_listed_and_called(weather, era, transport):
-    async with connected(weather.home, era, transport) as client:
+async def test_every_tool_of_the_weather_notebook_is_listed_and_called(
+    weather, connect, era, transport
+):
+    async with connect(era, transport) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert list(tools) == list(CALLS)
         for tool in tools.values():
@@ -45,8 +47,8 @@ async def test_every_tool_of_the_weather_notebook_is_listed_and_called(weather, 
         assert "dry days in a row" in text_of(results["chance_of_dry_spell"])
 
 
-async def test_a_rebound_variable_is_seen_by_the_next_call(weather, era, transport):
-    async with connected(weather.home, era, transport) as client:
+async def test_a_rebound_variable_is_seen_by_the_next_call(weather, connect, era, transport):
+    async with connect(era, transport) as client:
         await client.list_tools()
         for threshold in (5.0, 1.0):
             await anyio.to_thread.run_sync(weather.ok, f"threshold_mm = {threshold}")
@@ -54,10 +56,10 @@ async def test_a_rebound_variable_is_seen_by_the_next_call(weather, era, transpo
             assert json.loads(text_of(result))["threshold_mm"] == threshold
 
 
-async def test_clients_are_told_of_changed_new_and_removed_tools(weather, era, transport):
+async def test_clients_are_told_of_changed_new_and_removed_tools(weather, connect, era, transport):
     changes = Changes()
     async with (
-        connected(weather.home, era, transport, message_handler=changes.handle) as client,
+        connect(era, transport, message_handler=changes.handle) as client,
         changes.watch(client, era),
     ):
         for cell, expected in (
@@ -75,8 +77,10 @@ async def test_clients_are_told_of_changed_new_and_removed_tools(weather, era, t
                 )
 
 
-async def test_wrong_arguments_are_a_result_that_says_what_is_allowed(weather, era, transport):
-    async with connected(weather.home, era, transport) as client:
+async def test_wrong_arguments_are_a_result_that_says_what_is_allowed(
+    weather, connect, era, transport
+):
+    async with connect(era, transport) as client:
         await client.list_tools()
         result = await client.call_tool("monthly_rain", {"year": 1815})
         assert result.is_error
@@ -84,8 +88,8 @@ async def test_wrong_arguments_are_a_result_that_says_what_is_allowed(weather, e
         assert "2012" in text_of(result)
 
 
-async def test_an_unknown_tool_is_a_protocol_error(weather, era, transport):
-    async with connected(weather.home, era, transport) as client:
+async def test_an_unknown_tool_is_a_protocol_error(weather, connect, era, transport):
+    async with connect(era, transport) as client:
         with pytest.raises(MCPError) as raised:
             await client.call_tool("no_such_tool", {})
         assert raised.value.error.code == -32602
