@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 import pytest
@@ -59,26 +60,28 @@ def test_every_block_has_a_language_that_these_tests_check():
 
 
 @pytest.fixture(scope="module")
-def run_page(module_home):
-    """Return the kernel in which a page was run: what the README shows, then the page's blocks.
-
-    It is one kernel, emptied for each page: pandas and matplotlib take most of a start.
-    """
-    pages = []
-    with live_kernel(module_home) as kernel:
+def run_page():
+    """Return the kernel in which a page was run: what the README shows, then the page's blocks."""
+    kernels = {}
+    with TemporaryDirectory(prefix="mcpnb-") as folder:
 
         def run(name):
-            if pages[-1:] != [name]:
-                if pages:
-                    kernel.ok("%unload_ext mcp_notebook")
-                    kernel.ok("%reset_selective -f .")  # %reset takes __spec__, too
-                pages.append(name)
+            if name not in kernels:
+                for _, context in kernels.values():  # at most one at a time
+                    context.__exit__(None, None, None)
+                kernels.clear()
+                home = Path(folder) / str(len(list(Path(folder).iterdir())))
+                home.mkdir()
+                context = live_kernel(home)
+                kernels[name] = context.__enter__(), context
                 (page,) = (page for page in PAGES if page.name == f"docs/{name}")
                 for code in [*README.code("python"), *page.code("python")]:
-                    kernel.ok(code)
-            return kernel
+                    kernels[name][0].ok(code)
+            return kernels[name][0]
 
         yield run
+        for _, context in kernels.values():
+            context.__exit__(None, None, None)
 
 
 TOOLS = {
@@ -99,53 +102,61 @@ def test_every_page_with_python_is_run():
     assert {f"docs/{name}" for name in TOOLS} == {page.name for page in _with_python()}
 
 
-@pytest.mark.parametrize(("page", "tools"), TOOLS.items())
-def test_the_tools_of_a_page_are_offered(run_page, page, tools):
-    status = run_page(page).ok("%mcp status").stdout
-    assert re.search(rf"\b{re.escape(tools)}$", status, re.MULTILINE), status
-
-
 def test_the_first_tool_answers_with_one_picture(run_page):
     answer = run_page("getting-started.md").ok("%mcp call plot_rain year=2015")
     assert [list(data) for data in answer.displays] == [["image/png"]]
 
 
+EXAMPLES = [
+    ("guides/ask-the-user.md", "drop_year year=2012", "only an MCP client has a user to ask"),
+    ("guides/custom-types.md", "summer year=2015", "Summer of 2015"),
+    ("guides/custom-types.md", "summer year=2015", "sun,71"),
+    ("guides/data-for-programs.md", "extremes year=2012", '"coldest": -3.3'),
+    (
+        "guides/declaring-tools.md",
+        'compare_rain {"days": [{"day": "2012-01-01", "mm": 5}]}',
+        "5.0",
+    ),
+    (
+        "guides/declaring-tools.md",
+        'compare_rain {"days": [{"day": "2012-01-01", "mm": "abc"}]}',
+        "days[0].mm: got 'abc' (string); allowed: number.",
+    ),
+    ("guides/declaring-tools.md", "rain_in year=2014", "1233 mm on 150 days"),
+    ("guides/declaring-tools.md", "diary_add note=dry", "1"),
+    ("guides/declaring-tools.md", "lookup weather=rain temp_max=35.6", "precipitation"),
+    ("guides/declaring-tools.md", "lookup", "at least 1"),
+    ("guides/declaring-tools.md", "warm_days kind=sun above=33", "15"),
+    ("guides/declaring-tools.md", "warm_days above=hot", "above"),
+    ("guides/declaring-tools.md", "warm_days below=3", "below"),
+    ("guides/long-calls.md", "mean_rain year=2015", "3.12 mm, from 2."),
+    ("guides/long-calls.md", 'median_high {"data": [1, 2, 4]}', "2"),
+    ("guides/results.md", "wettest_day year=2012", "19 November 2012"),
+    (
+        "guides/results.md",
+        "report year=1815",
+        "There is no data for 1815: ask for 2012 to 2015.",
+    ),
+]
+
+
 @pytest.mark.parametrize(
-    ("page", "call", "answer"),
+    ("page", "line", "shown"),
     [
-        ("guides/ask-the-user.md", "drop_year year=2012", "only an MCP client has a user to ask"),
-        ("guides/custom-types.md", "summer year=2015", "Summer of 2015"),
-        ("guides/custom-types.md", "summer year=2015", "sun,71"),
-        ("guides/data-for-programs.md", "extremes year=2012", '"coldest": -3.3'),
-        (
-            "guides/declaring-tools.md",
-            'compare_rain {"days": [{"day": "2012-01-01", "mm": 5}]}',
-            "5.0",
-        ),
-        (
-            "guides/declaring-tools.md",
-            'compare_rain {"days": [{"day": "2012-01-01", "mm": "abc"}]}',
-            "days[0].mm: got 'abc' (string); allowed: number.",
-        ),
-        ("guides/declaring-tools.md", "rain_in year=2014", "1233 mm on 150 days"),
-        ("guides/declaring-tools.md", "diary_add note=dry", "1"),
-        ("guides/declaring-tools.md", "lookup weather=rain temp_max=35.6", "precipitation"),
-        ("guides/declaring-tools.md", "lookup", "at least 1"),
-        ("guides/declaring-tools.md", "warm_days kind=sun above=33", "15"),
-        ("guides/declaring-tools.md", "warm_days above=hot", "above"),
-        ("guides/declaring-tools.md", "warm_days below=3", "below"),
-        ("guides/long-calls.md", "mean_rain year=2015", "3.12 mm, from 2."),
-        ("guides/long-calls.md", 'median_high {"data": [1, 2, 4]}', "2"),
-        ("guides/results.md", "wettest_day year=2012", "19 November 2012"),
-        (
-            "guides/results.md",
-            "report year=1815",
-            "There is no data for 1815: ask for 2012 to 2015.",
-        ),
+        (page, line, shown)
+        for page, tools in TOOLS.items()  # page by page: each takes a kernel
+        for line, shown in [
+            ("%mcp status", f"{tools}\n"),
+            *((f"%mcp call {call}", answer) for of, call, answer in EXAMPLES if of == page),
+        ]
     ],
 )
-def test_an_example_answers_as_the_text_around_it_says(run_page, page, call, answer):
-    assert answer in run_page(page).ok(f"%mcp call {call}").stdout
+def test_a_page_offers_its_tools_and_they_answer_as_the_text_says(run_page, page, line, shown):
+    assert shown in run_page(page).ok(line).stdout
+
+
+def test_every_example_is_of_a_page():
+    assert {page for page, _, _ in EXAMPLES} <= set(TOOLS)
 
 
 def test_a_list_of_texts_and_figures_is_answered_in_order(run_page):
