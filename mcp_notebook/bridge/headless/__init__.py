@@ -12,14 +12,3 @@ The door to jupyter_client, nbclient and nbformat, whose errors become `Notebook
 such a notebook are reached like those of any other, through the record that its kernel publishes
 and a link of `kernels`.
 """
-
-import sys
-
-if "rfc3987_syntax" not in sys.modules:
-    # nbformat imports jsonschema, and that imports this where Jupyter Server has brought it: two
-    # seconds of CPU to make a parser of IRIs from a grammar, and no notebook has any.
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # as if it were not installed
-    try:
-        import jsonschema  # noqa: F401 - now, without it
-    finally:
-        del sys.modules["rfc3987_syntax"]

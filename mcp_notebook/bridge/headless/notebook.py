@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+
+from mcp_notebook.bridge.headless import jsonschema_import  # noqa: F401
+
+# isort: split
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
