@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -29,6 +30,8 @@ class Peer:
     """Set when a bridge has asked for a resource."""
     left: anyio.Event = field(default_factory=anyio.Event)
     """Set when a bridge has hung up."""
+    resources: Sequence[messages.ResourceInfo] = ()
+    """What it lists."""
     writer: asyncio.StreamWriter | None = None
 
     def say(self, message):
@@ -46,6 +49,10 @@ class Peer:
                 self.say(answer)
             elif isinstance(frame[0], messages.Call):
                 self.called.set()
+            elif isinstance(frame[0], messages.ListResources):
+                after = [info for info in self.resources if info.number > frame[0].after]
+                page = after[: frame[0].limit]
+                self.say(messages.Resources(id=frame[0].id, resources=page))
             elif isinstance(frame[0], messages.Cancel):
                 self.cancelled.set()
             elif isinstance(frame[0], messages.ReadResource):

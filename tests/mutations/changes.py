@@ -224,8 +224,8 @@ CHANGES = (
     ),
     Change(
         "kernel/safe/interrupter.py",
-        "        if self._is_sent:  # else what is pending may be another interrupter's\n",
-        "        if False:\n",
+        "                was_interrupted = True\n",
+        "                was_interrupted = False\n",
         "kernel/safe/test_interrupter.py kernel/calls/test_interrupts.py",
     ),
     Change(

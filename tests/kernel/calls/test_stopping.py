@@ -10,6 +10,8 @@ from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
+from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.kernel.tools.options import ToolOptions
 
 LIMIT = 30
 UNWANTED = StopRequest(CallState.CANCELLED, Cancelled("No longer wanted."))
@@ -68,6 +70,20 @@ def test_the_code_of_a_call_on_the_main_thread_is_asked_once_and_has_time(queue,
     assert caller.results == []
     assert call.stop_request is UNWANTED
     queue.finish(call)  # ends the timer
+
+
+@pytest.mark.parametrize(
+    ("general", "own", "limit"),
+    [(600, "60s", 60), (60, "600s", 600), (600, None, 600), (None, "60s", 60)],
+)
+def test_a_tools_own_limit_counts_before_that_of_all_tools(queue, converter, general, own, limit):
+    call, _ = add(queue)
+    call.declared = make_tool(lambda: None, ToolOptions(name="a", timeout=own))
+    Stopper(queue, CallConverter(converter), print, general).limit_time(call)
+    (timer,) = call.timers
+    assert timer.interval == limit
+    assert timer.daemon  # it keeps no kernel from ending
+    queue.finish(call)
 
 
 def test_a_call_in_a_thread_is_answered_at_once_with_what_it_printed(queue, stopper):

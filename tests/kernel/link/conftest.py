@@ -44,6 +44,7 @@ class Echo:
         return call
 
     def cancel(self, _call, reason):
+        self.cancel_reason = reason
         self.cancelled.set()
         if reason == "raise":
             raise RuntimeError("Event loop is closed")

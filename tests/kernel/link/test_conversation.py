@@ -5,11 +5,13 @@ import threading
 import pytest
 from live import SOON, Link, text_of
 
-from mcp_notebook.content import Result
+from mcp_notebook.content import Result, Text
 from mcp_notebook.kernel.link import conversation, log_notices
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.tools.context import LogMessage
 from mcp_notebook.wire import frames, messages
+
+LIMIT = 30
 
 
 def test_a_message_that_bridges_do_not_send_ends_the_conversation(listening):
@@ -67,6 +69,27 @@ def test_attached_arguments_are_parsed_and_if_they_cannot_be_only_that_call_fail
         assert answer is None or answer in text_of(result)
         assert result.is_error is (answer is not None and answer.startswith(("its", "They")))
         assert text_of(link.call("echo")) == "echo {}"
+
+
+def test_what_a_call_has_declared_is_told_before_its_result(listening, echo):
+    endpoint, record, _ = listening
+    with Link(record) as link:
+        link.start("never")
+        assert text_of(link.call("echo")) == "echo {}"  # so that the other one has begun, too
+        echo.tools = [*echo.tools, echo.tools[0].model_copy(update={"name": "new"})]
+        endpoint.announce_tools()
+        echo.reply(Result([Text("declared")]))
+        tools, result = link.receive(), link.receive()
+        assert [tool.name for tool in tools.tools] == ["echo", "new"]
+        assert text_of(result) == "declared"
+
+
+def test_a_cancellation_comes_with_its_reason(listening, echo):
+    _, record, _ = listening
+    with Link(record) as link:
+        link.send(messages.Cancel(id=link.start("never"), reason="Not wanted."))
+        assert echo.cancelled.wait(LIMIT)
+        assert echo.cancel_reason == "Not wanted."
 
 
 def test_a_result_that_cannot_be_sent_becomes_an_error(listening):
