@@ -136,7 +136,7 @@ def _take_stock():
     import collections, gc, os, sys, threading
 
     gc.collect()
-    objects, counters, loops = collections.Counter(), collections.Counter(), []
+    objects, counters, loops, timers = collections.Counter(), collections.Counter(), [], 0
     ours = ("mcp_notebook.kernel.calls", "mcp_notebook.kernel.link")
     for thing in gc.get_objects():
         kind = type(thing)
@@ -148,14 +148,15 @@ def _take_stock():
                     size = value if isinstance(value, int) else len(value)
                     counters[f"{kind.__qualname__}.{name}"] += size
         elif asyncio.BaseEventLoop in kind.__mro__:
-            timers = [timer for timer in thing._scheduled if not timer.cancelled()]
-            loops.append((kind.__qualname__, thing.is_closed(), len(timers)))
+            loops.append((kind.__qualname__, thing.is_closed()))
+            timers += sum(not timer.cancelled() for timer in thing._scheduled)
         elif kind in (asyncio.Task, threading.Timer):
             objects[kind.__qualname__] += 1
     return {
         "objects": dict(objects),
         "counters": dict(counters),
         "loops": sorted(loops),
+        "timers": timers,
         "threads": sorted(thread.name for thread in threading.enumerate()),
         "streams": [(id(s), str(type(s)), sorted(vars(s))) for s in (sys.stdout, sys.stderr)],
         "patches": _list_patches(),
@@ -205,8 +206,12 @@ def take_stock(kernel):
 def check_stock(kernel, before):
     """Check that the kernel has what it had, once all that was stopped has ended."""
     deadline = time.monotonic() + LIMIT
-    while (now := take_stock(kernel)) != before and time.monotonic() < deadline:
-        pass
+    while True:
+        now = take_stock(kernel)
+        # A timer of the kernel's own may have been due just before.
+        now["timers"] = max(now["timers"], before["timers"])
+        if now == before or time.monotonic() > deadline:
+            break
     assert now == before
 
 
@@ -332,8 +337,8 @@ class Caller:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.anyio
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_bridge_and_its_kernel_are_as_before_after_calls_of_every_kind(kernel, era):
+@pytest.mark.parametrize(("era", "number"), [*zip(ERAS, (MANY, 10 * FEW), strict=True)])
+async def test_a_bridge_and_its_kernel_are_as_before_after_calls_of_every_kind(kernel, era, number):
     with http_bridge(kernel.home) as served:
         process = psutil.Process(served.process.pid)
 
@@ -342,7 +347,7 @@ async def test_a_bridge_and_its_kernel_are_as_before_after_calls_of_every_kind(k
         files, threads = process.num_fds(), process.num_threads()
         before = take_stock(kernel)
         async with Caller.connect(served, era) as caller:
-            await caller.call_each_kind(MANY)
+            await caller.call_each_kind(number)
             # A bridge that forgot that calls have ended would be busy for ever.
             await caller.call("sync", "1", x=1)
         check_stock(kernel, before)

@@ -1,9 +1,15 @@
 """What is kept of what a call prints; that it is the call's own is tested in test_invoke."""
 
+import threading
 import tracemalloc
+from types import SimpleNamespace
+
+from IPython.core.displaypub import CapturingDisplayPublisher
 
 from mcp_notebook.kernel.calls import capture as module
-from mcp_notebook.kernel.calls.capture import Capture
+from mcp_notebook.kernel.calls.capture import Capture, OutputRouter
+
+LIMIT = 30
 
 
 def size(capture):
@@ -45,3 +51,39 @@ def test_empty_prints_take_no_memory():
     for _ in range(10):
         capture.write("")
     assert capture.outputs == ()
+
+
+def test_no_call_goes_on_before_the_outputs_of_all_are_routed(formatter, loop):
+    began, others = threading.Event(), []
+
+    class Shell(SimpleNamespace):
+        """A shell that is slow to say where displays go."""
+
+        @property
+        def display_pub(self):
+            if not began.is_set():
+                began.set()
+                others.append(has_acquired.wait(0.1))
+            return publisher
+
+    def acquire():
+        began.wait(LIMIT)
+        router.acquire()
+        has_acquired.set()
+
+    publisher, has_acquired = CapturingDisplayPublisher(), threading.Event()
+    shell = Shell(display_formatter=formatter, showtraceback=print, ask_exit=print)
+    router = OutputRouter(shell, loop, formatter.format)
+    publish = publisher.publish
+    thread = threading.Thread(target=acquire)
+    thread.start()
+    try:
+        router.acquire()
+        thread.join()
+        assert others == [False]
+        router.release()
+        assert publisher.publish != publish
+    finally:
+        router.release()
+        router.close()
+    assert publisher.publish == publish

@@ -321,6 +321,29 @@ def test_the_call_of_a_bridge_that_was_killed_runs_to_its_end(kernel, link):
     kernel.ok("while not ended: time.sleep(0.01)")
 
 
+def test_a_question_that_a_thread_of_a_call_has_left_open_ends_with_the_call(kernel, link):
+    kernel.ok("go, outcome = threading.Event(), []")
+    kernel.ok(
+        "%%mcp_tool --run thread\n"
+        "from mcp_notebook import Context\n"
+        "def leave_question(ctx: Context) -> None:\n    'Has a thread ask.'\n"
+        "    global asker\n"
+        "    def ask():\n"
+        "        try: outcome.append(ctx.elicit('Still there?'))\n"
+        "        except Exception as error: outcome.append(str(error))\n"
+        "    asker = threading.Thread(target=ask, daemon=True)\n"
+        "    asker.start()\n"
+        "    go.wait(60)"
+    )
+    link.send(messages.Call(id=1, tool="leave_question", arguments={}, can_elicit=True))
+    link.receive_until(lambda message: isinstance(message, messages.Ask))
+    kernel.ok("go.set()")
+    assert not link.result().is_error
+    ended = kernel.ok("asker.join(30); print(*outcome)").stdout
+    assert "the call that asked has ended" in ended
+    kernel.ok("%mcp remove leave_question")
+
+
 def test_a_tool_that_replaces_stdout_or_the_sigint_handler_hurts_only_itself(kernel, link):
     assert text_of(link.call("replace_stdout")) == "replaced"
     assert kernel.ok("print('well')").stdout == "well\n"
