@@ -4,7 +4,8 @@ The path of a call: `invoker` takes it, `call_queue` says when it may begin, one
 its code by `execution` (on the main thread, in a thread, or inside the cell of ``%mcp call``;
 `executor_call` if the tool names an executor), and `outcome` makes the result. `stopping` stops it,
 by the gates of `interrupts` and `task_guards`. Around the code stands its `environment`: prints and
-displays go to its `capture` (by `streams`), and it has pyplot's figures (`pyplot`), log messages
+displays go to its `capture` (by `streams`; `descriptors` for the programs and `started_threads` for
+the threads that it starts), and it has pyplot's figures (`pyplot`), log messages
 (`logs`) and progress bars (`progress_bars`) to itself. `call` holds the table of a call's states,
 `active_call` a call with everything it needs.
 

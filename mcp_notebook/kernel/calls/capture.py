@@ -21,7 +21,9 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.calls.descriptors import Descriptors
 from mcp_notebook.kernel.calls.progress_bars import ProgressBars
+from mcp_notebook.kernel.calls.started_threads import start_in_context
 from mcp_notebook.kernel.calls.streams import leave_stream, route_stream
 from mcp_notebook.kernel.calls.task_guards import Steps, guard_coroutine
 from mcp_notebook.kernel.results.library_loaders import is_library_loader
@@ -213,6 +215,8 @@ class OutputRouter:
         self._loop = loop
         self._format_display = format_display
         self._create_task = loop.create_task
+        self.descriptors = Descriptors()
+        """Sends to the call on the main thread what the programs that it starts print."""
         self._streams: list[Any] = []
         self._lock = threading.Lock()
         self._depth = 0
@@ -237,8 +241,9 @@ class OutputRouter:
         with self._lock:
             self._depth += 1
             for stream in (sys.stdout, sys.stderr):
-                if route_stream(stream, _writer):
+                if route_stream(stream, self._find_writer):
                     self._streams.append(stream)
+                    self.descriptors.watch(stream)
             if self._depth == 1:
                 self._restore = [
                     _route(builtins, "input", _refuse_input),
@@ -252,6 +257,7 @@ class OutputRouter:
                     _route(self._shell, "ask_exit", _refuse_exit),
                     _route(self._loop, "stop", _refuse_exit),
                     _route(self._loop, "create_task", self._create_guarded_task),
+                    _route(threading.Thread, "start", _start_thread),
                 ]
 
     def release(self) -> None:
@@ -267,6 +273,11 @@ class OutputRouter:
         with self._lock:
             while self._streams:
                 leave_stream(self._streams.pop())
+
+    def _find_writer(self) -> Callable[[str], None] | None:
+        """Return what takes the prints of the caller's call."""
+        capture = _current.get()
+        return self.descriptors.find_writer() if capture is None else capture.write
 
     def _create_guarded_task(self, capture: Capture, task: Any, **options: Any) -> Any:
         return self._create_task(guard_coroutine(task, capture.steps), **options)
@@ -304,10 +315,8 @@ def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], N
     return restore
 
 
-def _writer() -> Callable[[str], None] | None:
-    """Return what takes the prints of the caller's call."""
-    capture = _current.get()
-    return None if capture is None else capture.write
+def _start_thread(_capture: Capture, thread: threading.Thread) -> None:
+    start_in_context(thread)
 
 
 def _publish(

@@ -50,7 +50,8 @@ class CallEnvironment:
         self._bars.install()
         if capture.wants_logs:
             self._logging.install()
-        with self.router.route_outputs(), capture.activate():
+        claim = self.router.descriptors.claim(capture.write)
+        with self.router.route_outputs(), claim, capture.activate():
             yield
 
     def close(self) -> None:

@@ -130,6 +130,7 @@ class Execution:
                 if not is_coroutine:
                     value = function()
                     if not self.converter.is_async(value):
+                        self.environment.router.descriptors.settle()
                         return self.converter.convert_value(call, value)
             finally:
                 gate.close()

@@ -1,0 +1,38 @@
+"""A thread that a call starts with the notebook's own code belongs to the call.
+
+Runs in the user's kernel, on the thread that starts another one. Python's threads begin without the
+context of whoever starts them, so that what they print would appear below the user's last cell.
+Only threads that run a function of the notebook are kept with their call: those of libraries (the
+workers of a pool, a monitor of progress bars) outlive it and serve the user's cells as well.
+"""
+
+import contextvars
+import threading
+from functools import partial
+from typing import Any
+
+_start = threading.Thread.start
+_NOTEBOOK = "__main__"
+
+
+def start_in_context(thread: threading.Thread) -> None:
+    """Start a thread, in the context of the caller if it runs a function of the notebook."""
+    if _runs_notebook_code(thread):
+        context = contextvars.copy_context()
+
+        def run() -> None:
+            del thread.run  # no cycle is left, and `run` is the thread's own again
+            context.run(thread.run)
+
+        thread.run = run  # type: ignore[method-assign]
+    _start(thread)
+
+
+def _runs_notebook_code(thread: threading.Thread) -> bool:
+    function: Any = getattr(thread, "_target", None)
+    if isinstance(thread, threading.Timer):
+        function = thread.function
+    while isinstance(function, partial):
+        function = function.func
+    owner = type(thread).run if function is None else function
+    return getattr(owner, "__module__", None) == _NOTEBOOK

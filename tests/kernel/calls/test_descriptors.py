@@ -1,0 +1,72 @@
+"""What the programs that a tool starts print, in a real kernel."""
+
+import sys
+
+import pytest
+from live import live_kernel, text_of
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ipykernel reads no descriptors")
+
+TOOLS = """
+import os, subprocess, sys
+from mcp_notebook import mcp_tool
+
+@mcp_tool
+def run_programs(number: int) -> str:
+    'Run.'
+    for i in range(number):
+        os.system(f"echo system {i}")
+    subprocess.run([sys.executable, "-c", "import sys; print('error', file=sys.stderr)"])
+    os.write(1, b"straight\\n")
+    return "done"
+
+@mcp_tool
+def fail() -> str:
+    'Fail.'
+    os.system("echo before")
+    raise ValueError("on purpose")
+
+@mcp_tool
+def flood() -> str:
+    'Flood.'
+    subprocess.run([sys.executable, "-c", "for i in range(50_000): print('line', i)"])
+    return "done"
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel(module_home):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTEST_CURRENT_TEST")  # with it, ipykernel leaves the descriptors alone
+        with live_kernel(module_home) as kernel:
+            kernel.ok("%load_ext mcp_notebook")
+            kernel.ok(TOOLS)
+            patch.undo()
+            yield kernel
+
+
+def test_what_programs_print_is_in_the_result_and_not_in_the_cell(kernel, link):
+    for _ in range(5):
+        text = text_of(link.call("run_programs", number=3))
+        for line in ("system 0", "system 1", "system 2", "error", "straight"):
+            assert text.count(line) == 1
+    output = kernel.ok("print('mine')")
+    assert (output.stdout, output.stderr) == ("mine\n", "")
+
+
+def test_it_comes_with_an_exception(kernel, link):
+    text = text_of(link.call("fail"))
+    assert text.startswith("before")
+    assert "ValueError: on purpose" in text
+
+
+def test_a_flood_is_cut_as_prints_are(kernel, link):
+    text = text_of(link.call("flood"))
+    assert "line 0" in text
+    assert len(text) < 30_000
+
+
+def test_what_a_program_of_a_cell_prints_stays_there(kernel, link):
+    link.call("run_programs", number=1)
+    output = kernel.ok("import time\nos.system('echo of the cell'); time.sleep(0.3)")
+    assert "of the cell" in output.stdout

@@ -1,0 +1,79 @@
+"""Threads that a tool starts, in a real kernel."""
+
+import pytest
+from live import text_of
+
+TOOLS = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from mcp_notebook import mcp_tool
+
+go, ended = threading.Event(), threading.Event()
+threads = []
+pool = ThreadPoolExecutor(1)
+
+def speak(word):
+    print(word)
+
+def speak_late():
+    print("early")
+    began.set()
+    go.wait(30)
+    print("late")
+    ended.set()
+
+class Speaker(threading.Thread):
+    def run(self):
+        print("a thread of a class")
+
+@mcp_tool
+def start_threads() -> str:
+    'Start.'
+    for thread in (
+        threading.Thread(target=speak, args=("a thread",)),
+        Speaker(daemon=True),
+        threading.Timer(0, speak, ("a timer",)),
+    ):
+        thread.start()
+        thread.join()
+        assert "run" not in vars(thread)
+    return "done"
+
+@mcp_tool
+def leave_a_thread() -> str:
+    'Leave.'
+    global began
+    began = threading.Event()
+    threading.Thread(target=speak_late).start()
+    began.wait(30)
+    return "done"
+
+@mcp_tool
+def use_pool() -> str:
+    'Use the worker of a pool, which it starts.'
+    return pool.submit(str, 1).result()
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    shared_kernel.ok(TOOLS)
+    return shared_kernel
+
+
+def test_what_its_threads_print_is_in_the_result(kernel, link):
+    text = text_of(link.call("start_threads"))
+    for words in ("a thread\n", "a thread of a class", "a timer"):
+        assert words in text
+
+
+def test_what_a_thread_prints_after_the_call_is_not_in_the_cell(kernel, link):
+    assert "early" in text_of(link.call("leave_a_thread"))
+    output = kernel.ok("go.set(); ended.wait(30); print('mine')")
+    assert output.stdout == "mine\n"
+
+
+def test_the_worker_of_a_pool_serves_cells_as_before(kernel, link):
+    link.call("use_pool")
+    output = kernel.ok("pool.submit(speak, 'of the cell').result()")
+    assert output.stdout == "of the cell\n"
