@@ -239,7 +239,7 @@ CHANGES = (
         "kernel/link/conversation.py",
         "        self._send_changes()  # the client may call the tools that this call declared\n",
         "",
-        "kernel/link/test_conversation.py e2e/test_tools_that_come_late.py",
+        "kernel/link/test_conversation.py kernel/link/test_endpoint.py",
     ),
     Change(
         "kernel/link/conversation.py",

@@ -476,3 +476,13 @@ def test_a_figure_that_a_cell_leaves_open_is_not_taken_by_a_call(kernel, link):
     assert not [block for block in link.result().content if isinstance(block, Image)]
     assert kernel.ok("print(plt.get_fignums())").stdout == "[1]\n"
     kernel.ok("plt.close()\n%config InlineBackend.close_figures = True")
+
+
+def test_a_failure_is_not_given_again_though_results_are(kernel, link):
+    kernel.ok(
+        "%%mcp_tool --read-only --cache 600s\ntries = []\ndef flaky() -> int:\n    'Flaky.'\n"
+        "    tries.append(1)\n    if len(tries) == 1: raise ValueError('not yet')\n"
+        "    return len(tries)"
+    )
+    assert link.call("flaky").is_error
+    assert [text_of(link.call("flaky")) for _ in range(2)] == ["2", "2"]

@@ -40,6 +40,16 @@ def test_all_bridges_are_told_of_a_change(listening):
         assert one.receive() == two.receive() == messages.Tools(tools=[])
 
 
+def test_why_a_bridge_was_refused_is_known_until_another_one_is_welcomed(listening):
+    endpoint, record, _ = listening
+    hello = messages.Hello(version="9", protocol=messages.PROTOCOL_VERSION + 1, token=record.token)
+    assert endpoint.last_refusal is None
+    with Link(record, hello) as link:
+        assert endpoint.last_refusal == link.welcome.message
+    with Link(record):
+        assert endpoint.last_refusal is None
+
+
 def test_a_change_that_a_call_made_goes_out_before_its_result(listening, monkeypatch):
     monkeypatch.setattr(endpoint_module, "CHANGE_DELAY", 60)
     monkeypatch.setattr(endpoint_module, "CHANGE_DELAY_MAX", 60)
