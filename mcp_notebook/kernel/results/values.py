@@ -36,9 +36,9 @@ def _is_any(value: Any, *paths: str) -> bool:
 
 def _has_rows(value: Any) -> bool:
     """Tell whether a value is a row of SQLite, or a list of nothing else."""
-    rows = value if type(value) is list else (value,)
-    # Nearly always the first one decides.
-    return len(rows) > 0 and all(is_instance(row, "sqlite3.Row") for row in rows)
+    if type(value) is not list:
+        return type(value) is not dict and is_instance(value, "sqlite3.Row")
+    return len(value) > 0 and all(is_instance(row, "sqlite3.Row") for row in value)
 
 
 def _is_data(value: Any) -> bool:

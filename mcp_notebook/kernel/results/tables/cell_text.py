@@ -50,13 +50,13 @@ def find_quoted_texts(texts: Iterable[str]) -> dict[str, QuotedText]:
 
 def looks_missing(text: str) -> bool:
     """Tell whether a reader would take a text for a missing value."""
-    return text.casefold() in _LIKE_MISSING
+    return len(text) <= _MAX_WORD and text.casefold() in _LIKE_MISSING
 
 
 def quote_unclear(text: str) -> str:
     """Return a text for a line of its own: as JSON if its ends or lines would not be seen."""
     is_clear = (
-        type(text) is not QuotedText
+        type(text) is str
         and text == text.strip()
         and not (text[:1] == text[-1:] == '"')
         and "\n" not in text

@@ -14,7 +14,7 @@ from typing import Any
 
 from mcp_notebook.kernel.results.tables.cell_text import QuotedText
 
-_NEEDS_QUOTES = re.compile('[,"\r\n]')
+_NEEDS_QUOTES = re.compile('["\r\n]')
 
 
 def format_csv_row(cells: Sequence[Any]) -> str:
@@ -23,7 +23,11 @@ def format_csv_row(cells: Sequence[Any]) -> str:
     Args:
         cells: Texts and numbers; a missing value is an empty text.
     """
-    line = ",".join(map(_format_csv_cell, cells))
+    line = ",".join(map(str, cells))
+    # One look at the line for all cells: most rows need no quotes.
+    is_plain = not _NEEDS_QUOTES.search(line) and line.count(",") == len(cells) - 1
+    if not is_plain or QuotedText in set(map(type, cells)):
+        line = ",".join(map(_format_csv_cell, cells))
     # Most readers skip an empty line: the row would be lost.
     return line if line or len(cells) != 1 else '""'
 
@@ -42,6 +46,6 @@ def format_csv_rows(rows: Sequence[Sequence[Any]]) -> str:
 
 def _format_csv_cell(cell: Any) -> str:
     text = str(cell)
-    if type(cell) is QuotedText or _NEEDS_QUOTES.search(text):
+    if type(cell) is QuotedText or "," in text or _NEEDS_QUOTES.search(text):
         return '"' + text.replace('"', '""') + '"'
     return text

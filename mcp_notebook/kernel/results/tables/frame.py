@@ -21,6 +21,7 @@ MAX_COPY = 16 * 2**20
 """Bytes of a table that is copied for a snapshot if its library has no cheaper way."""
 ABSENT: Any = object()
 """Stands in a column for a row that has no value there."""
+_NEVER_MISSING = frozenset({str, int, bool})
 SAMPLE_ROWS = 50
 """Rows whose objects are measured to estimate the size of all rows."""
 
@@ -93,10 +94,12 @@ class Frame(ABC):
 
     def is_missing(self, value: Any) -> bool:
         """Tell whether a value means that a cell has none."""
-        if value is None or value is ABSENT or is_missing(value):
-            return True
+        if type(value) in _NEVER_MISSING:  # nearly all cells
+            return False
         if isinstance(value, float):
             return self.nan_is_missing and value != value  # noqa: PLR0124 - only NaN differs
+        if value is None or value is ABSENT or is_missing(value):
+            return True
         return is_instance(value, "numpy.datetime64") and bool(value != value)  # noqa: PLR0124 - as above
 
     @property
