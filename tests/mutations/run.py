@@ -1,6 +1,6 @@
 """Breaks the core in many places, one at a time, and reports what no test notices.
 
-By hand: ``python tests/mutations/run.py [FROM:TO]``; ``--only TEXT`` for the changes of some files.
+By hand: ``python tests/mutations/run.py [FROM:TO | 3,17,20]``; ``--only TEXT`` for some files.
 Each change of `changes.CHANGES` is made in a copy of the tree, never in the checkout, and the tests
 named with it run there. What is not caught needs a test, at most six of all may go without.
 """
@@ -67,16 +67,22 @@ def try_change(tree: Path, change: Change) -> str | None:
         path.write_text(source, encoding="utf-8")
 
 
+def read_numbers(text: str) -> Sequence[int]:
+    """Return the numbers of the changes that the command line chooses."""
+    if ":" not in text:
+        return [int(number) for number in text.split(",")]
+    start, _, end = text.partition(":")
+    return range(len(CHANGES))[int(start or 0) : int(end) if end else None]
+
+
 def main() -> int:
     """Try the changes that the command line chooses; return how many were not caught."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("numbers", nargs="?", default=":", help="FROM:TO, as for a Python slice")
+    parser.add_argument("numbers", nargs="?", default=":", help="FROM:TO, or 3,17,20; else all")
     parser.add_argument("--only", default="", help="only changes of files with this in their name")
     arguments = parser.parse_args()
-    start, _, end = arguments.numbers.partition(":")
-    chosen = [
-        (number, change) for number, change in enumerate(CHANGES) if arguments.only in change.file
-    ][int(start or 0) : int(end) if end else None]
+    numbers = read_numbers(arguments.numbers)
+    chosen = [(n, CHANGES[n]) for n in numbers if arguments.only in CHANGES[n].file]
     missed = []
     with tempfile.TemporaryDirectory(prefix="mcpnb-mutations-") as folder:
         tree = copy_tree(Path(folder))

@@ -118,6 +118,16 @@ def test_sounds_and_documents_that_do_not_fit_become_links(store):
     assert made[4] == blocks[2], "what the sound would have had goes to the picture"
 
 
+def test_what_a_sound_takes_is_not_given_to_the_pictures(store):
+    sound = Audio(b"RIFF" + bytes(60_000))
+    room = budget(store.keep, 2 * len(NOISE[0]) + 10_000)
+    made = [
+        piece.block for piece in fit_bytes([*map(Piece, map(Image, NOISE[:2])), Piece(sound)], room)
+    ]
+    assert sound in made
+    assert bytes_in(made) <= room.result_bytes
+
+
 def test_a_text_document_counts_as_its_json(store):
     texts = [Resource(f"file:///{index}.txt", "\N{SMILE}" * 20_000) for index in range(5)]
     made = fit_blocks(texts, budget(store.keep))
