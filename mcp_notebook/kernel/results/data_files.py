@@ -126,6 +126,11 @@ def _read_pandas_csv(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
     return pandas.read_csv(file, nrows=MAX_ROWS, **options)
 
 
+def _read_pandas_lines(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
+    # Before version 3, pandas numbers the rows in an index that looks like data.
+    return pandas.read_json(file, lines=True, nrows=MAX_ROWS).reset_index(drop=True)
+
+
 def _read_polars_csv(polars: Any, file: BinaryIO, info: FileInfo) -> Any:
     encoding, delimiter = _detect_dialect(file, info)
     text = io.BytesIO(file.read().decode(encoding).encode())
@@ -198,10 +203,7 @@ READERS: Mapping[str, tuple[_Reader, ...]] = {
     **dict.fromkeys(
         (".jsonl", ".ndjson"),
         (
-            _Reader(
-                "pandas",
-                lambda pandas, file, _: pandas.read_json(file, lines=True, nrows=MAX_ROWS),
-            ),
+            _Reader("pandas", _read_pandas_lines),
             _Reader("polars", lambda polars, file, _: polars.read_ndjson(file)),
         ),
     ),

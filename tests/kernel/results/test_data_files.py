@@ -122,7 +122,8 @@ def test_without_a_library_a_file_is_shown_as_any_other_with_a_hint(folder, conv
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.xlsx", "a.npy", "a.jsonl"])
-def test_a_file_that_is_not_what_its_name_says_is_shown_as_it_is(folder, convert, name):
+def test_a_file_that_is_not_what_its_name_says_is_shown_as_it_is(folder, convert, only, name):
+    only("pandas", "numpy")  # some versions of polars read anything
     block, note = convert(write_file(folder / name, 'a,b\n1\n"2,3,4,5\n'))
     assert block.text == 'a,b\n1\n"2,3,4,5\n'
     assert " cannot read " in note.text

@@ -128,7 +128,8 @@ def test_a_geometry_is_its_coordinates_and_by_itself_a_picture(convert, to_text)
 
 def test_a_graph_is_its_edges_and_the_attributes_of_its_nodes(to_text):
     networkx = pytest.importorskip("networkx")
-    graph = networkx.Graph([("a", "b", {"weight": 2, "node": "x"})])
+    graph = networkx.Graph()
+    graph.add_edges_from([("a", "b", {"weight": 2, "node": "x"})])
     assert to_text(graph).endswith(
         'Edges:\n\n[{"node": "a", "other node": "b", "weight": 2, "node_2": "x"}]'
     )
