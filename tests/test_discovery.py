@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from mcp_notebook import discovery
 from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.departures import list_departures
 from mcp_notebook.discovery import BridgeRecord, IgnoredFiles, Record
 from mcp_notebook.errors import LinkError
 from mcp_notebook.private_files import MAX_SIZE, write_private
@@ -134,6 +135,15 @@ def test_a_kernel_that_leaves_keeps_away_from_the_socket_of_another(home, tmp_pa
     assert other.exists()
 
 
+def test_a_users_kernel_that_leaves_is_noted_and_a_headless_one_is_not(tmp_path):
+    for name, owner in (("sales", "user"), ("report", "bridge")):
+        record = make_record(id=name, name=name, owner=owner)
+        discovery.write_record(tmp_path, record)
+        discovery.forget_record(tmp_path, record, "The kernel was restarted.")
+    (departure,) = list_departures(tmp_path)
+    assert (departure.name, departure.reason) == ("sales", "The kernel was restarted.")
+
+
 def test_a_dead_record_that_its_successor_has_replaced_is_not_pruned(tmp_path, dead, monkeypatch):
     successor = make_record(id="same")
 
@@ -147,8 +157,9 @@ def test_a_dead_record_that_its_successor_has_replaced_is_not_pruned(tmp_path, d
     assert discovery.list_live_records(tmp_path) == (successor,)
 
 
-def test_another_process_with_the_same_pid_is_not_the_kernel(tmp_path):
-    record = make_record(started=discovery.read_start_time(os.getpid()) - 3600)
+@pytest.mark.parametrize("later", [-3600, 3600])
+def test_another_process_with_the_same_pid_is_not_the_kernel(later):
+    record = make_record(started=discovery.read_start_time(os.getpid()) + later)
     assert not discovery.is_alive(record)
 
 
