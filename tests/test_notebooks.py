@@ -1,6 +1,7 @@
 """The demo notebooks, run in real kernels as a reader would; what is stored is what they show."""
 
 import re
+from importlib.metadata import version
 from multiprocessing import get_all_start_methods
 from pathlib import Path
 
@@ -80,6 +81,10 @@ def test_a_notebook_is_valid(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+@pytest.mark.skipif(
+    int(version("pandas").partition(".")[0]) < 3,
+    reason="stored with pandas 3, which names dtypes anew",
+)
 def test_its_stored_outputs_are_those_of_a_fresh_run(fresh_runs, path):
     found = differences(_read(path.name), fresh_runs.notebook(path.name))
     assert found == [], "run `python docs/run_notebooks.py`"

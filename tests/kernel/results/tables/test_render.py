@@ -157,7 +157,8 @@ def test_csv_text_is_quoted_and_has_the_same_head_and_tail():
 def test_the_shorter_format_is_taken_unless_the_user_chose():
     plain, quoted = pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"a": ["x" + '"' * 50]})
     assert blocks(plain)[0].text.endswith("a,b\n1,2")
-    assert blocks(quoted)[0].text.startswith("DataFrame: 1 row x 1 column; a str\n\n| a |")
+    first = f"DataFrame: 1 row x 1 column; a {quoted.a.dtype}\n\n| a |"
+    assert blocks(quoted)[0].text.startswith(first)
     assert "| 1 | 2 |" in blocks(plain, table_format="markdown")[0].text
 
 
