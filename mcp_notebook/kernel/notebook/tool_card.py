@@ -20,6 +20,7 @@ _STYLE = (
     "margin:.3em 0;max-width:60em;line-height:1.4"
 )
 _LEFT = "<td style='text-align:left'>"  # notebooks align cells to the right
+_ARRAY = re.compile(r"numpy\.ndarray\[[^()]*?, numpy\.dtype\[(?:numpy\.)?([\w~.]+)\]\]")
 _HINTS = {
     ("readOnlyHint", True): "read-only",
     ("readOnlyHint", False): "not read-only",
@@ -83,7 +84,8 @@ def format_signature(tool: DeclaredTool) -> str:
         if parameter.name not in (*tool.schema.injected, *tool.schema.hidden, *bound)
     ]
     visible = signature.replace(parameters=parameters, return_annotation=signature.empty)
-    return f"{tool.name}{visible}"
+    # What numpy makes of `NDArray[np.float64]` is twice as long as the card is wide.
+    return _ARRAY.sub(r"NDArray[\1]", f"{tool.name}{visible}")
 
 
 def _format_schema(tool: DeclaredTool) -> str:

@@ -2,6 +2,8 @@
 
 from typing import Annotated
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from mcp_notebook import Hidden
@@ -75,3 +77,11 @@ def test_a_related_tool_that_does_not_exist_is_a_warning_on_the_card():
         assert "see also: snow, hail, sales.top" in text
         assert text.count("this notebook has no tool of that name yet") == 2
         assert "`related` names `snow`" not in text
+
+
+def test_an_array_is_shown_as_its_author_wrote_it():
+    def mean(x: npt.NDArray[np.float64], y: npt.NDArray[np.int8] | None = None):
+        """Mean."""
+
+    _, text = build_card([make_tool(mean)], ()).values()
+    assert "mean(x: NDArray[float64], y: NDArray[int8] | None = None)" in text

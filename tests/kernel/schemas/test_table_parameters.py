@@ -8,6 +8,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mcp_notebook import Columns
@@ -163,3 +165,33 @@ def test_a_default_is_passed_as_it_is():
         """Do."""
 
     assert read_function_schema(f).validate({})["rows"] is frame
+
+
+cells = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.just([1])
+names = st.sampled_from(["city", "mm", "day", "other", ""])
+tables = st.lists(st.dictionaries(names, cells, max_size=4) | cells, max_size=4) | st.dictionaries(
+    names, st.lists(cells, max_size=3) | cells, max_size=4
+)
+ANY_TABLES = {
+    kind: (schema_of(kind), schema_of(Annotated[kind, COLUMNS]))
+    for kind in (pd.DataFrame, pl.DataFrame, pa.Table)
+}
+
+
+def answer(schema, sent):
+    try:
+        return schema.validate({"rows": sent})["rows"]
+    except InvalidArguments as refusal:
+        return str(refusal)
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(list(ANY_TABLES)), tables)
+def test_whatever_is_sent_becomes_a_table_or_is_refused_in_lines(kind, sent):
+    for schema in ANY_TABLES[kind]:
+        table = answer(schema, sent)
+        if isinstance(table, str):
+            assert all(line.startswith("rows") for line in table.splitlines()), table
+            assert "refused by a validator" not in table
+        else:
+            assert isinstance(table, kind)
