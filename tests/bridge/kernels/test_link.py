@@ -10,7 +10,7 @@ from live import TIMEOUT
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.kernels.running_call import NO_LISTENER
+from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.errors import CallError, LinkError
 from mcp_notebook.wire import messages
 
@@ -120,3 +120,27 @@ async def test_large_arguments_are_attached_unless_the_kernel_is_too_old_for_tha
         assert (kernel.heard[-1].arguments, kernel.attached[-1]) == ({}, [b'{"a":  1}'])
         with pytest.raises(CallError, match="in the kernel of 'sales', which is older than the br"):
             links.find_link(catalog.find("old")).start_call("old", b"{}")
+
+
+async def test_what_a_kernel_says_of_a_call_after_its_result_is_not_heard(home):
+    catalog, heard = Catalog(), []
+
+    async def hear(message):
+        heard.append(message)
+
+    listener = Listener(progress=hear, log=hear, log_level="debug")
+    async with peer(home, welcome("top")) as kernel, Links(catalog, on_change=int) as links:
+        await links.connect(kernel.record)
+        link = links.find_link(catalog.find("top"))
+        first, second = (link.start_call("top", {}, listener) for _ in range(2))
+        with anyio.fail_after(TIMEOUT):
+            await kernel.called.wait()
+            kernel.say(messages.Progress(id=first.id, progress=1))
+            for _ in range(2):
+                kernel.say(messages.Returned(id=first.id, content=[]))
+            kernel.say(messages.Progress(id=first.id, progress=2))
+            kernel.say(messages.Log(id=first.id, level="error", text="late"))
+            kernel.say(messages.Returned(id=second.id, content=[]))
+            assert (await second.follow(listener)).content == ()
+            assert (await first.follow(listener)).content == ()
+    assert heard == []

@@ -344,9 +344,10 @@ async def _behind(scope, receive, send):
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _status(host, **headers):
+async def _status(host, /, *doubled, **headers):
     transport = httpx2.ASGITransport(app=Gate(_behind, token=TOKEN, host=host))
     headers = {"Authorization": f"Bearer {TOKEN}"} | headers
+    headers = [*headers.items(), *doubled]
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         return (await client.post("/mcp", headers=headers)).status_code
 
@@ -375,6 +376,26 @@ async def test_an_open_address_takes_every_host_but_pages_only_from_itself(heade
 async def test_a_local_name_that_was_asked_for_is_a_host():
     assert await _status("127.0.0.2", Host="127.0.0.2:8791") == 200
     assert await _status("127.0.0.2", Host="127.0.0.3:8791") == 403
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "status"),
+    [
+        ("Host", "localhost:8791", "evil.example", 403),
+        ("Host", "localhost:8791", "localhost:8791", 403),
+        ("Origin", "http://localhost:8791", "http://evil.example", 403),
+        ("Authorization", f"Bearer {TOKEN}", "Bearer wrong", 401),
+        ("Authorization", f"Bearer {TOKEN}", f"Bearer {TOKEN}", 401),
+    ],
+)
+async def test_a_header_that_comes_twice_lets_nobody_in(host, name, right, wrong, status):
+    """Whatever stands before the bridge may have looked at the other one."""
+    headers = {"Host": "localhost:8791", "Authorization": f"Bearer {TOKEN}"}
+    assert await _status(host, **headers | {name: right}) == 200
+    assert await _status(host, (name, wrong), **headers | {name: right}) == status
+    assert await _status(host, (name, right), **headers | {name: wrong}) == status
 
 
 @pytest.mark.anyio

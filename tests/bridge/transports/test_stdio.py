@@ -1,3 +1,4 @@
+import asyncio
 import json
 import os
 import subprocess
@@ -21,8 +22,10 @@ from bridges import (
 )
 from kernel_stand_ins import peer, welcome
 from live import kernel_env
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCResponse
 
-from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
+from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE, _Outgoing
 from mcp_notebook.discovery import write_record
 
 
@@ -235,6 +238,31 @@ async def test_a_call_that_runs_when_the_bridge_stops_is_told_so(home, era):
     assert answer["result"]["isError"] is True
     (text,) = (block["text"] for block in answer["result"]["content"])
     assert text == "The bridge was stopped, and the call was cancelled."
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+async def test_a_client_that_does_not_read_holds_up_the_answers_which_do_not_pile_up(home):
+    size, count = 200_000, 20
+    reader, writer = os.pipe()
+    outgoing = _Outgoing()
+    pipe = os.fdopen(writer, "wb", 0)
+    transport, _ = await asyncio.get_running_loop().connect_write_pipe(lambda: outgoing, pipe)
+
+    def read():
+        with os.fdopen(reader, "rb") as lines:
+            return [json.loads(lines.readline()) for _ in range(count)]
+
+    with anyio.fail_after(LIMIT):
+        async with anyio.create_task_group() as tasks:
+            for number in range(count):
+                answer = JSONRPCResponse(jsonrpc="2.0", id=number, result={"a": "x" * size})
+                tasks.start_soon(outgoing.send, SessionMessage(answer))
+            await anyio.wait_all_tasks_blocked()
+            assert 0 < transport.get_write_buffer_size() < 2 * size
+            answers = await anyio.to_thread.run_sync(read)
+    assert [answer["id"] for answer in answers] == list(range(count))
+    transport.close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
