@@ -1,6 +1,7 @@
 """Who is told of changes of the list of tools, and when."""
 
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -66,3 +67,40 @@ async def test_a_client_that_takes_no_notice_keeps_none_from_the_others(server, 
                 notice = await told.receive()
             assert type(notice).__name__ == "ToolListChangedNotification"
         assert deaf.is_set()
+
+
+class Deaf:
+    """The session of a client that does not read: nothing can be sent to it."""
+
+    def __init__(self):
+        self.was_tried = anyio.Event()
+        self._connection = self
+        self.exit_stack = ExitStack()
+
+    async def send_tool_list_changed(self):
+        self.was_tried.set()
+        await anyio.sleep_forever()
+
+
+async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others(monkeypatch):
+    monkeypatch.setattr(change_notices, "SEND_LIMIT", 10 * LIMIT)
+    notices, heard = change_notices.ChangeNotices(), anyio.Event()
+    hearing, deaf = Deaf(), [Deaf(), Deaf()]
+
+    async def hear():
+        heard.set()
+
+    hearing.send_tool_list_changed = hear
+    for session in (deaf[0], hearing, deaf[1]):
+        ctx = SimpleNamespace(session=session, protocol_version="2025-11-25")
+        await notices.add_client(ctx, None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(notices.run)
+        with anyio.fail_after(LIMIT):
+            for _ in range(3):
+                notices.note_change()
+                await heard.wait()
+                heard = anyio.Event()
+            await deaf[0].was_tried.wait()
+            await deaf[1].was_tried.wait()
+        tasks.cancel_scope.cancel()

@@ -27,6 +27,7 @@ from mcp_types import JSONRPCResponse
 
 from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE, _Outgoing
 from mcp_notebook.discovery import write_record
+from mcp_notebook.wire import messages
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +214,7 @@ MODERN = {
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 async def test_a_call_that_runs_when_the_bridge_stops_is_told_so(home, era):
+    count = 20
     async with peer(home, welcome("top")) as kernel:
         folder = home / ".mcp-notebook" / "kernels"
         folder.mkdir(parents=True)
@@ -224,20 +226,25 @@ async def test_a_call_that_runs_when_the_bridge_stops_is_told_so(home, era):
             if era == "handshake":
                 running.send(json.dumps(INITIALIZE).encode())
                 running.line()
-            call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
-            running.send(json.dumps(call).encode())
+            call = {"jsonrpc": "2.0", "method": "tools/call", "params": params}
+            for number in range(count):
+                running.send(json.dumps(call | {"id": number}).encode())
             return running
 
         with ExitStack() as bridges:
             running = await anyio.to_thread.run_sync(open_bridge)
             with anyio.fail_after(LIMIT):
-                await kernel.called.wait()
+                while sum(isinstance(item, messages.Call) for item in kernel.heard) < count:
+                    kernel.called = anyio.Event()
+                    await kernel.called.wait()
             status, _ = await anyio.to_thread.run_sync(running.end)
-            answer = running.message()
+            answers = [running.message() for _ in range(count)]
     assert status == 0
-    assert answer["result"]["isError"] is True
-    (text,) = (block["text"] for block in answer["result"]["content"])
-    assert text == "The bridge was stopped, and the call was cancelled."
+    assert {answer["id"] for answer in answers} == set(range(count))
+    for answer in answers:
+        assert answer["result"]["isError"] is True
+        (text,) = (block["text"] for block in answer["result"]["content"])
+        assert text == "The bridge was stopped, and the call was cancelled."
 
 
 @pytest.mark.anyio
