@@ -80,6 +80,7 @@ def test_a_call_that_has_ended_is_forgotten_with_what_stops_it(queue):
     call.begin(lambda: None)
     call.is_stopping = True
     call.timers.append(timer := threading.Timer(600, lambda: None))
+    timer.daemon = True  # if it is not cancelled, the tests still end
     timer.start()
     queue.finish(call)
     queue.finish(call)

@@ -98,6 +98,13 @@ def test_html_whose_beginning_has_no_text_says_so_and_can_be_read(converter, sto
     assert whole(store, result) == {"page.html": html}
 
 
+def test_a_text_that_is_cut_for_the_link_of_another_has_its_link_too(store):
+    pieces = [Piece(Text("a" * 8_000)), Piece(Text("b" * 4_950))]
+    blocks = truncate_texts(pieces, 10_000, store.keep)
+    assert [type(block) for block in blocks] == [Text, ResourceLink] * 2
+    assert [len(store.find_format(link.uri).content()) for link in blocks[1::2]] == [8_000, 4_950]
+
+
 def test_a_text_that_is_too_large_to_be_kept_says_so():
     small = Converter(DisplayFormatter().format, Settings(), keep=ResourceStore("k", 1_000).keep)
     [text] = small.make_result("x" * 50_000, ()).content
