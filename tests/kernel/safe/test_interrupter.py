@@ -134,6 +134,22 @@ def test_code_is_not_declared_closed_while_an_interrupt_is_sent():
     assert interrupter.interrupt() is False
 
 
+def test_an_interrupt_that_arrives_while_the_code_is_closed_is_reported_and_not_raised():
+    class Late(AsyncInterrupter):
+        arrives = True
+
+        def _take_back(self):
+            if self.arrives:
+                self.arrives = False
+                raise Stop
+            super()._take_back()
+
+    interrupter = Late(Stop)
+    interrupter.open()
+    assert interrupter.close() is True
+    assert interrupter.close() is False
+
+
 def test_a_signal_ends_a_sleep():
     with by_signal() as interrupter:
         began = threading.Event()
