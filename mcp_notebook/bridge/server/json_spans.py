@@ -29,7 +29,7 @@ _IN_STRING = re.compile(rb"(?:[^\"\\]++|\\.)*+", re.DOTALL)
 _COMPLETE = re.compile(rb'(?:[^"]++|' + _STRING + rb")*+", re.DOTALL)
 """Matches up to the first string that does not end within the slice."""
 _BRACKETS_AND_STRINGS = re.compile(rb"[\[\]{}]|" + _STRING, re.DOTALL)
-_SCALAR = re.compile(rb"[-+0-9.eEa-z]{1,5000}+(?=[\s,}\]]|\Z)")
+_SCALAR = re.compile(rb"[-+0-9.A-Za-z]{1,5000}+(?=[\s,}\]]|\Z)")
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")

@@ -5,7 +5,7 @@ import json
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_notebook.bridge.server import json_spans
@@ -22,6 +22,7 @@ def find(text, **options):
     return anyio.run(lambda: find_members(text, **options))
 
 
+@example({"infinite": float("-inf")}, True, None)
 @given(st.dictionaries(st.text(), VALUES), st.booleans(), st.sampled_from([None, 1, "\t"]))
 def test_the_spans_of_an_object_are_the_texts_of_its_values(value, ascii_only, indent):
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
