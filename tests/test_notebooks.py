@@ -186,7 +186,7 @@ def test_each_tool_of_the_notebook_on_declaring_answers(declaring, cell, shown):
 def test_the_notebook_on_declaring_lists_all_its_tools(declaring):
     (listed,) = declaring["list"].displays
     assert re.findall(r"^(\w+)\(", listed["text/plain"], re.MULTILINE) == [
-        *("rainy_days", "warmest_day", "plot_rain", "percentile", "median", "sunny_days"),
+        *("sunny_days", "rainy_days", "warmest_day", "plot_rain", "percentile", "median"),
         *("diary_add", "diary_read", "describe_rain", "describe_fog", "extremes", "find_days"),
         "compare",
     ]

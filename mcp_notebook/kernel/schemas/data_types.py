@@ -102,10 +102,12 @@ def make_data_schema(kind: type, dtype: Any = None) -> Any:
 
 def keep_dtypes(annotation: Any) -> Any:
     """Return a type hint in which ``NDArray[...]`` keeps its dtype, which pydantic would lose."""
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None and hasattr(get_origin(annotation), "__value__"):
+        annotation = _expand_alias(annotation, numpy.typing.NDArray)
     arguments, origin = get_args(annotation), get_origin(annotation)
     if not arguments:
         return annotation
-    numpy: Any = sys.modules.get("numpy")
     if numpy is not None and origin is numpy.ndarray:
         [dtype] = get_args(arguments[-1]) or [None]
         usable = isinstance(dtype, type) and issubclass(dtype, numpy.generic)
@@ -118,6 +120,12 @@ def keep_dtypes(annotation: Any) -> Any:
     if parts == arguments:
         return annotation
     return Union[parts] if origin in _UNIONS else origin[parts]  # noqa: UP007 - not all have `|`
+
+
+def _expand_alias(annotation: Any, alias: Any) -> Any:
+    # From Python 3.12 on, numpy 2.5 writes `type NDArray[...] = ...`.
+    origin = get_origin(annotation)
+    return origin.__value__[get_args(annotation)] if origin is alias else annotation
 
 
 class _Array:

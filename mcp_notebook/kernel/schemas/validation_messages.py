@@ -264,7 +264,7 @@ def _describe_array(schema: Schema, root: Schema) -> str:
             f"array [{', '.join(_describe_option(item, root) for item in schema['prefixItems'])}]"
         )
     items = schema.get("items")
-    of = f" of {_describe_option(items, root)}" if isinstance(items, dict) and items else ""
+    of = f" of {_describe_part(items, root)}" if isinstance(items, dict) and items else ""
     return f"array{of}{_describe_bounds(schema)}"
 
 
@@ -273,7 +273,7 @@ def _describe_object(schema: Schema, root: Schema, limit: int = MAX_VALUES) -> s
         return f"object with {_join_items(list(schema['properties']), ', ', limit)}"
     values = schema.get("additionalProperties")
     return (
-        f"object of {_describe_option(values, root)}"
+        f"object of {_describe_part(values, root)}"
         if isinstance(values, dict) and values
         else "object"
     )
@@ -311,6 +311,11 @@ def _describe_range(schema: Schema, low: str, high: str, both: str) -> str:
             units = unit.removesuffix("s") if schema[key] == 1 else unit
             return f"{start}{words} {schema[key]}{units}"
     return ""
+
+
+def _describe_part(schema: Part, root: Schema) -> str:
+    text = _describe_option(schema, root)
+    return f"({text})" if " | " in text else text
 
 
 def _join_items(items: Sequence[str], separator: str, limit: int) -> str:

@@ -121,6 +121,7 @@ def test_an_unknown_key_of_a_closed_model_is_answered_with_its_own_keys():
         (Place | None, 5, "object with lat, name | null"),
         (Place, 5, "object with lat, name"),
         (list[int], "x", "array of integer"),
+        (list[int | None], "x", "array of (integer | null)"),
         (list[Place], 5, "array of object with lat, name"),
         (dict[str, int], 5, "object of integer"),
         (dict, 5, "object"),
