@@ -53,6 +53,8 @@ class RemoteTraceback(Exception):
         text: As Python prints it.
     """
 
+    __module__ = "builtins"  # printed without where it is defined, which says nothing to users
+
     def __str__(self) -> str:
         return f'\n"""\n{self.args[0]}"""'
 

@@ -129,6 +129,8 @@ def test_an_exception_of_a_cell_comes_back_with_what_was_printed(link):
     assert text.startswith("before")
     assert "Odd: on purpose" in text
     assert ", in fail" in text
+    assert "caused by:\n\nRemoteTraceback: \n" in text
+    assert "mcp_notebook" not in text
 
 
 def test_what_cannot_be_sent_is_one_sentence(kernel, link):
