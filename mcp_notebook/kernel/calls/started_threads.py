@@ -1,7 +1,8 @@
 """A thread that a call starts with the notebook's own code belongs to the call.
 
 Runs in the user's kernel, on the thread that starts another one. Python's threads begin without the
-context of whoever starts them, so that what they print would appear below the user's last cell.
+context of whoever starts them, so that what they print, and the traceback of one that fails, would
+appear below the user's last cell.
 Only threads that run a function of the notebook are kept with their call: those of libraries (the
 workers of a pool, a monitor of progress bars) outlive it and serve the user's cells as well.
 """
@@ -22,7 +23,13 @@ def start_in_context(thread: threading.Thread) -> None:
 
         def run() -> None:
             del thread.run  # no cycle is left, and `run` is the thread's own again
-            context.run(thread.run)
+            try:
+                context.run(thread.run)
+            except BaseException as error:  # noqa: BLE001 - `Thread` does so, outside of the context
+                trace = error.__traceback__ and error.__traceback__.tb_next  # without this frame
+                error.__traceback__ = trace
+                failure = threading.ExceptHookArgs((type(error), error, trace, thread))
+                context.run(threading.excepthook, failure)
 
         thread.run = run  # type: ignore[method-assign]
     _start(thread)

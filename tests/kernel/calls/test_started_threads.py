@@ -48,6 +48,33 @@ def leave_a_thread() -> str:
     began.wait(30)
     return "done"
 
+def fail():
+    print("before it fails")
+    raise LookupError("on purpose")
+
+class Odd(threading.Thread):
+    def run(self):
+        raise LookupError("in a class")
+
+@mcp_tool
+def start_failing_threads() -> str:
+    'Start.'
+    for thread in (threading.Thread(target=fail), Odd(), threading.Timer(0, fail)):
+        thread.start()
+        thread.join()
+    return "done"
+
+@mcp_tool
+def start_exiting_thread() -> str:
+    'Start.'
+    thread = threading.Thread(target=lambda: exit_quietly())
+    thread.start()
+    thread.join()
+    return "done"
+
+def exit_quietly():
+    raise SystemExit(1)
+
 @mcp_tool
 def use_pool() -> str:
     'Use the worker of a pool, which it starts.'
@@ -65,6 +92,19 @@ def test_what_its_threads_print_is_in_the_result(kernel, link):
     text = text_of(link.call("start_threads"))
     for words in ("a thread\n", "a thread of a class", "a timer"):
         assert words in text
+
+
+def test_the_traceback_of_a_thread_that_fails_is_in_the_result(link):
+    text = text_of(link.call("start_failing_threads"))
+    assert text.count("Exception in thread") == 3
+    assert text.count("LookupError: on purpose") == 2
+    assert "LookupError: in a class" in text
+    assert "started_threads.py" not in text
+    assert "done" in text
+
+
+def test_a_thread_that_exits_is_silent(link):
+    assert text_of(link.call("start_exiting_thread")) == "done"
 
 
 def test_what_a_thread_prints_after_the_call_is_not_in_the_cell(kernel, link):
