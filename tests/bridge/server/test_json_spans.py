@@ -14,7 +14,8 @@ from mcp_notebook.bridge.server.json_spans import MAX_DEPTH, MAX_MEMBERS, NotJso
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(
     SCALARS | st.sampled_from(["[", '"]}"', "\\", '\\"', "{" * 9]),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
 )
 
 
@@ -23,7 +24,9 @@ def find(text, **options):
 
 
 @example({"infinite": float("-inf")}, True, None)
-@given(st.dictionaries(st.text(), VALUES), st.booleans(), st.sampled_from([None, 1, "\t"]))
+@given(
+    st.dictionaries(st.text(), VALUES, max_size=4), st.booleans(), st.sampled_from([None, 1, "\t"])
+)
 def test_the_spans_of_an_object_are_the_texts_of_its_values(value, ascii_only, indent):
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     text = text.encode("utf-8", "surrogatepass")

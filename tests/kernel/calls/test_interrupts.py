@@ -27,7 +27,8 @@ def opened(gate):
 
 def wait_after(function):
     function()
-    time.sleep(LIMIT)
+    for _ in range(LIMIT * 100):
+        time.sleep(0.01)  # a signal that comes just before one of these waits ends the next
 
 
 def interrupt_when(event, gate):
