@@ -68,7 +68,7 @@ def test_the_whole_has_the_form_that_it_is_known_by(converter, store, value, nam
 
 
 def test_the_whole_of_a_value_is_all_of_its_json(converter, store):
-    value = [{"names": [f"n{number}"]} for number in range(100_000)]
+    value = [{"names": [f"n{number}"]} for number in range(20_000)]
     result = converter.make_result(value, ())
     assert json.loads(whole(store, result)["value.json"]) == value
 

@@ -82,7 +82,7 @@ def test_a_specification_that_is_too_large_or_endless_is_refused():
     with pytest.raises(TooLarge):
         write_json({"data": [0] * 11}, 10)
     with pytest.raises(TooLarge):
-        write_json(doubled())
+        write_json(doubled(), 100_000)
     with pytest.raises(TooDeep):
         write_json(deep())
 
