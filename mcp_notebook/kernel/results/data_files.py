@@ -6,9 +6,12 @@ Nothing that a file contains is run (no pickles), and how much is read of it is 
 """
 
 import io
+import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, BinaryIO
 
 from mcp_notebook.kernel.results.file_contents import FileInfo, detect_encoding
@@ -27,6 +30,10 @@ _VALUE_BYTES = 8
 _SAMPLE_BYTES = 8_192
 _TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson")
 _DELIMITERS = (",", ";", "\t", "|")
+_LARGEST_EXACT = 2**53
+"""Integers beyond it are rounded where they become floats."""
+_LEADING_ZERO = r"^\s*[+-]?0\d"
+_LONG_INTEGER = r"^\s*[+-]?(?:0\d|\d{16})"
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,8 @@ class DataFile:
     """The table, the array, or a dict of them; None if none was read."""
     note: str = ""
     """A sentence on why nothing was read, or not everything; for whoever returned the file."""
+    encoding: str | None = None
+    """Of a text, such as CSV; None if the file is not one."""
     is_refused: bool = False
     """Whether no other library is to try it."""
 
@@ -57,11 +66,6 @@ class _Reader:
 def is_data_file(info: FileInfo) -> bool:
     """Tell whether the name of a file says that it holds a table or an array."""
     return info.path.suffix.lower() in READERS
-
-
-def is_text_file(info: FileInfo) -> bool:
-    """Tell whether the name of such a file says that it is a text, too."""
-    return info.path.suffix.lower() in _TEXTS
 
 
 def read_data_file(file: BinaryIO, info: FileInfo) -> DataFile:
@@ -100,11 +104,13 @@ def _read(reader: _Reader, file: BinaryIO, info: FileInfo) -> DataFile:
         return reader.read(library, file, info)
 
     # In a buffer: libraries may close what they are given, or read on after the deadline.
-    buffer = io.BytesIO(file.read(info.size))
-    value = run_bounded(read, buffer)
+    content = file.read(info.size)
+    value = run_bounded(read, io.BytesIO(content))
+    note = ""
     if getattr(value, "shape", (0,))[:1] == (MAX_ROWS,) and reader.library != "numpy":
-        return DataFile(value, f"Of {info.name} the first {MAX_ROWS:,} rows were read.")
-    return DataFile(value)
+        note = f"Of {info.name} the first {MAX_ROWS:,} rows were read."
+    is_text = info.path.suffix.lower() in _TEXTS
+    return DataFile(value, note, _detect_encoding(io.BytesIO(content), info) if is_text else None)
 
 
 def _explain(reader: _Reader, info: FileInfo, error: BaseException) -> DataFile:
@@ -121,34 +127,114 @@ def _explain(reader: _Reader, info: FileInfo, error: BaseException) -> DataFile:
 
 def _read_pandas_csv(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
     encoding, delimiter = _detect_dialect(file, info)
-    # Not in chunks, in which a column may change its type, with a warning.
-    options = {"sep": delimiter, "encoding": encoding, "low_memory": False}
-    return pandas.read_csv(file, nrows=MAX_ROWS, **options)
-
-
-def _read_pandas_lines(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
-    # Before version 3, pandas numbers the rows in an index that looks like data.
-    return pandas.read_json(file, lines=True, nrows=MAX_ROWS).reset_index(drop=True)
+    # Not in chunks, in which a column may change its type, with a warning. `NA` is a text.
+    options = {"sep": delimiter, "encoding": encoding, "low_memory": False, "index_col": False}
+    options |= {"keep_default_na": False, "na_values": [""]}
+    # Raises where rows have more fields than the header, of which the table would have no more.
+    pandas.read_csv(file, **options, header=None, nrows=2)
+    file.seek(0)
+    options["nrows"] = MAX_ROWS
+    table = pandas.read_csv(file, **options)
+    file.seek(0)
+    has_zeros = _has_leading_zeros(file.read(), encoding, delimiter)
+    suspects = {}
+    for position in range(table.shape[1]):
+        column = table.iloc[:, position]
+        kind = pandas.api.types.infer_dtype(column)
+        is_rounded = kind == "floating" and column.abs().max() >= _LARGEST_EXACT
+        if is_rounded or (has_zeros and kind in ("integer", "floating")):
+            suspects[position] = _LONG_INTEGER if is_rounded else _LEADING_ZERO
+    if suspects:
+        file.seek(0)
+        texts = pandas.read_csv(file, **options, usecols=[*suspects], dtype=object)
+        for index, (position, pattern) in enumerate(suspects.items()):
+            column = texts.iloc[:, index]
+            if any(map(re.compile(pattern).match, column.dropna())):
+                table.isetitem(position, column.infer_objects())
+    return table
 
 
 def _read_polars_csv(polars: Any, file: BinaryIO, info: FileInfo) -> Any:
     encoding, delimiter = _detect_dialect(file, info)
-    text = io.BytesIO(file.read().decode(encoding).encode())
-    return polars.read_csv(text, separator=delimiter, n_rows=MAX_ROWS, infer_schema_length=10_000)
+    data = file.read().decode(encoding).encode()
+    options = {"separator": delimiter, "n_rows": MAX_ROWS}
+    table = polars.read_csv(io.BytesIO(data), infer_schema_length=10_000, **options)
+    has_zeros = _has_leading_zeros(data, "utf-8", delimiter)
+    suspects = {}
+    for name, dtype in table.schema.items():
+        is_rounded = dtype.is_float() and (table[name].abs().max() or 0) >= _LARGEST_EXACT
+        if is_rounded or (has_zeros and dtype.is_numeric()):
+            suspects[name] = _LONG_INTEGER if is_rounded else _LEADING_ZERO
+    if suspects:
+        texts = polars.read_csv(io.BytesIO(data), infer_schema_length=0, **options)
+        names = [
+            name for name, pattern in suspects.items() if texts[name].str.contains(pattern).any()
+        ]
+        table = table.with_columns(texts[name] for name in names)
+    return table
+
+
+def _has_leading_zeros(data: bytes, encoding: str, delimiter: str) -> bool:
+    """Tell whether some field may be a code such as 007, which no number keeps.
+
+    Faster than to read each column as text, which takes several times as long as the table.
+    """
+    if encoding.startswith(("utf-16", "utf-32")):
+        data = data.decode(encoding).encode()
+    before = rb'[\s"%s]' % re.escape(delimiter.encode())
+    after = rb'[.\s"%s]' % re.escape(delimiter.encode())
+    zero = rb"0(?:(?<=%s0)|(?<=%s[+-]0))\d+(?:%s|\Z)" % (before, before, after)
+    return re.search(zero, data) is not None
+
+
+def _read_pandas_lines(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
+    # `pandas.read_json` makes numbers of texts, dates of numbers, and floats of long integers.
+    lines = io.TextIOWrapper(file, _detect_encoding(file, info))
+    rows = list(islice((json.loads(line) for line in lines if line.strip()), MAX_ROWS))
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError("not each of its lines is an object")
+    names = dict.fromkeys(chain.from_iterable(rows))
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return pandas.DataFrame(
+        {name: _make_exact_column(pandas, values) for name, values in columns.items()},
+        index=pandas.RangeIndex(len(rows)),
+    )
+
+
+def _make_exact_column(pandas: Any, values: list[Any]) -> Any:
+    kinds = set(map(type, values))
+    is_rounded = int in kinds and len(kinds) > 1 and kinds <= {int, float, type(None)}
+    is_rounded = is_rounded and any(
+        isinstance(value, int) and abs(value) >= _LARGEST_EXACT for value in values
+    )
+    return pandas.Series(values, dtype=object if is_rounded else None)
+
+
+def _read_polars_lines(polars: Any, file: BinaryIO, _info: FileInfo) -> Any:
+    # A name that the first lines do not have would be left out.
+    return polars.read_ndjson(file, infer_schema_length=None, n_rows=MAX_ROWS)
 
 
 def _detect_dialect(file: BinaryIO, info: FileInfo) -> tuple[str, str]:
     """Return the encoding of a file and what separates its columns."""
+    encoding = _detect_encoding(file, info)
+    header = file.read(_SAMPLE_BYTES).decode(encoding, "ignore").lstrip("\ufeff\r\n")
+    file.seek(0)
+    if header.startswith("#"):
+        raise ValueError("it begins with a comment")
+    if info.path.suffix.lower() == ".tsv":
+        return encoding, "\t"
+    return encoding, max(_DELIMITERS, key=header.partition("\n")[0].count)
+
+
+def _detect_encoding(file: BinaryIO, info: FileInfo) -> str:
     beginning = file.read(_SAMPLE_BYTES)
     file.seek(max(info.size - _SAMPLE_BYTES, 0))
     encoding = detect_encoding(beginning, file.read(_SAMPLE_BYTES))
     file.seek(0)
     if encoding is None:
         raise ValueError("it is no text")
-    if info.path.suffix.lower() == ".tsv":
-        return encoding, "\t"
-    header = beginning.decode(encoding, "ignore").lstrip("\r\n").partition("\n")[0]
-    return encoding, max(_DELIMITERS, key=header.count)
+    return encoding
 
 
 # -- binary formats --------------------------------------------------------------------------------
@@ -167,9 +253,11 @@ def _read_pandas_parquet(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
 
 
 def _read_sheets(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
-    sheets = pandas.read_excel(file, sheet_name=None, nrows=MAX_ROWS)
-    [*tables] = sheets.values()
-    return tables[0] if len(tables) == 1 else sheets
+    # As the cells have them: texts such as `01` and `NA` are neither numbers nor missing.
+    options = {"keep_default_na": False, "na_values": [""], "dtype": object}
+    sheets = pandas.read_excel(file, sheet_name=None, nrows=MAX_ROWS, **options)
+    tables = {name: table.infer_objects() for name, table in sheets.items()}
+    return next(iter(tables.values())) if len(tables) == 1 else tables
 
 
 def _read_array(numpy: Any, file: BinaryIO, _info: FileInfo) -> Any:
@@ -204,7 +292,7 @@ READERS: Mapping[str, tuple[_Reader, ...]] = {
         (".jsonl", ".ndjson"),
         (
             _Reader("pandas", _read_pandas_lines),
-            _Reader("polars", lambda polars, file, _: polars.read_ndjson(file)),
+            _Reader("polars", _read_polars_lines),
         ),
     ),
     **dict.fromkeys((".xlsx", ".xls", ".ods"), (_Reader("pandas", _read_sheets, MAX_SHEETS_FILE),)),

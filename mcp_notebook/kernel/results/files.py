@@ -21,7 +21,7 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import BINARY, format_size
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.kernel.results.data_files import is_data_file, is_text_file, read_data_file
+from mcp_notebook.kernel.results.data_files import is_data_file, read_data_file
 from mcp_notebook.kernel.results.file_contents import FileInfo, render_file
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.text import clean_text, describe_error, get_type_name
@@ -111,8 +111,8 @@ class Files:
                     notes = [Piece(Text(f"[{data.note}]"))] if data.note else []
                     if data.value is None:
                         return [*render_file(file, info, budget, describe_original), *notes]
-                    # The whole of a text is the file of the table.
-                    links = () if is_text_file(info) else budget.keep(describe_original(None))
+                    # Not each table is all that is in its file: of 1.50 it has 1.5.
+                    links = budget.keep(describe_original(data.encoding))
                     return [*notes, *render_data(data.value), *map(Piece, links)]
         except Unreadable as error:
             return [Piece(Text(f"[{error}]"))]

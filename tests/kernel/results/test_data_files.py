@@ -1,5 +1,7 @@
 """Tables and arrays in files, with the libraries that the notebook has loaded."""
 
+import json
+import re
 import sys
 
 import pytest
@@ -58,8 +60,7 @@ def test_a_file_of_a_table_is_shown_as_the_table(folder, convert, name):
         links = [block.name for block in of_file if isinstance(block, ResourceLink)]
         if frame is LONG:
             assert links[:2] == ["table.csv", "table.parquet"]
-        is_text = name.endswith(("csv", "CSV", "tsv", "jsonl"))
-        assert (links[-1:] == [name]) is not is_text
+        assert links[-1:] == [name]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.feather", "a.jsonl"])
@@ -73,10 +74,10 @@ def test_polars_reads_what_pandas_would(folder, convert, only, name):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_text_in_any_encoding_is_read(folder, to_text, only, library, encoding):
+def test_a_text_in_any_encoding_is_read(folder, convert, only, library, encoding):
     only(library)
-    text = to_text(write_file(folder / "a.csv", "größe;n\nklein;1\n".encode(encoding)))
-    assert text.endswith("größe,n\nklein,1")
+    text, _ = convert(write_file(folder / "a.csv", "größe;n\nklein;1\n".encode(encoding)))
+    assert text.text.endswith("größe,n\nklein,1")
 
 
 def test_sheets_are_shown_one_by_one(folder, convert):
@@ -158,5 +159,80 @@ def test_an_empty_file_says_so(folder, to_text):
 
 def test_paths_in_a_list_are_shown_as_their_tables(folder, convert):
     SHORT.to_csv(folder / "a.csv", index=False)
-    [block] = convert([folder / "a.csv"])
+    block, link = convert([folder / "a.csv"])
     assert "DataFrame: 2 rows x 2 columns" in block.text
+    assert link.name == "a.csv"
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["01234,NA", "98765,null"],
+        ["01234,größe", "98765,null"],
+        ["+0049,1", "+0033,2"],
+        ["-007.50,nan", "1.5,N/A"],
+        ["0012345678901234567890123,1", "2345678901234567890123,2"],
+        ["9007199254740993,1", ",2"],
+        ["1,9007199254740993", "2,0.5"],
+    ],
+)
+def test_a_table_has_the_texts_of_its_file(folder, convert, only, library, rows):
+    only(library)
+    text = "\n".join(["zip,cc", *rows])
+    block, link = convert(write_file(folder / "a.csv", f"{text}\n"))
+    assert block.text.startswith(("DataFrame: 2 rows", "polars DataFrame: 2 rows"))
+    assert block.text.replace('"', "").endswith(text)
+    assert link.name == "a.csv"
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_other_columns_than_those_of_codes_are_numbers(folder, convert, only, library):
+    only(library)
+    rows = "n,code,day,n\n1,7,2020-01-01,1.5\n2,007,2020-01-02,2.5\n"
+    text = convert(write_file(folder / "a.csv", rows))[0].text
+    assert re.search(r"; n [Ii]nt64, code \w+, day \w+, n\S* [Ff]loat64", text)
+    assert text.endswith("1,7,2020-01-01,1.5\n2,007,2020-01-02,2.5")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    "start", ["# made by hand\na,b\n1,2\n", "#,x\na,b\n", "a,b\n0,2,3\n1,5,6\n"]
+)
+def test_what_is_not_a_table_of_its_header_is_shown_as_text(folder, convert, only, library, start):
+    only(library)
+    block, note = convert(write_file(folder / "a.csv", start))
+    assert block.text == start
+    assert " cannot read " in note.text
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_has_the_values_of_its_json_lines(folder, convert, only, library):
+    only(library)
+    lines = [{"id": "007", "n": 2**53 + 1, "date": 1_700_000_000, "cc": "NA"}] * 200
+    lines += [{"id": "1", "n": None, "date": 1, "cc": None, "late": "a\u2028b"}]
+    path = folder / "a.jsonl"
+    path.write_text("\n\n".join(json.dumps(line, ensure_ascii=False) for line in lines))
+    text = convert(path)[0].text
+    assert "007,9007199254740993,1700000000,NA," in text.replace('"', "")
+    assert text.endswith("a\u2028b")
+
+
+def test_a_table_has_the_texts_of_its_sheet(folder, convert):
+    frame = pd.DataFrame(
+        {
+            "id": ["01", "2"],
+            "cc": ["NA", "null"],
+            "n": [1, 2],
+            "x": [1.5, None],
+            "day": pd.to_datetime(["2020-01-02", None]),
+        }
+    )
+    frame.to_excel(folder / "a.xlsx", index=False)
+    assert convert(folder / "a.xlsx")[0].text == convert(frame)[0].text
+
+
+def test_the_link_of_a_text_leads_to_the_file_as_it_is(folder, convert, store):
+    content = "größe;n\n1,50;NA\n"
+    *_, link = convert(write_file(folder / "a.csv", content.encode("cp1252")))
+    assert store.find_format(link.uri).content() == content
