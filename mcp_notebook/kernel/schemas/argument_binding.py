@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Binding:
-    """What a function takes by position; everything else is by_position by name."""
+    """What a function takes by position; everything else is passed by name."""
 
     positional: tuple[str, ...] = ()
     """Parameters, in order."""

@@ -6,36 +6,22 @@ tables is imported.
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 import types
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Optional, Union, get_args, get_origin
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.annotations import translate_hint
 from mcp_notebook.kernel.schemas.argument_rules import tighten
 from mcp_notebook.kernel.schemas.core_schemas import build_alone
+from mcp_notebook.kernel.schemas.dtypes import find_dtype_name, find_hint
 from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, drop_infinite
 
-_DTYPES: tuple[tuple[str, Any], ...] = (
-    ("u?int", int),
-    ("float|double", float),
-    ("bool", bool),
-    ("str|string|utf8|large_string", str),
-    ("datetime|timestamp", dt.datetime),
-    ("timedelta|duration", dt.timedelta),
-    ("date", dt.date),
-    ("category|categorical|enum|object", Any),
-)
-"""Names of dtypes, up to their size, and the type of what is in them."""
-_SIZED_INTEGER = re.compile(r"(u?)int(8|16|32)", re.IGNORECASE)
 _NONE = type(None)
-_DTYPE = re.compile(r"([A-Za-z_]+?)_?\d*(?:\[.*\]|\(.*\))?")
 
 
 @dataclass(frozen=True)
@@ -95,11 +81,11 @@ def read_column(name: str, kind: Any) -> Column:
     Raises:
         DefinitionError: It is neither.
     """
-    dtype_name = _find_dtype_name(kind)
+    dtype_name = find_dtype_name(kind)
     if dtype_name is None:
         column = Column(name, translate_hint(kind))
     else:
-        hint = _find_hint(dtype_name)
+        hint = find_hint(dtype_name)
         # pandas' own dtypes begin with a capital, or are of Arrow: they have missing values.
         can_miss = dtype_name[:1].isupper() or dtype_name in ("boolean", "string", "category")
         is_moment = dtype_name in ("Timestamp", "Timedelta")  # values, no dtypes
@@ -119,29 +105,5 @@ def read_column(name: str, kind: Any) -> Column:
     return column
 
 
-def _find_dtype_name(kind: Any) -> str | None:
-    if isinstance(kind, str):
-        return kind
-    owner = kind if isinstance(kind, type) else type(kind)
-    if owner.__module__.partition(".")[0] not in ("numpy", "pandas", "polars", "pyarrow"):
-        return None
-    if isinstance(kind, type):
-        return kind.__name__.removesuffix("_")
-    name = getattr(kind, "name", None)
-    return name if isinstance(name, str) else str(kind)
-
-
 def _unwrap(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
-
-
-def _find_hint(name: str) -> Any:
-    if size := _SIZED_INTEGER.fullmatch(name):
-        signed, bits = not size[1], int(size[2])
-        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-        return Annotated[int, Field(ge=low, le=high)]
-    word = _DTYPE.fullmatch(name)
-    for pattern, hint in _DTYPES:
-        if word is not None and re.fullmatch(pattern, word[1], re.IGNORECASE):
-            return hint
-    return NotImplemented  # pydantic has no schema for it

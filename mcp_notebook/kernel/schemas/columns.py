@@ -5,9 +5,11 @@ Runs in the user's kernel, at definition.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Mapping
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
+from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from mcp_notebook.errors import DefinitionError
@@ -39,7 +41,8 @@ class Columns:
     """
 
     def __init__(self, columns: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        listed = {**(columns or {}), **more}
+        is_mapping = columns is None or isinstance(columns, Mapping)
+        listed = {**(columns or {}), **more} if is_mapping else {}
         if not listed or not all(isinstance(name, str) and name for name in listed):
             raise DefinitionError(
                 "`Columns` needs the table's columns by name: `Columns(city=str, mm=float)`."
@@ -56,7 +59,10 @@ class Columns:
 
     def __get_pydantic_core_schema__(self, source: Any, _handler: Any) -> Any:
         """Return the schema of such a table, wherever pydantic finds it."""
-        return make_table_schema(source, self.columns)
+        options = get_args(source) if get_origin(source) in (Union, types.UnionType) else (source,)
+        tables = [option for option in options if option is not type(None)]
+        schema = make_table_schema(tables[0] if len(tables) == 1 else source, self.columns)
+        return schema if len(tables) == len(options) else core_schema.nullable_schema(schema)
 
 
 def find_columns(annotation: Any) -> Columns | None:

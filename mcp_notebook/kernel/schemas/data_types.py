@@ -25,6 +25,7 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.argument_rules import tighten
 from mcp_notebook.kernel.schemas.columns import Columns
 from mcp_notebook.kernel.schemas.core_schemas import build_alone, rewrite, walk_schemas
+from mcp_notebook.kernel.schemas.dtypes import LARGEST_FLOATS, make_range_check
 from mcp_notebook.kernel.schemas.table_libraries import find_library
 from mcp_notebook.kernel.schemas.table_parameters import make_series_schema, make_table_schema
 
@@ -94,7 +95,7 @@ def make_data_schema(kind: type, dtype: Any = None) -> Any:
     if not issubclass(kind, numpy.generic):
         return None
     element = _make_element_schema(numpy, kind)
-    return None if element is None else _convert_after(kind, element)
+    return None if element is None else _convert_after(_choose_kind(numpy, kind), element)
 
 
 # -- type hints ------------------------------------------------------------------------------------
@@ -171,12 +172,11 @@ def _convert_after(kind: Any, element: Any) -> Any:
 
 def _make_element_schema(numpy: Any, kind: Any) -> Any:
     """Return the core schema of JSON's values for a numpy scalar; None for void, complex..."""
-    if kind in (numpy.integer, numpy.signedinteger, numpy.unsignedinteger):
-        return core_schema.int_schema()
+    kind = _choose_kind(numpy, kind)
     makers = (
         (numpy.timedelta64, core_schema.timedelta_schema),  # a signed integer to numpy
         (numpy.integer, lambda: _make_integer_schema(numpy.iinfo(kind))),
-        (numpy.floating, core_schema.float_schema),
+        (numpy.floating, lambda: _make_float_schema(kind.__name__)),
         (numpy.bool_, core_schema.bool_schema),
         (numpy.str_, core_schema.str_schema),
         (numpy.datetime64, core_schema.datetime_schema),
@@ -184,10 +184,33 @@ def _make_element_schema(numpy: Any, kind: Any) -> Any:
     return next((make() for base, make in makers if issubclass(kind, base)), None)
 
 
+def _choose_kind(numpy: Any, kind: Any) -> Any:
+    """Return the scalar that is made for an abstract one, or the same."""
+    concrete = {
+        numpy.integer: numpy.int64,
+        numpy.signedinteger: numpy.int64,
+        numpy.unsignedinteger: numpy.uint64,
+        numpy.floating: numpy.float64,
+    }
+    return concrete.get(kind, kind)
+
+
 def _make_integer_schema(limits: Any) -> Any:
-    if limits.bits == _LARGEST:  # what is beyond them is refused as well, in numpy's words
-        return core_schema.int_schema()
-    return core_schema.int_schema(ge=int(limits.min), le=int(limits.max))
+    low, high = int(limits.min), int(limits.max)
+    if limits.bits < _LARGEST:
+        return core_schema.int_schema(ge=low, le=high)
+    published = {"type": "integer"} | ({} if low else {"minimum": 0})
+    return core_schema.int_schema(
+        ge=low, le=high, metadata={"pydantic_js_functions": [lambda _core, _handler: published]}
+    )
+
+
+def _make_float_schema(name: str) -> Any:
+    if name not in LARGEST_FLOATS:
+        return core_schema.float_schema()
+    return core_schema.no_info_after_validator_function(
+        make_range_check(name), core_schema.float_schema()
+    )
 
 
 # -- arrays ----------------------------------------------------------------------------------------
@@ -198,7 +221,7 @@ def _make_array_schema(numpy: Any, dtype: Any) -> Any:
     if element is None:
         element = core_schema.union_schema(list(_ANY_ELEMENT))
         dtype = None
-    if element["type"] == "float":  # NaN, as results have it
+    if dtype is not None and issubclass(dtype, numpy.floating):  # NaN, as results have it
         element = core_schema.nullable_schema(element)
     checks: dict[int, Any] = {}
 
@@ -220,7 +243,11 @@ def _make_array_schema(numpy: Any, dtype: Any) -> Any:
 
     return core_schema.no_info_plain_validator_function(
         convert,
-        metadata={"pydantic_js_functions": [lambda _core, handler: _describe(handler(element))]},
+        metadata={
+            "pydantic_js_functions": [
+                lambda _core, handler: _describe(_describe_element(element, handler))
+            ]
+        },
     )
 
 
@@ -232,16 +259,19 @@ def _refuse_mixture(array: Any) -> None:
 
 
 def _choose_dtype(numpy: Any, dtype: Any) -> Any:
-    if dtype is numpy.floating or dtype is numpy.integer:
-        return float if dtype is numpy.floating else int
-    abstract = (numpy.generic, numpy.number, numpy.signedinteger, numpy.unsignedinteger)
-    return None if dtype in abstract else dtype
+    return None if dtype in (numpy.generic, numpy.number) else _choose_kind(numpy, dtype)
 
 
 def _describe(element: dict[str, Any]) -> dict[str, Any]:
     nested = {"type": "array"}
     options = element.get("anyOf", [element])
     return {"type": "array", "items": {"anyOf": [*options, nested]}}
+
+
+def _describe_element(element: Any, handler: Any) -> Any:
+    # pydantic passes over what a schema says of itself, if it is not the outermost.
+    functions = element.get("metadata", {}).get("pydantic_js_functions", [])
+    return functions[0](element, handler) if functions else handler(element)
 
 
 def _measure_depth(value: Any) -> int:

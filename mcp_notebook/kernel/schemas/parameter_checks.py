@@ -96,6 +96,8 @@ def make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -
     for item in parameters:
         try:
             build_schema([item])
+        except DefinitionError as own:  # our own words for it
+            return DefinitionError(f"`{name}`: {own}")
         except Exception as own:  # noqa: BLE001 - as in `_build_validator`
             hint = format_hint(item.annotation)
             return DefinitionError(

@@ -7,14 +7,21 @@ from `sys.modules`: it is never imported here.
 import datetime as dt
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from pydantic_core import PydanticCustomError
+
+from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.column_types import Column
+from mcp_notebook.kernel.schemas.dtypes import find_common_name, find_dtype_name, get_library_name
 
 Lists = Mapping[str, tuple[list[Any], Column | None]]
 """Columns: the values of each, and what the author says of it."""
+INT64 = range(-(2**63), 2**63)
+_EXACT = 2**53
+"""Up to here floats have all whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,27 @@ class TableLibrary:
     """Of values, and labels if there are any."""
     has_labels: bool
     """Whether its series have labels."""
+    find_dtype: Callable[[Column], Any]
+    """Returns its own dtype for that of a column, which may be another library's; None: none."""
+
+    def adapt(self, column: Column) -> Column:
+        """Return a column with a dtype of this library.
+
+        Raises:
+            DefinitionError: The library has no such dtype.
+        """
+        if column.dtype is None or self.make_table is None:
+            return column
+        try:
+            adapted = replace(column, dtype=self.find_dtype(column))
+            self.make_table({column.name: ([], adapted)})
+        except Exception as error:
+            raise DefinitionError(
+                f"`Columns`: the dtype of `{column.name}`, {column.dtype!r}, is none of the "
+                "table's library: use a type hint (`float`, `str | None`) or a dtype of that "
+                "library."
+            ) from error
+        return adapted
 
 
 def find_library(kind: Any) -> TableLibrary | None:
@@ -39,41 +67,97 @@ def find_library(kind: Any) -> TableLibrary | None:
     return None if build is None else build(library)
 
 
+def _require_common_name(column: Column) -> str:
+    name = find_common_name(find_dtype_name(column.dtype) or "")
+    if name is None:
+        raise ValueError(f"{column.dtype!r} is another library's")
+    return name
+
+
+# -- pandas ----------------------------------------------------------------------------------------
+
+
 def _use_pandas(library: Any, *, is_table: bool) -> TableLibrary:
     def make_column(values: list[Any], column: Column | None) -> Any:
         if column is None:
-            return library.Series(values, dtype=None if values else object)
+            return library.Series(values, dtype=_choose_free_dtype(values))
+        if column.dtype is not None and column.kind is int:
+            return library.Series(values, dtype=column.dtype)  # `astype` wraps -1 around
         series = library.Series(values, dtype=_choose_pandas_dtype(values, column))
         if column.kind is dt.date:
             series = library.to_datetime(series)
-        return series if column.dtype is None else series.astype(column.dtype)
+        return series if column.dtype is None else _convert(series, column.dtype)
 
     def make_table(columns: Lists) -> Any:
         return library.DataFrame({name: make_column(*item) for name, item in columns.items()})
 
     def make_series(values: list[Any], labels: list[str] | None) -> Any:
-        return library.Series(values, index=labels, dtype=None if values else object)
+        return library.Series(values, index=labels, dtype=_choose_free_dtype(values))
 
-    return TableLibrary(make_table if is_table else None, make_series, has_labels=True)
+    return TableLibrary(
+        make_table if is_table else None, make_series, has_labels=True, find_dtype=_find_for_pandas
+    )
+
+
+def _find_for_pandas(column: Column) -> Any:
+    if get_library_name(column.dtype) not in ("polars", "pyarrow"):
+        return column.dtype
+    name = _require_common_name(column)
+    if name == "date":
+        return None  # dates are moments there
+    name = name.replace("datetime[", "datetime64[").replace("duration[", "timedelta64[")
+    if not column.is_optional:
+        return name
+    if column.kind is int:
+        return name.replace("uint", "UInt").replace("int", "Int")
+    return "boolean" if column.kind is bool else name
+
+
+def _choose_free_dtype(values: list[Any]) -> Any:
+    """Return the dtype for values of which nothing is said; None: pandas' own choice."""
+    if not values:
+        return object
+    kinds = set(map(type, values))
+    if int not in kinds or kinds == {int} or not kinds <= {int, float, type(None)}:
+        return None
+    # pandas would choose a float, which rounds.
+    if kinds == {int, type(None)} and all(item is None or item in INT64 for item in values):
+        return "Int64"
+    return None if all(type(item) is not int or abs(item) <= _EXACT for item in values) else object
+
+
+def _convert(series: Any, dtype: Any) -> Any:
+    """Return a series in the author's dtype, in which no value may become missing."""
+    categories = getattr(dtype, "categories", None)
+    # Others become missing, with a warning of newer versions.
+    is_kept = categories is None or (series.isna() | series.isin(categories)).all()
+    converted = series.astype(dtype) if is_kept else None
+    if converted is None or (converted.isna() & series.notna()).any():
+        raise PydanticCustomError("lost", "it is not a value of this column's dtype")
+    return converted
 
 
 def _choose_pandas_dtype(values: list[Any], column: Column) -> Any:
     """Return the dtype in which no value is lost: a whole number with a gap is not a float."""
-    has_gaps = None in values
-    if column.kind is int:
-        return "Int64" if column.is_optional else "int64"
-    if column.kind is bool:
-        return "boolean" if column.is_optional else "bool"
-    if column.kind is float:
-        return "float64"
-    if column.kind is dt.date:
-        return object
-    if values and not (has_gaps and len(set(values)) == 1):
-        return None  # pandas' own choice, which differs between its versions
+    kinds: dict[Any, Any] = {
+        int: "Int64" if column.is_optional else "int64",
+        bool: "boolean" if column.is_optional else "bool",
+        float: "float64",
+        dt.date: object,
+    }
+    if column.kind in kinds:
+        return kinds[column.kind]
+    if any(value is not None for value in values):
+        return _choose_free_dtype(values)  # pandas' own choice differs between its versions
+    if column.dtype is not None:
+        return object  # which becomes any
     names = {dt.datetime: "datetime64[ns]", dt.timedelta: "timedelta64[ns]"}
     if not values:
         names[str] = "str"  # of None it would make a text
     return names.get(column.kind, object)
+
+
+# -- polars ----------------------------------------------------------------------------------------
 
 
 def _use_polars(library: Any, *, is_table: bool) -> TableLibrary:
@@ -85,18 +169,63 @@ def _use_polars(library: Any, *, is_table: bool) -> TableLibrary:
 
     def make_column(values: list[Any], column: Column | None) -> Any:
         if column is None:
-            return library.Series(values, strict=False)
-        dtype = column.dtype if _is_of(column.dtype, "polars") else None
+            return make_free(values)
         name = names.get(column.kind)
-        return library.Series(values, dtype=dtype or (getattr(library, name) if name else None))
+        dtype = column.dtype or (getattr(library, name) if name else None)
+        return library.Series(values, dtype=dtype)
+
+    def make_free(values: list[Any]) -> Any:
+        series = library.Series(values, strict=False)
+        kinds = set(map(type, values)) - {type(None)}
+        is_plain = len(kinds) == 1 and kinds <= {str, bool, int, float}
+        if is_plain and series.null_count() == values.count(None):
+            return series
+        if not _is_kept(values, series.to_list()):
+            raise PydanticCustomError("mixture", "its values are of several types, or too large")
+        return series
 
     def make_table(columns: Lists) -> Any:
         return library.DataFrame({name: make_column(*item) for name, item in columns.items()})
 
     def make_series(values: list[Any], _labels: list[str] | None) -> Any:
-        return library.Series(values, strict=False)
+        return make_free(values)
 
-    return TableLibrary(make_table if is_table else None, make_series, has_labels=False)
+    return TableLibrary(
+        make_table if is_table else None,
+        make_series,
+        has_labels=False,
+        find_dtype=partial(_find_for_polars, library),
+    )
+
+
+def _find_for_polars(library: Any, column: Column) -> Any:
+    if get_library_name(column.dtype) == "polars":
+        return column.dtype
+    name, _, unit = _require_common_name(column).partition("[")
+    if unit:
+        return getattr(library, name.title())(unit.removesuffix("]"))
+    special = {"bool": "Boolean", "category": "Categorical"}
+    return getattr(library, special.get(name) or name.title().replace("Uint", "UInt"))
+
+
+def _is_kept(value: Any, stored: Any) -> bool:
+    """Tell whether a library holds a value as sent; it may add missing fields, and make floats."""
+    if isinstance(value, dict):
+        return isinstance(stored, dict) and all(
+            _is_kept(part, stored.get(name)) for name, part in value.items()
+        )
+    if isinstance(value, list):
+        return (
+            isinstance(stored, list)
+            and len(value) == len(stored)
+            and all(map(_is_kept, value, stored))
+        )
+    if isinstance(value, bool) is not isinstance(stored, bool):
+        return False
+    return bool(value == stored) or (value != value and stored != stored)  # noqa: PLR0124 - NaN
+
+
+# -- pyarrow ---------------------------------------------------------------------------------------
 
 
 def _use_pyarrow(library: Any) -> TableLibrary:
@@ -105,7 +234,7 @@ def _use_pyarrow(library: Any) -> TableLibrary:
     def make_column(values: list[Any], column: Column | None) -> Any:
         if column is None:
             return library.array(values)
-        if _is_of(column.dtype, "pyarrow"):
+        if column.dtype is not None:
             return library.array(values, type=column.dtype)
         if column.kind in (dt.datetime, dt.timedelta):
             make = library.timestamp if column.kind is dt.datetime else library.duration
@@ -116,12 +245,22 @@ def _use_pyarrow(library: Any) -> TableLibrary:
     def make_table(columns: Lists) -> Any:
         return library.table({name: make_column(*item) for name, item in columns.items()})
 
-    return TableLibrary(make_table, lambda values, _labels: library.array(values), has_labels=False)
+    return TableLibrary(
+        make_table,
+        lambda values, _labels: library.array(values),
+        has_labels=False,
+        find_dtype=partial(_find_for_pyarrow, library),
+    )
 
 
-def _is_of(dtype: Any, library: str) -> bool:
-    owner = dtype if isinstance(dtype, type) else type(dtype)
-    return owner.__module__.partition(".")[0] == library
+def _find_for_pyarrow(library: Any, column: Column) -> Any:
+    if get_library_name(column.dtype) == "pyarrow":
+        return column.dtype
+    name = _require_common_name(column)
+    if name == "category":
+        return library.dictionary(library.int32(), library.string())
+    names = {"date": "date32"}
+    return library.type_for_alias(names.get(name, name.replace("datetime[", "timestamp[")))
 
 
 _BUILDERS: Mapping[tuple[str, str], Callable[[Any], TableLibrary]] = {

@@ -5,6 +5,7 @@ library is imported: the class in the type hint tells which one it is.
 """
 
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,9 +19,12 @@ from pydantic_core import (
 
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.column_types import Column
-from mcp_notebook.kernel.schemas.table_libraries import Lists, find_library
+from mcp_notebook.kernel.schemas.table_libraries import INT64, Lists, find_library
+from mcp_notebook.kernel.schemas.validation_messages import MORE_PROBLEMS
 from mcp_notebook.wording import suggest
 
+_ADVICE = re.compile(r" (?:This error occurred|Hint: |Try setting|Ensure that)")
+"""Where polars begins to tell its callers what to do."""
 MAX_ERRORS = 15
 """Cells of a table that are told to be wrong; the others are counted."""
 
@@ -39,6 +43,7 @@ def make_table_schema(kind: Any, columns: Sequence[Column] = ()) -> Any:
     if library is None or library.make_table is None:
         raise TypeError("`Columns` is for a DataFrame of pandas or polars, or a Table of pyarrow")
     make = library.make_table
+    columns = [library.adapt(column) for column in columns]
 
     def convert(value: Any) -> Any:
         if isinstance(value, kind):  # a default
@@ -52,7 +57,7 @@ def make_table_schema(kind: Any, columns: Sequence[Column] = ()) -> Any:
         checked = _check_columns(series, columns, is_rows=is_rows)
         dtypes = {column.name: column for column in columns}
         lists = {name: (items, dtypes.get(name)) for name, items in checked.items()}
-        return _make(make, lists, is_rows=is_rows)
+        return _make(make, lists, series, is_rows=is_rows)
 
     return core_schema.no_info_plain_validator_function(
         convert, metadata=_describe_as(describe_table(columns))
@@ -209,8 +214,16 @@ def _check_columns(
     return checked
 
 
-def _make(make: Callable[[Lists], Any], columns: Lists, *, is_rows: bool) -> Any:
+def _make(
+    make: Callable[[Lists], Any], columns: Lists, cells: Mapping[str, list[Any]], *, is_rows: bool
+) -> Any:
     """Return the library's table.
+
+    Args:
+        make: The library's.
+        columns: What it is made of.
+        cells: The same values as they came.
+        is_rows: Whether they came as rows.
 
     Raises:
         ValidationError: Names the cell that does not fit into its column.
@@ -220,16 +233,17 @@ def _make(make: Callable[[Lists], Any], columns: Lists, *, is_rows: bool) -> Any
         return make(columns)
     except Exception as error:  # noqa: BLE001 - a library's: no such dtype, out of bounds...
         for name, (values, column) in columns.items():
-            row, reason = _find_culprit(lambda part: make({name: (part, column)}), values)  # noqa: B023
-            if reason is not None:
+            row, failure = _find_culprit(lambda part: make({name: (part, column)}), values)  # noqa: B023
+            if failure is not None:
+                reason = _explain_failure(failure, values[row])
                 cell = (row, name) if is_rows else (name, row)
-                _refuse([_problem("cell", cell, values[row], str(reason))])
+                _refuse([_problem("cell", cell, cells[name][row], reason)])
         raise _make_failure(error) from None
 
 
 def _find_culprit(
     make: Callable[[list[Any]], Any], values: list[Any]
-) -> tuple[int, PydanticCustomError | None]:
+) -> tuple[int, Exception | None]:
     """Return the place of the first value of which no column can be made, and why."""
     start, end, failure = 0, len(values), None
     if (failure := _try(make, values)) is None:
@@ -242,17 +256,26 @@ def _find_culprit(
     return start, failure
 
 
-def _try(make: Callable[[list[Any]], Any], values: list[Any]) -> PydanticCustomError | None:
+def _try(make: Callable[[list[Any]], Any], values: list[Any]) -> Exception | None:
     try:
         make(values)
     except Exception as error:  # noqa: BLE001 - the library's
-        return _make_failure(error)
+        return error
     return None
 
 
 def _make_failure(error: Exception) -> PydanticCustomError:
-    reason = describe_error(error).partition("\n")[0]
-    return PydanticCustomError("table", "{reason}", {"reason": reason})
+    return PydanticCustomError("table", "{reason}", {"reason": _explain_failure(error)})
+
+
+def _explain_failure(error: Exception, value: Any = None) -> str:
+    """Return why no column can be made, without a library's advice to its callers."""
+    if isinstance(error, PydanticCustomError):
+        return error.message()
+    is_large = isinstance(value, int) and value not in INT64
+    if is_large or (value is None and isinstance(error, OverflowError)):
+        return f"whole numbers go from {INT64[0]} to {INT64[-1]}"
+    return _ADVICE.split(describe_error(error), maxsplit=1)[0]
 
 
 def _problem(
@@ -274,5 +297,5 @@ def _refuse(problems: list[InitErrorDetails], count: int | None = None) -> None:
     listed = problems[:MAX_ERRORS]
     if more := (count or len(problems)) - len(listed):
         text = f"{more:,} more of its values are wrong"
-        listed.append(_problem("more", (), None, text))
+        listed.append(_problem(MORE_PROBLEMS, (), None, text))
     raise ValidationError.from_exception_data("table", listed)

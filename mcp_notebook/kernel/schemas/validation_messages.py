@@ -33,6 +33,8 @@ MAX_VALUES = 30
 MAX_FIELDS = 8
 """Fields of one of several types that a message names."""
 
+MORE_PROBLEMS = "more"
+"""Type of an error that counts those which are not listed."""
 _AUTHORS = frozenset({"value_error", "assertion_error"})
 _SCHEMA_ERRORS = frozenset(get_args(core_schema.ErrorType)) - _AUTHORS
 """Types of error that the schema's own words explain."""
@@ -82,6 +84,8 @@ def explain_value(error: ValidationError, value: Any, schema: Schema, name: str)
         part = find_part(path, schema)
         if problem["type"] in _ABSENT:
             text = "missing" if problem["type"] == "missing" else "not allowed"
+        elif problem["type"] == MORE_PROBLEMS:
+            text = problem["msg"]
         else:
             came = f"got {format_value(problem['input'])} ({_name_type(problem['input'])})"
             text = f"{came}; {_explain_reason(problem, part, schema)}"
@@ -154,6 +158,8 @@ def _explain_problem(problem: ErrorDetails, arguments: Mapping[str, Any], root: 
     if kind == "missing":
         allowed = describe_schema(part, root) if part else ""
         return f"{name}: missing" + (f"; allowed: {allowed}." if allowed else ".")
+    if kind == MORE_PROBLEMS:
+        return f"{name}: {problem['msg']}."
     came = f"got {format_value(problem['input'])} ({name_json_type(problem['input'])})"
     return f"{name}: {came}; {_explain_reason(problem, part, root)}."
 

@@ -15,7 +15,7 @@ def test_columns_have_names():
         "max temp",
         "city",
     ]
-    for wrong in ({}, {5: float}, {"": float}):
+    for wrong in ({}, {5: float}, {"": float}, ["city", "mm"]):
         with pytest.raises(DefinitionError, match="needs the table's columns by name"):
             Columns(wrong)
 

@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -69,6 +70,34 @@ def test_dates_in_pandas_are_moments_and_gaps_are_missing():
     assert table.long.dtype.kind == "m"
     assert table.isna().sum().tolist() == [0, 1, 1, 1, 1, 1, 1, 1]
     assert table.day[0] == pd.Timestamp(DAY)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+@pytest.mark.parametrize(
+    ("dtype", "names"),
+    [
+        *((dtype, {"float32", "Float32", "float"}) for dtype in ("f4", pl.Float32, pa.float32())),
+        *((dtype, {"int8", "Int8"}) for dtype in (np.int8, "Int8", pl.Int8, pa.int8())),
+        *((dtype, {"uint16", "UInt16"}) for dtype in ("uint16", pl.UInt16, pa.uint16())),
+        *((dtype, {"boolean", "Boolean", "bool"}) for dtype in (pd.BooleanDtype(), pl.Boolean)),
+        (
+            "category",
+            {"category", "Categorical", "dictionary<values=string, indices=int32, ordered=0>"},
+        ),
+        (
+            "M8[ms]",
+            {
+                *("datetime64[ms]", "timestamp[ms]"),
+                "Datetime(time_unit='ms', time_zone=None)",
+            },
+        ),
+    ],
+)
+def test_a_dtype_of_any_library_becomes_the_tables_own(kind, dtype, names):
+    library = find_library(kind)
+    [column] = Columns(a=dtype).columns
+    table = library.make_table({"a": ([], library.adapt(column))})
+    assert str(table["a"].type if kind is pa.Table else table["a"].dtype) in names
 
 
 def test_a_class_that_is_no_table_has_no_library():

@@ -1,7 +1,7 @@
 """Tables that clients send as rows or as columns, and what is said of those that are wrong."""
 
 import datetime as dt
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mcp_notebook import Columns
-from mcp_notebook.errors import InvalidArguments
+from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas.input_schema import read_function_schema
 
 COLUMNS = Columns(city=str, mm=float, day=dt.date | None)
@@ -138,8 +138,99 @@ def test_what_a_dtype_cannot_hold_is_told_with_its_row_and_column():
 def test_many_wrong_cells_are_counted():
     message = refused(Annotated[pd.DataFrame, COLUMNS], [{"city": 1, "mm": "x"}] * 500)
     assert "rows[7].city: got 1 (integer); allowed: string." in message
-    assert "985 more of its values are wrong." in message
+    assert "rows: 985 more of its values are wrong." in message
+    assert "None" not in message
     assert len(message) < 2_000
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+@pytest.mark.parametrize(
+    ("dtype", "value", "said"),
+    [
+        ("uint64", -1, "got -1 (integer); allowed: integer at least 0."),
+        (np.uint64, -1, "got -1 (integer); allowed: integer at least 0."),
+        ("UInt64", -1, "got -1 (integer); allowed: integer at least 0 | null."),
+        ("uint64", 2**64, "less than or equal to 18446744073709551615."),
+        (int, 10**30, "whole numbers go from -9223372036854775808 to 9223372036854775807."),
+        ("float32", 1e300, "got 1e+300 (number); its dtype, float32, ends at 3.40282e+38."),
+        ("M8[ns]", "1500-01-01T00:00:00", "got '1500-01-01T00:00:00' (string); "),
+    ],
+)
+def test_no_dtype_changes_a_value(kind, dtype, value, said):
+    message = refused(Annotated[kind, Columns(a=dtype)], [{"a": value}])
+    assert message.startswith("rows[0].a: got ")
+    assert said in message
+    assert "C long" not in message
+    assert "strict" not in message
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+@pytest.mark.parametrize("dtype", ["uint64", np.uint64, "UInt64"])
+def test_an_unsigned_column_takes_all_of_its_values(kind, dtype):
+    table = taken(Annotated[kind, Columns(a=dtype)], {"a": [0, 2**63, 2**64 - 1]})
+    assert list(map(int, table["a"].to_numpy())) == [0, 2**63, 2**64 - 1]
+
+
+def test_a_category_that_the_author_does_not_list_is_refused():
+    hint = Annotated[pd.DataFrame, Columns(c=pd.CategoricalDtype(["x", "y"]))]
+    assert taken(hint, [{"c": "x"}, {"c": None}]).c.isna().tolist() == [False, True]
+    assert refused(hint, [{"c": "x"}, {"c": "z"}]) == (
+        "rows[1].c: got 'z' (string); it is not a value of this column's dtype."
+    )
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+@pytest.mark.parametrize(("hint", "value"), [(list[str] | None, ["a"]), (dict | None, {"a": 1})])
+def test_a_column_of_lists_or_objects_may_have_gaps(kind, hint, value):
+    table = taken(Annotated[kind, Columns(tags=hint)], [{"tags": value}, {}])
+    read = getattr(table["tags"], "to_list", None) or table["tags"].to_pylist
+    assert read() == [value, None]
+
+
+def test_a_table_may_be_none():
+    hint = Annotated[pd.DataFrame | None, Columns(a=int)]
+    assert taken(hint, None) is None
+    assert taken(hint, [{"a": 1}]).a.tolist() == [1]
+    assert {"type": "null"} in schema_of(hint).input_schema["properties"]["rows"]["anyOf"]
+    assert refused(hint, [{"a": "x"}]).startswith("rows[0].a: got 'x' (string); allowed: integer")
+
+
+def test_a_dtype_that_the_library_does_not_have_is_refused_at_definition():
+    for kind, dtype in ((pa.Table, pl.Enum(["x"])), (pd.DataFrame, pl.Datetime("us", "UTC"))):
+        with pytest.raises(DefinitionError, match=r"^`f`: `Columns`: the dtype of `a`, .* is none"):
+            schema_of(Annotated[kind, Columns(a=dtype)])
+
+
+def test_pandas_rounds_no_whole_number_beside_a_gap_or_a_fraction():
+    exact, large = 2**53 + 1, 10**400
+    hint = Annotated[pd.DataFrame, Columns(id=Any)]
+    for gap in (None, 0.5):
+        for kind in (pd.DataFrame, hint):
+            assert int(taken(kind, [{"id": exact}, {"id": gap}]).id[0]) == exact
+        assert int(taken(pd.Series, [large, gap])[0]) == large
+        assert int(taken(pd.Series, [exact, gap])[0]) == exact
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[{"b": 1}, 3], [1, "x"], [True, 2], [[1], ["x"]], [10**50, None], [2**53 + 1, 0.5]],
+)
+def test_polars_drops_and_changes_no_value(values):
+    assert refused(pl.DataFrame, {"a": values}).startswith("rows.a[")
+    assert "its values are of several types, or too large" in refused(pl.Series, values)
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ([1, 2.5, None], [1.0, 2.5, None]),
+        ([[1], [2.5]], [[1.0], [2.5]]),
+        ([{"b": 1}, {"c": "x"}], [{"b": 1, "c": None}, {"b": None, "c": "x"}]),
+        ([10**30, 1], [10**30, 1]),
+    ],
+)
+def test_polars_takes_what_fits_into_one_type(sent, stored):
+    assert taken(pl.DataFrame, {"a": sent})["a"].to_list() == stored
 
 
 def test_a_table_of_any_columns_takes_any():

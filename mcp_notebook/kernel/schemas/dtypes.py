@@ -1,0 +1,140 @@
+"""Names of the data libraries' dtypes: what their values are, and what another library calls them.
+
+Runs in the user's kernel, at definition. No library of tables is imported.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+_KINDS: tuple[tuple[str, Any], ...] = (
+    ("u?int", int),
+    ("float|double", float),
+    ("bool|boolean", bool),
+    ("str|string|utf8|large_string", str),
+    ("datetime|timestamp", dt.datetime),
+    ("timedelta|duration", dt.timedelta),
+    ("date", dt.date),
+    ("category|categorical|enum|object", Any),
+)
+"""Names of dtypes, up to their size, and the type of what is in them."""
+_SYNONYMS: dict[str, str] = {
+    **dict.fromkeys(("bool", "boolean"), "bool"),
+    **dict.fromkeys(("str", "string", "utf8", "large_string"), "string"),
+    **dict.fromkeys(("category", "categorical"), "category"),
+    **dict.fromkeys(("date", "date32"), "date"),
+    "int": "int64",
+    "uint": "uint64",
+    "float": "float64",
+    "double": "float64",
+}
+"""Dtypes that several libraries have, by their names in lower case."""
+_ARROW = {"halffloat": "float16", "float": "float32", "double": "float64"}
+"""pyarrow's own names, which mean other dtypes elsewhere."""
+_CHARACTERS = {
+    "b": "bool",
+    "f": "float",
+    "i": "int",
+    "u": "uint",
+    "M": "datetime64",
+    "m": "timedelta64",
+}
+_CODE = re.compile(r"[<>=|]?([bfiuMm])([1248])(\[\w+\])?")
+"""numpy's short names: ``f8``, ``M8[ns]``."""
+_SIZED_INTEGER = re.compile(r"(u?)int(8|16|32|64)(?:\[.*\])?", re.IGNORECASE)
+_SMALL_FLOAT = re.compile(r"(float16|float32)(?:\[.*\])?", re.IGNORECASE)
+_UNIT = re.compile(r"\b(s|ms|us|ns)\b")
+_WORD = re.compile(r"([A-Za-z_]+?)_?\d*(?:\[.*\]|\(.*\))?")
+_LARGEST = 64
+"""Bits of integers whose limits would be noise in a schema."""
+LARGEST_FLOATS = {"float16": 65504.0, "float32": 3.4028234663852886e38}
+
+
+def find_dtype_name(kind: Any) -> str | None:
+    """Return a dtype's name as its library writes it; None if it is no dtype."""
+    if isinstance(kind, str):
+        return _expand_code(kind)
+    library = get_library_name(kind)
+    if library not in ("numpy", "pandas", "polars", "pyarrow"):
+        return None
+    if isinstance(kind, type):
+        return kind.__name__.removesuffix("_")
+    name = getattr(kind, "name", None)
+    text = name if isinstance(name, str) else str(kind)
+    return _ARROW.get(text, text) if library == "pyarrow" else text
+
+
+def get_library_name(kind: Any) -> str:
+    """Return the name of the package that a dtype is of."""
+    owner = kind if isinstance(kind, type) else type(kind)
+    return owner.__module__.partition(".")[0]
+
+
+def find_hint(name: str) -> Any:
+    """Return the type hint of a dtype's values; NotImplemented if JSON has none."""
+    if size := _SIZED_INTEGER.fullmatch(name):
+        return _make_integer_hint(signed=not size[1], bits=int(size[2]))
+    if size := _SMALL_FLOAT.fullmatch(name):
+        return Annotated[float, AfterValidator(make_range_check(size[1].lower()))]
+    word = _WORD.fullmatch(name)
+    for pattern, hint in _KINDS:
+        if word is not None and re.fullmatch(pattern, word[1], re.IGNORECASE):
+            return hint
+    return NotImplemented  # pydantic has no schema for it
+
+
+def make_range_check(name: str) -> Callable[[float], float]:
+    """Return a check that a float does not become infinite in a smaller dtype."""
+    largest = LARGEST_FLOATS[name]
+
+    def check(value: float) -> float:
+        if abs(value) > largest and abs(value) != float("inf"):
+            raise PydanticCustomError(
+                "float_range",
+                "its dtype, {name}, ends at {largest}",
+                {"name": name, "largest": f"{largest:g}"},
+            )
+        return value
+
+    return check
+
+
+def find_common_name(name: str) -> str | None:
+    """Return what a dtype is called here, whichever library wrote it; None if only that has it.
+
+    ``int8``, ``float32``, ``string``, ``category``, ``datetime[us]``...
+    """
+    plain = name.lower().partition("[")[0]
+    if re.fullmatch(r"u?int(8|16|32|64)|float(16|32|64)", plain):
+        return plain
+    if plain in _SYNONYMS:
+        return _SYNONYMS[plain]
+    hint, unit = find_hint(name), _UNIT.search(name)
+    has_zone = "," in name.replace(", time_zone=None", "")
+    if hint not in (dt.datetime, dt.timedelta) or has_zone:
+        return None
+    word = "datetime" if hint is dt.datetime else "duration"
+    return f"{word}[{unit[1] if unit else 'us'}]"
+
+
+def _expand_code(name: str) -> str:
+    code = _CODE.fullmatch(name)
+    if code is None:
+        return name
+    word, size, unit = _CHARACTERS[code[1]], int(code[2]), code[3] or ""
+    if code[1] in "Mm":
+        return f"{word}{unit}"
+    return word if code[1] == "b" else f"{word}{8 * size}"
+
+
+def _make_integer_hint(*, signed: bool, bits: int) -> Any:
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    checked = Annotated[int, Field(ge=low, le=high)]
+    if bits < _LARGEST:
+        return checked
+    published: dict[str, Any] = {"type": "integer"} | ({} if signed else {"minimum": 0})
+    return Annotated[checked, WithJsonSchema(published)]
