@@ -18,6 +18,7 @@ from pydantic_core import (
     PydanticCustomError,
     PydanticKnownError,
     SchemaValidator,
+    ValidationError,
     core_schema,
 )
 
@@ -233,7 +234,7 @@ def _make_array_schema(numpy: Any, dtype: Any) -> Any:
         depth = _measure_depth(value)
         if depth not in checks:
             checks[depth] = _nest(element, depth)
-        elements = checks[depth].validate_python(value)
+        elements = _validate_elements(checks[depth], value, depth)
         try:
             if dtype is None:
                 _refuse_mixture(numpy.array(elements, dtype=object))
@@ -280,6 +281,21 @@ def _measure_depth(value: Any) -> int:
         depth += 1
         value = next((item for item in value if item is not None), None)
     return depth
+
+
+def _validate_elements(check: Any, value: Any, depth: int) -> Any:
+    try:
+        return check.validate_python(value)
+    except ValidationError:
+        if not _is_even(value, depth):
+            raise PydanticCustomError("depths", "its rows are of different depths") from None
+        raise
+
+
+def _is_even(value: Any, depth: int) -> bool:
+    if depth == 0 or not isinstance(value, list):
+        return depth == 0 and not isinstance(value, list)
+    return all(_is_even(item, depth - 1) for item in value)
 
 
 def _nest(element: Any, depth: int) -> Any:

@@ -89,6 +89,8 @@ def test_a_scalar_is_made_of_what_json_has_for_it(hint, sent, value):
         (npt.NDArray[np.float64], [1, "a"], "value[1]: got 'a' (string); allowed: number"),
         (npt.NDArray[np.float64], [True], "value[0]: got True (boolean); allowed: number"),
         (npt.NDArray[np.float64], [[1], [2, 3]], "its rows are of different lengths."),
+        (np.ndarray, [1, [2]], "value: got [1, [2]] (array); its rows are of different depths."),
+        (npt.NDArray[np.float64], [[1], 2], "its rows are of different depths."),
         (npt.NDArray[np.float64], 5, "value: got 5 (integer); allowed: array"),
         (npt.NDArray[np.int8], [[1, 300]], "value[0][1]: got 300 (integer); Input should be less"),
         (np.ndarray, [1, "a"], "its values are of several types."),
