@@ -6,6 +6,7 @@ tables is imported.
 
 from __future__ import annotations
 
+import datetime as dt
 import types
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +19,9 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.annotations import translate_hint
 from mcp_notebook.kernel.schemas.argument_rules import tighten
 from mcp_notebook.kernel.schemas.core_schemas import build_alone
-from mcp_notebook.kernel.schemas.dtypes import find_dtype_name, find_hint
+from mcp_notebook.kernel.schemas.dtypes import find_dtype_name, find_hint, has_zone
 from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, drop_infinite
+from mcp_notebook.kernel.schemas.time_zones import align_zones
 
 _NONE = type(None)
 
@@ -72,7 +74,10 @@ class Column:
             ValidationError: Begins the place of each problem with its row.
         """
         checked: list[Any] = self._validator.validate_python(values)
-        return checked
+        if self.kind is not dt.datetime:
+            return checked
+        name = None if self.dtype is None else find_dtype_name(self.dtype)
+        return align_zones(checked, values, needs_zone=None if name is None else has_zone(name))
 
 
 def read_column(name: str, kind: Any) -> Column:

@@ -114,11 +114,15 @@ def find_common_name(name: str) -> str | None:
     if plain in _SYNONYMS:
         return _SYNONYMS[plain]
     hint, unit = find_hint(name), _UNIT.search(name)
-    has_zone = "," in name.replace(", time_zone=None", "")
-    if hint not in (dt.datetime, dt.timedelta) or has_zone:
+    if hint not in (dt.datetime, dt.timedelta) or has_zone(name):
         return None
     word = "datetime" if hint is dt.datetime else "duration"
     return f"{word}[{unit[1] if unit else 'us'}]"
+
+
+def has_zone(name: str) -> bool:
+    """Tell whether a dtype of moments has a time zone, by its name."""
+    return "," in name.replace(", time_zone=None", "")
 
 
 def _expand_code(name: str) -> str:

@@ -236,9 +236,12 @@ def _use_pyarrow(library: Any) -> TableLibrary:
             return library.array(values)
         if column.dtype is not None:
             return library.array(values, type=column.dtype)
-        if column.kind in (dt.datetime, dt.timedelta):
-            make = library.timestamp if column.kind is dt.datetime else library.duration
-            return library.array(values, type=make("us"))
+        if column.kind is dt.datetime:
+            is_aware = any(value is not None and value.tzinfo for value in values)
+            kind = library.timestamp("us", tz="UTC" if is_aware else None)
+            return library.array(values, type=kind)
+        if column.kind is dt.timedelta:
+            return library.array(values, type=library.duration("us"))
         name = makers.get(column.kind)
         return library.array(values, type=getattr(library, name)() if name else None)
 

@@ -4,6 +4,7 @@ Runs in the user's kernel: schemas at definition, checks and conversions whereve
 library is imported: the class in the type hint tells which one it is.
 """
 
+import datetime as dt
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -275,6 +276,8 @@ def _explain_failure(error: Exception, value: Any = None) -> str:
     is_large = isinstance(value, int) and value not in INT64
     if is_large or (value is None and isinstance(error, OverflowError)):
         return f"whole numbers go from {INT64[0]} to {INT64[-1]}"
+    if isinstance(value, dt.date | dt.timedelta):
+        return "it is out of bounds for this column's dtype"
     return _ADVICE.split(describe_error(error), maxsplit=1)[0]
 
 

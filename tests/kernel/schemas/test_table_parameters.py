@@ -153,7 +153,11 @@ def test_many_wrong_cells_are_counted():
         ("uint64", 2**64, "less than or equal to 18446744073709551615."),
         (int, 10**30, "whole numbers go from -9223372036854775808 to 9223372036854775807."),
         ("float32", 1e300, "got 1e+300 (number); its dtype, float32, ends at 3.40282e+38."),
-        ("M8[ns]", "1500-01-01T00:00:00", "got '1500-01-01T00:00:00' (string); "),
+        (
+            "M8[ns]",
+            "1500-01-01T00:00:00",
+            "got '1500-01-01T00:00:00' (string); it is out of bounds for this column's dtype.",
+        ),
     ],
 )
 def test_no_dtype_changes_a_value(kind, dtype, value, said):
@@ -185,6 +189,53 @@ def test_a_column_of_lists_or_objects_may_have_gaps(kind, hint, value):
     table = taken(Annotated[kind, Columns(tags=hint)], [{"tags": value}, {}])
     read = getattr(table["tags"], "to_list", None) or table["tags"].to_pylist
     assert read() == [value, None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "read_zone"),
+    [
+        (pd.DataFrame, lambda table: table["at"].dt.tz),
+        (pl.DataFrame, lambda table: table["at"].dtype.time_zone),
+        (pa.Table, lambda table: table["at"].type.tz),
+    ],
+)
+def test_moments_with_time_zones_are_in_utc_and_others_stay_without(kind, read_zone):
+    hint = Annotated[kind, Columns(at=dt.datetime | None)]
+    table = taken(hint, {"at": ["2024-01-01T02:00:00+02:00", None, "2024-01-01T00:00:00Z"]})
+    assert str(read_zone(table)) == "UTC"
+    read = getattr(table["at"], "to_list", None) or table["at"].to_pylist
+    assert read()[0] == read()[2] == dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    assert read_zone(taken(hint, {"at": ["2024-01-01T02:00:00", None]})) is None
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+def test_a_mixture_of_moments_with_and_without_a_time_zone_is_refused(kind):
+    rows = [{"at": "2024-01-01T00:00:00"}, {"at": "2024-01-01T00:00:00Z"}]
+    assert refused(Annotated[kind, Columns(at=dt.datetime)], rows) == (
+        "rows[1].at: got '2024-01-01T00:00:00Z' (string); "
+        "some values of this column have a time zone and some have none."
+    )
+    assert refused(Annotated[kind, Columns(at="M8[us]")], rows[1:]) == (
+        "rows[0].at: got '2024-01-01T00:00:00Z' (string); "
+        "no time zone is allowed, '2024-12-31T23:59:00'."
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        (pd.DataFrame, "datetime64[ns, UTC]"),
+        (pl.DataFrame, pl.Datetime("us", "UTC")),
+        (pa.Table, pa.timestamp("us", "UTC")),
+    ],
+)
+def test_a_dtype_with_a_time_zone_needs_moments_with_one(kind, dtype):
+    hint = Annotated[kind, Columns(at=dtype)]
+    assert len(taken(hint, [{"at": "2024-01-01T00:00:00+02:00"}])) == 1
+    assert "it needs a time zone, '2024-12-31T23:59:00Z'." in refused(
+        hint, [{"at": "2024-01-01T00:00:00"}]
+    )
+    assert "beyond the years 1 to 9999" in refused(hint, [{"at": "9999-12-31T23:59:00-05:00"}])
 
 
 def test_a_table_may_be_none():
