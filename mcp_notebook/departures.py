@@ -37,6 +37,8 @@ class Departure(BaseModel):
 
     notebook: str | None
     """Path of the notebook, if the kernel knew it."""
+    first_notebook: str | None = None
+    """Its path when the kernel started."""
     name: Line
     """Short name of the notebook."""
     reason: Line | None

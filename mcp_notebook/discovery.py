@@ -65,6 +65,8 @@ class Record(Process):
     """The kernel's version of the link protocol."""
     notebook: _Path | None = None
     """Path of the notebook, if the kernel knows it."""
+    first_notebook: _Path | None = None
+    """Its path when the kernel started, which a restarted kernel is given again."""
     name: Line
     """Short name of the notebook, for messages and for the full names of tools."""
     owner: Literal["user", "bridge"] = "user"
@@ -234,6 +236,7 @@ def forget_record(folder: Path, record: Record, reason: str | None = None) -> No
     if record.owner == "user":  # who started a headless kernel knows what became of it
         departure = Departure(
             notebook=record.notebook,
+            first_notebook=record.first_notebook,
             name=record.name,
             reason=reason,
             at=time(),

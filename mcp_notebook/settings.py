@@ -46,7 +46,7 @@ class Settings:
     idle_minutes: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_IDLE_MINUTES", least=0))
     """Minutes without an open notebook after which the background bridge stops."""
     session_idle_minutes: float = field(
-        default=60.0, metadata=_env("MCP_NOTEBOOK_SESSION_IDLE_MINUTES", least=0.01)
+        default=60.0, metadata=_env("MCP_NOTEBOOK_SESSION_IDLE_MINUTES", least=0.01, most=525_600)
     )
     """Minutes after which the HTTP session of a client expires if the client sends nothing, has no
     stream open and no call running. The client then opens a new one."""

@@ -17,8 +17,8 @@ pytest_plugins = ["missing_libraries"]
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fresh", settings.get_profile("tests"), database=None, print_blob=True)
 """For .ci/property-tests: examples that come from the seed alone."""
-if not os.environ.get("CI"):  # where hypothesis takes a profile of its own that says so, too
-    settings.load_profile("tests")
+settings.register_profile("ci", settings.get_profile("fresh"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "tests")
 
 if sys.dont_write_bytecode:
     # The tests start some hundred processes: each would compile all that it imports, pandas in two

@@ -20,11 +20,14 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.strdispatch import StrDispatch
 
 from mcp_notebook._version import __version__
+from mcp_notebook.departures import Departure, list_departures
 from mcp_notebook.discovery import (
+    IgnoredFiles,
     Record,
     forget_record,
     make_id,
     make_socket_name,
+    read_records,
     read_start_time,
     write_record,
 )
@@ -99,7 +102,8 @@ class Extension:
             cache=ResultCache(is_whole=self.resources.has_originals_of),
         )
         self._record: Record | None = None
-        self._file = NotebookFile(shell.user_ns)
+        new_file = NotebookFile(shell.user_ns, self._read_traces)
+        self.notebook_file: NotebookFile = previous.notebook_file if previous else new_file
         self._pid = os.getpid()
         self._activity = KernelActivity(shell.kernel, self.invoker)
         self._endpoint = Endpoint(
@@ -206,13 +210,21 @@ class Extension:
 
     def _name_notebook(self) -> dict[str, Any]:
         """Return what the record says of the notebook."""
-        path = self._file.path
-        name = path.stem if path else f"kernel-{self._pid}"
-        return {"notebook": str(path) if path else None, "name": name}
+        path, first_path = self.notebook_file.path, self.notebook_file.first_path
+        return {
+            "notebook": str(path) if path else None,
+            "first_notebook": str(first_path) if first_path else None,
+            "name": path.stem if path else f"kernel-{self._pid}",
+        }
+
+    def _read_traces(self) -> list[Departure | Record]:
+        """Return what other kernels, of this notebook perhaps, have left about theirs."""
+        folder = self.settings.records_folder
+        return [*read_records(folder, IgnoredFiles()), *list_departures(folder)]
 
     def _follow_file(self) -> None:
         """Publish the notebook's new name if its file was renamed."""
-        if self._file.follow() and self._record is not None:
+        if self.notebook_file.follow() and self._record is not None:
             try:
                 self._record = self._record.model_copy(update=self._name_notebook())
                 write_record(self.settings.records_folder, self._record)

@@ -8,6 +8,7 @@ kernel removes those whose process has ended.
 import logging
 import os
 import shutil
+import socket
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +26,13 @@ _LONGEST_TMP = 60
 """Characters. Sockets live in the temporary folder, and a socket's path has at most about 100."""
 
 
+class _Owner(Process):
+    """The process that a folder belongs to."""
+
+    host: str
+    """Name of its machine: several machines may share a temporary folder."""
+
+
 @contextmanager
 def make_kernel_folder() -> Iterator[Path]:
     """Create a private folder for the block, and remove those of processes that have ended."""
@@ -33,7 +41,7 @@ def make_kernel_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=place, ignore_cleanup_errors=True) as name:
         started = read_start_time(os.getpid())
         assert started is not None
-        owner = Process(pid=os.getpid(), started=started)
+        owner = _Owner(pid=os.getpid(), started=started, host=socket.gethostname())
         write_private(Path(name) / _OWNER, owner.model_dump_json())
         yield Path(name)
 
@@ -55,8 +63,8 @@ def _remove_leftovers(place: Path) -> None:
             status = folder.lstat()
             if not stat.S_ISDIR(status.st_mode) or not is_own(status):
                 continue
-            owner = Process.model_validate_json(read_private(folder / _OWNER))
-            if not is_alive(owner):
+            owner = _Owner.model_validate_json(read_private(folder / _OWNER))
+            if owner.host == socket.gethostname() and not is_alive(owner):
                 shutil.rmtree(folder)
         # Another kind of folder, or another process was quicker.
         except (OSError, ValueError) as error:

@@ -54,7 +54,7 @@ def read_token(settings: Settings) -> str:
         if not path.exists():
             make_private_folder(settings.home)
             _make_token(path)
-        token = _check_token(path.read_text(encoding="utf-8").strip(), str(path))
+        token = _check_token(_read_file(path).strip(), str(path))
         # Only now that it is known to be a token file: another path may be a typing error.
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             logger.warning("%s was readable by other users; now it is readable by you only.", path)
@@ -64,6 +64,13 @@ def read_token(settings: Settings) -> str:
             f"The token file {path} cannot be used: {error}. Choose another with --token-file."
         ) from None
     return token
+
+
+def _read_file(path: Path) -> str:
+    # The shell's `<(...)` is a pipe that is written to; another one might be waited for forever.
+    if path.is_fifo() and path.parent != Path("/dev/fd"):
+        raise OSError("it is a pipe")
+    return path.read_text(encoding="utf-8")
 
 
 def _make_token(path: Path) -> None:

@@ -2,13 +2,17 @@
 
 Runs on the kernel's main thread. Jupyter tells a kernel the path once, when it starts; a file that
 is renamed within its folder keeps its inode, so that the kernel finds it there under its new name.
-A notebook that is moved to another folder keeps the name that it had.
+A kernel that is restarted is told the first path again; its predecessor left a note of the new one
+or, if it was killed, its record. A notebook that is moved to another folder keeps its name.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from mcp_notebook.departures import Departure
+from mcp_notebook.discovery import Record
 
 
 class NotebookFile:
@@ -16,21 +20,30 @@ class NotebookFile:
 
     Args:
         namespace: The notebook's variables.
+        read_traces: Returns what tells of this notebook's earlier kernels, the latest first.
     """
 
-    def __init__(self, namespace: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        namespace: Mapping[str, Any],
+        read_traces: Callable[[], Iterable[Departure | Record]] = tuple,
+    ) -> None:
         self._namespace = namespace
-        self._first_path = _find_path(namespace)
-        self._inode = _read_inode(self._first_path)
-        self.path = self._first_path
+        self.first_path = _find_path(namespace)
+        """What Jupyter says that it is; None if it says nothing."""
+        self.path = self.first_path
         """Where it is now; None if the kernel cannot know it."""
+        self._inode = _read_inode(self.path)
+        if self.path is not None and self._inode is None:
+            self.path = _find_renamed(self.path, read_traces()) or self.path
+            self._inode = _read_inode(self.path)
 
     def follow(self) -> bool:
         """Look where the file is now, and return whether its path has changed."""
         before = self.path
         first_path = _find_path(self._namespace)
-        if first_path != self._first_path:  # VS Code says so later, and again
-            self.path = self._first_path = first_path
+        if first_path != self.first_path:  # VS Code says so later, and again
+            self.path = self.first_path = first_path
             self._inode = None
         inode = _read_inode(self.path)
         if inode is None and self._inode is not None and self.path is not None:
@@ -43,7 +56,15 @@ class NotebookFile:
 def _find_path(namespace: Mapping[str, Any]) -> Path | None:
     # VS Code sets the variable; Jupyter Server and our bridge set JPY_SESSION_NAME.
     path = namespace.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
-    return Path(path) if isinstance(path, str) else None
+    return Path(path) if path and isinstance(path, str) else None
+
+
+def _find_renamed(first_path: Path, traces: Iterable[Departure | Record]) -> Path | None:
+    for trace in traces:
+        if trace.first_notebook == str(first_path) and trace.notebook:
+            path = Path(trace.notebook)
+            return path if _read_inode(path) else None
+    return None
 
 
 def _read_inode(path: Path | None) -> tuple[int, int] | None:

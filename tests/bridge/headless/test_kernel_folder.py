@@ -1,7 +1,9 @@
 """The folders of headless kernels, and what bridges that were killed have left of them."""
 
+import json
 import os
 import signal
+import socket
 import sys
 import tempfile
 
@@ -9,7 +11,7 @@ import pytest
 from bridges import bridge
 
 from mcp_notebook.bridge.headless.kernel_folder import make_kernel_folder
-from mcp_notebook.discovery import Process, read_start_time
+from mcp_notebook.discovery import read_start_time
 from mcp_notebook.private_files import write_private
 
 OWN = os.getpid()
@@ -29,12 +31,13 @@ def place(tmp_path, monkeypatch):
 def leave(place):
     """Makes what a bridge of this pid and start has left."""
 
-    def make(pid=OWN, late=0.0, name="mcpnb-old"):
+    def make(pid=OWN, late=0.0, name="mcpnb-old", host=None):
         folder = place / name
         folder.mkdir()
         (folder / "kernel.json").write_text("a key")
-        owner = Process(pid=pid, started=(read_start_time(pid) or 0) + late)
-        write_private(folder / "owner.json", owner.model_dump_json())
+        started = (read_start_time(pid) or 0) + late
+        owner = {"pid": pid, "started": started, "host": host or socket.gethostname()}
+        write_private(folder / "owner.json", json.dumps(owner))
         return folder
 
     return make
@@ -57,6 +60,7 @@ def test_what_a_process_that_ended_has_left_goes_at_the_next_start(leave):
 def test_the_folders_of_live_processes_and_of_others_are_left_alone(place, leave):
     live = leave()
     other = leave(pid=2**31, name="theirs")
+    elsewhere = leave(pid=2**31, name="mcpnb-elsewhere", host="another machine")
     unknown = place / "mcpnb-tests"
     unknown.mkdir()
     link = place / "mcpnb-link"
@@ -65,7 +69,8 @@ def test_the_folders_of_live_processes_and_of_others_are_left_alone(place, leave
     bad = leave(name="mcpnb-bad")
     (bad / "owner.json").write_text('{"pid": -5}')
     with make_kernel_folder():
-        assert {live, other, unknown, link, bad, place / "mcpnb-file"} < set(place.iterdir())
+        left = {live, other, elsewhere, unknown, link, bad, place / "mcpnb-file"}
+        assert left < set(place.iterdir())
         assert (other / "kernel.json").exists()
 
 

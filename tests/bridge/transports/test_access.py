@@ -140,6 +140,10 @@ def _dangling(path):
     path.symlink_to(path.parent / "nowhere")
 
 
+def _pipe(path):
+    os.mkfifo(path, 0o600)
+
+
 def _below_a_file(path):
     path.parent.rmdir()
     path.parent.write_text("a file")
@@ -153,7 +157,7 @@ def _locked(path):
 
 
 @POSIX
-@pytest.mark.parametrize("spoil", [_folder, _latin, _dangling, _below_a_file, _locked])
+@pytest.mark.parametrize("spoil", [_folder, _latin, _dangling, _pipe, _below_a_file, _locked])
 def test_a_file_that_cannot_be_used_is_one_sentence(home, spoil):
     path = home / "place" / "token"
     path.parent.mkdir()

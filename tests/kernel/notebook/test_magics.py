@@ -83,6 +83,7 @@ def test_a_traceback_shows_the_cell_by_its_own_number_and_no_frames_of_ours(kern
 )
 @pytest.mark.parametrize("line", ["%%mcp_tool", "%%mcp_tool --name x", "%%mcp_tool f(a: int = 3)"])
 def test_below_another_line_the_magic_says_where_it_belongs(kernel, above, line):
+    kernel.ok("f = None; del f")
     output = kernel.run(f"{above}\n{line}\ndef f(): 'F.'")
     assert output.error.startswith("UsageError: `%%mcp_tool` must be the first line of its cell")
     assert tools_of(kernel) == {}

@@ -3,6 +3,7 @@
 import pytest
 from live import live_kernel, record_of
 
+from mcp_notebook.departures import Departure
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 
 
@@ -56,6 +57,7 @@ def test_a_kernel_that_has_no_file_follows_none(monkeypatch, name):
         monkeypatch.setenv("JPY_SESSION_NAME", name)
     file = NotebookFile({"__vsc_ipynb_file__": name} if name == "\0" else {})
     before = file.path
+    assert before is None or before.name
     assert not file.follow()
     assert file.path == before
 
@@ -80,3 +82,30 @@ def test_the_record_names_a_renamed_notebook_anew_before_the_next_cell_runs(home
             after = record_of(kernel)
         assert (after.name, after.notebook) == ("sales", str(home / "sales.ipynb"))
         assert after == before.model_copy(update={"name": after.name, "notebook": after.notebook})
+        kernel.ok("%reload_ext mcp_notebook")
+        assert record_of(kernel).name == "sales"
+
+
+def test_a_restarted_kernel_which_is_told_the_first_path_finds_the_renamed_notebook(path):
+    new = path.rename(path.parent / "sales.ipynb")
+    departure = Departure(
+        notebook=str(new), first_notebook=str(path), name="sales", reason=None, at=0.0
+    )
+    other = departure.model_copy(update={"first_notebook": "other.ipynb", "notebook": str(path)})
+    assert NotebookFile({}, lambda: [other, departure]).path == new
+    new.unlink()
+    assert NotebookFile({}, lambda: [departure]).path == path
+    path.write_text("{}")  # another notebook of the first name
+    assert NotebookFile({}, lambda: [departure]).path == path
+
+
+def test_a_kernel_that_is_restarted_after_the_renaming_keeps_the_new_name(home):
+    path = home / "Untitled.ipynb"
+    path.write_text("{}")
+    for name in ("Untitled", "sales"):
+        with live_kernel(home, notebook=str(path)) as kernel:
+            kernel.ok("%load_ext mcp_notebook")
+            assert record_of(kernel).name == name
+            if name == "Untitled":
+                path.rename(home / "sales.ipynb")
+                kernel.ok("1")
