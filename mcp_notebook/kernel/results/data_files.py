@@ -211,8 +211,8 @@ def _make_exact_column(pandas: Any, values: list[Any]) -> Any:
 
 
 def _read_polars_lines(polars: Any, file: BinaryIO, _info: FileInfo) -> Any:
-    # A name that the first lines do not have would be left out.
-    return polars.read_ndjson(file, infer_schema_length=None, n_rows=MAX_ROWS)
+    # `read_ndjson` leaves out a name that the first lines do not have, in older versions always.
+    return polars.scan_ndjson(file, infer_schema_length=None, n_rows=MAX_ROWS).collect()
 
 
 def _detect_dialect(file: BinaryIO, info: FileInfo) -> tuple[str, str]:
