@@ -65,7 +65,12 @@ def explain_dropped(notebook: str, tool: str, reason: str, at: float | None = No
         at: When that was, in seconds since the epoch, if it is known.
     """
     when = "" if at is None else f" That was at {format_time(at)}."
-    return MissingTool(notebook, tool, f"{reason}{when}", "Define it again and run its cell.")
+    return MissingTool(
+        notebook,
+        tool,
+        f"{reason}{when}",
+        "If it is still needed, define it again and run its cell.",
+    )
 
 
 def explain_removed(notebook: str, tool: str, at: float) -> MissingTool:

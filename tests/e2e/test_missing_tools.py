@@ -88,7 +88,7 @@ async def test_a_tool_that_was_dropped(sales, listed, cell, cause):
     (line,) = [line for line in status.splitlines() if line.startswith("Missing: top: ")]
     assert cause in line
     for text in (below, line):
-        assert "Define it again and run its cell." in text
+        assert "If it is still needed, define it again and run its cell." in text
     sales.ok(TOP)
     assert "Missing" not in sales.ok("%mcp status").stdout
     assert "Missing" not in (await listed())[1]
@@ -210,7 +210,7 @@ async def test_calls_of_a_tool_that_was_there_are_told_what_became_of_it(sales, 
 
         await returns("top")
         sales.ok("del top")
-        await told("top", r"`top` was deleted\. That was at \d\d:\d\d\.", "Define it again")
+        await told("top", r"`top` was deleted\. That was at \d\d:\d\d\.", "define it again")
         sales.ok(TOP)
         await returns("top")
         sales.ok("%mcp_tool --name summit top\nget_ipython().run_line_magic('mcp', 'remove top')")

@@ -227,7 +227,10 @@ def test_a_tool_that_was_deleted_is_named_with_the_reason(kernel, link):
     kernel.ok("del brief")
     result = link.call("brief")
     assert result.is_error
-    assert "'brief' is gone. `brief` was deleted. Define it again" in text_of(result)
+    assert (
+        "'brief' is gone. `brief` was deleted. If it is still needed, define it again"
+        in text_of(result)
+    )
 
 
 def test_input_is_refused_with_a_reason(link):
