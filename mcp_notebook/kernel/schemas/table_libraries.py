@@ -172,12 +172,17 @@ def _use_polars(library: Any, *, is_table: bool) -> TableLibrary:
             return make_free(values)
         name = names.get(column.kind)
         dtype = column.dtype or (getattr(library, name) if name else None)
-        return library.Series(values, dtype=dtype)
+        series = library.Series(values, dtype=dtype)
+        # Older versions wrap around what nanoseconds cannot count.
+        if getattr(dtype, "time_unit", None) == "ns" and not _is_kept(values, series.to_list()):
+            raise PydanticCustomError("lost", "it is out of bounds for this column's dtype")
+        return series
 
     def make_free(values: list[Any]) -> Any:
         series = library.Series(values, strict=False)
         kinds = set(map(type, values)) - {type(None)}
         is_plain = len(kinds) == 1 and kinds <= {str, bool, int, float}
+        is_plain = is_plain and (kinds == {float} or not series.dtype.is_float())
         if is_plain and series.null_count() == values.count(None):
             return series
         if not _is_kept(values, series.to_list()):

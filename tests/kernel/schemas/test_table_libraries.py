@@ -97,7 +97,8 @@ def test_a_dtype_of_any_library_becomes_the_tables_own(kind, dtype, names):
     library = find_library(kind)
     [column] = Columns(a=dtype).columns
     table = library.make_table({"a": ([], library.adapt(column))})
-    assert str(table["a"].type if kind is pa.Table else table["a"].dtype) in names
+    name = str(table["a"].type if kind is pa.Table else table["a"].dtype)
+    assert name.removesuffix("(ordering='physical')") in names  # polars before 1.32
 
 
 def test_a_class_that_is_no_table_has_no_library():
