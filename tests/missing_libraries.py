@@ -6,7 +6,8 @@ import re
 import pytest
 
 OUTSIDE_THE_EXTRAS = frozenset(
-    ("cairosvg", "duckdb", "ipympl", "kaleido", "resource", "scipy", "statsmodels")
+    {"cairosvg", "duckdb", "executorlib", "ipympl", "ipyparallel"}
+    | {"kaleido", "resource", "scipy", "statsmodels"}
 )
 """Libraries that `pip install .[test]` does not bring: kaleido needs Chrome, cairosvg the cairo
 library, resource is there on POSIX only, and the others are hundreds of megabytes for a test or
