@@ -84,8 +84,9 @@ def format_signature(tool: DeclaredTool) -> str:
         if parameter.name not in (*tool.schema.injected, *tool.schema.hidden, *bound)
     ]
     visible = signature.replace(parameters=parameters, return_annotation=signature.empty)
-    # What numpy makes of `NDArray[np.float64]` is twice as long as the card is wide.
-    return _ARRAY.sub(r"NDArray[\1]", f"{tool.name}{visible}")
+    # What numpy before 2.5 makes of `NDArray[np.float64]` is twice as long as the card is wide.
+    text = _ARRAY.sub(r"NDArray[\1]", f"{tool.name}{visible}")
+    return text.replace("NDArray[numpy.", "NDArray[")
 
 
 def _format_schema(tool: DeclaredTool) -> str:

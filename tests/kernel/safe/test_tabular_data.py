@@ -84,7 +84,7 @@ class Number(int):
         (pd.NA, True),
         (pd.NaT, True),
         *((value, False) for value in (None, True, 1, 1.5, float("nan"), "NaT", b"", [], (), {})),
-        *((value, False) for value in (Number(1), np.float64("nan"), np.datetime64("NaT"))),
+        *((value, False) for value in (Number(1), np.float64("nan"), np.datetime64("NaT", "s"))),
         *((value, False) for value in (pd.Timestamp(0), object())),
     ],
 )
