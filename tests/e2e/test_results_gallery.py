@@ -105,7 +105,7 @@ KINDS = {
     "brief_text": [TEXT, LINK],
     "link": [LINK],
     "document": ["resource"],
-    "file": [TEXT],
+    "file": [TEXT, LINK],
     "file_elsewhere": [TEXT],
     "tone": [SOUND],
     "noted": [TEXT, TEXT],

@@ -451,7 +451,7 @@ CHANGES = (
     ),
     Change(
         "bridge/headless/kernel_folder.py",
-        "            if not is_alive(owner):",
+        "            if owner.host == socket.gethostname() and not is_alive(owner):",
         "            if True:",
         "bridge/headless/test_kernel_folder.py",
     ),
