@@ -4,12 +4,8 @@ Runs in the user's kernel, on the threads of the calls. What is changed for a ca
 outside of calls pass; `close` puts all of it back.
 """
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.kernel.calls.capture import Capture, OutputRouter, current_capture
 from mcp_notebook.kernel.calls.logs import LoggingPatcher
@@ -21,19 +17,11 @@ class CallEnvironment:
     """Surrounds the code of calls.
 
     Args:
-        shell: The notebook's IPython.
-        loop: The main thread's event loop.
-        format_display: Does for a call, given its capture, what ``shell.display_formatter.format``
-            does for cells.
+        router: Routes the outputs of all calls of this kernel.
     """
 
-    def __init__(
-        self,
-        shell: InteractiveShell,
-        loop: asyncio.AbstractEventLoop,
-        format_display: Callable[..., tuple[dict[str, Any], dict[str, Any]]],
-    ) -> None:
-        self.router = OutputRouter(shell, loop, format_display)
+    def __init__(self, router: OutputRouter) -> None:
+        self.router = router
         """Sends what a call prints and displays to its capture."""
         self._pyplot = PyplotPatcher()
         self._bars = ProgressBarPatcher(_current_bars)
