@@ -263,9 +263,10 @@ class Links:
             with anyio.move_on_after(END_LIMIT):
                 if on_end is None:
                     await link.wait_for_death()
-                    self._catalog.explain_removal(link.record.id, link.explain_end())
                 else:
                     reason = await on_end()
+            if on_end is None:
+                self._catalog.explain_removal(link.record.id, link.explain_end())
         finally:
             self._drop(link)
             link.close(reason)
