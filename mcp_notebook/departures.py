@@ -47,6 +47,11 @@ class Departure(BaseModel):
     """When that happened or was noticed, in seconds since the epoch."""
 
 
+def is_recent(at: float) -> bool:
+    """Return whether people are still told of what happened then, in seconds since the epoch."""
+    return abs(time.time() - at) < KEEP  # a clock may have been set
+
+
 def write_departure(folder: Path, departure: Departure) -> None:
     """Note that a kernel has left; does nothing if that cannot be written."""
     key = hashlib.sha256((departure.notebook or departure.name).encode(errors="replace"))
@@ -64,7 +69,7 @@ def list_departures(folder: Path) -> tuple[Departure, ...]:
                 continue
             with contextlib.suppress(OSError, ValueError):
                 departure = Departure.model_validate_json(read_private(path))
-                if abs(time.time() - departure.at) < KEEP:  # a clock may have been set
+                if is_recent(departure.at):
                     departures.append(departure)
                 else:
                     path.unlink()

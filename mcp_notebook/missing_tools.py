@@ -29,6 +29,8 @@ from dataclasses import dataclass
 
 META_TOOLS = ("list_notebook_tools", "describe_notebook_tool", "call_notebook_tool")
 """The names that a bridge with meta-tools reserves for them."""
+DEFINE_AGAIN = "If it is still needed, define it again and run its cell."
+RUN_AGAIN = "Run its cell again, and it returns."
 _RESTART = "Restart the notebook's kernel and run its cells again."
 
 
@@ -55,28 +57,41 @@ class MissingTool:
 # -- what became of its declaration ----------------------------------------------------------------
 
 
-def explain_dropped(notebook: str, tool: str, reason: str, at: float | None = None) -> MissingTool:
-    """Explain that a tool was dropped with the variable that it followed.
+@dataclass(frozen=True)
+class DroppedTool:
+    """What a kernel knows of a tool that it no longer has."""
+
+    reason: str
+    """What happened, as a sentence."""
+    at: float
+    """When the tool went, in seconds since the epoch."""
+    next_step: str = DEFINE_AGAIN
+    """What the user can do, as a sentence."""
+    new_name: str | None = None
+    """The name of the tool that came in its place, if one did: it was renamed."""
+
+
+def explain_dropped(
+    notebook: str, tool: str, dropped: DroppedTool, listed_as: str | None = None
+) -> MissingTool:
+    """Explain what became of a tool, as its kernel knows it.
 
     Args:
         notebook: The notebook's name.
         tool: The tool's name.
-        reason: What happened to the variable, as a sentence.
-        at: When that was, in seconds since the epoch, if it is known.
+        dropped: What the kernel knows.
+        listed_as: The name in the list of the tool that came in its place, if there is one.
     """
-    when = "" if at is None else f" That was at {format_time(at)}."
-    return MissingTool(
-        notebook,
-        tool,
-        f"{reason}{when}",
-        "If it is still needed, define it again and run its cell.",
-    )
+    if listed_as is not None:
+        return explain_renamed(notebook, tool, listed_as, dropped.at)
+    reason = f"{dropped.reason} That was at {format_time(dropped.at)}."
+    return MissingTool(notebook, tool, reason, dropped.next_step)
 
 
 def explain_removed(notebook: str, tool: str, at: float) -> MissingTool:
     """Explain that a notebook removed a tool, at this time."""
     reason = f"The notebook removed it at {format_time(at)}."
-    return MissingTool(notebook, tool, reason, "Run its cell again, and it returns.")
+    return MissingTool(notebook, tool, reason, RUN_AGAIN)
 
 
 def explain_renamed(notebook: str, tool: str, listed_as: str, at: float) -> MissingTool:

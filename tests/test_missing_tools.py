@@ -4,6 +4,7 @@ import pytest
 
 from mcp_notebook import missing_tools
 from mcp_notebook.missing_tools import (
+    DroppedTool,
     explain_away_kernel,
     explain_dead_kernel,
     explain_departed_kernel,
@@ -21,8 +22,9 @@ from mcp_notebook.missing_tools import (
 )
 
 NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
+DELETED = DroppedTool("`top` was deleted.", NOON)
 ALL = [
-    explain_dropped("sales", "top", "`top` was deleted."),
+    explain_dropped("sales", "top", DELETED),
     explain_shared_name("sales", "top", "sales.top"),
     explain_reserved_name("sales", "top", "sales.top"),
     explain_invalid_name("sales", "größe", "gr_e"),
@@ -60,6 +62,13 @@ def test_the_name_in_the_list_is_shown_where_there_is_one():
     assert "sales (not listed): " in str(ALL[6])
 
 
+def test_a_tool_that_has_another_name_is_called_by_that_one():
+    text = str(explain_dropped("sales", "top", DELETED, "best"))
+    assert text == (
+        "sales: top (listed as best): It was renamed at 12:00. Call 'best' in its place."
+    )
+
+
 def test_versions_that_do_not_accept_a_tool_are_named():
     assert "MCP 2025-11-25 does not accept it" in ALL[4].reason
     assert "MCP does not accept it" in explain_rejection("sales", "top", "x").reason
@@ -67,7 +76,5 @@ def test_versions_that_do_not_accept_a_tool_are_named():
 
 def test_times_are_those_of_a_clock_on_the_wall():
     assert "The kernel was restarted at 12:00." in str(ALL[12])
-    assert "`top` was deleted. That was at 12:00." in str(
-        explain_dropped("sales", "top", "`top` was deleted.", NOON)
-    )
+    assert "`top` was deleted. That was at 12:00." in str(explain_dropped("sales", "top", DELETED))
     assert "Its kernel crashed or was killed at 12:00." in str(explain_dead_kernel("sales", NOON))

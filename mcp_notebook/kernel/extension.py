@@ -253,7 +253,7 @@ class Extension:
             add_result_size(tool.info, tool.options.max_result_chars or default)
             for tool in self.registry.tools
         ]
-        return messages.Tools(tools=tools, missing=dict(self.registry.dropped))
+        return messages.Tools(tools=tools, missing=self.registry.dropped)
 
     def _tools_changed(self) -> None:
         self.invoker.cache.keep(self.registry.tools)

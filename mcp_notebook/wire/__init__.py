@@ -29,8 +29,9 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
 *Changes.* After a change of the tools, `Tools` follows within a moment, and always before the
 `Returned` of a call that made the change.
 
-*Missing tools.* With its tools a kernel sends the names of those that were dropped, each with the
-reason. Bridges show them to people; clients do not see them.
+*Missing tools.* With its tools a kernel sends the names of those that it had some minutes ago, each
+with what became of it: the reason, the time, the next step, and the name of the tool that came in
+its place. Bridges tell people and those who call them; clients do not list them.
 
 *Large arguments.* A bridge does not parse the arguments of a call if they are large. It attaches
 them to the `Call` as the JSON text of the client, and the kernel parses them; what is not an object

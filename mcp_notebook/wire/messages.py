@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from mcp_notebook.missing_tools import DroppedTool
+
 PROTOCOL_VERSION = 1
 """Raised when a message changes its meaning; both ends must have the same."""
 
@@ -124,8 +126,8 @@ class Welcome(Message):
     """The kernel answers `ListResources` and `ReadResource`."""
     attached_arguments: bool = False
     """The kernel takes a `Call` with its arguments as an attachment."""
-    missing: dict[str, str] = Field(default_factory=dict)
-    """Tools that were dropped, by name, each with the reason as a sentence."""
+    missing: dict[str, DroppedTool] = Field(default_factory=dict)
+    """Tools that were there some minutes ago, by name."""
 
 
 class Refused(Message):
@@ -141,7 +143,7 @@ class Tools(Message):
 
     type: Literal["tools"] = "tools"
     tools: list[ToolInfo]
-    missing: dict[str, str] = Field(default_factory=dict)
+    missing: dict[str, DroppedTool] = Field(default_factory=dict)
     """As in `Welcome`."""
 
 

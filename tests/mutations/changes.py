@@ -433,7 +433,7 @@ CHANGES = (
     ),
     Change(
         "bridge/kernels/catalog.py",
-        "self._former.find(name) or self._find_dropped(name)",
+        "self._find_dropped(name) or self._former.find(name)",
         "self._former.find(name)",
         "bridge/kernels/test_catalog.py",
     ),

@@ -29,9 +29,11 @@ from types import MappingProxyType
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.former_tools import FormerTools
+from mcp_notebook.departures import is_recent
 from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
 from mcp_notebook.missing_tools import (
     META_TOOLS,
+    DroppedTool,
     MissingTool,
     explain_away_kernel,
     explain_dropped,
@@ -74,8 +76,8 @@ class _Kernel:
     """The notebook's part of full names."""
     tools: tuple[messages.ToolInfo, ...]
     """Those it had, if the kernel is away."""
-    missing: Mapping[str, str]
-    """Its dropped tools by name, each with the reason."""
+    missing: Mapping[str, DroppedTool]
+    """The tools that it had some minutes ago, by name."""
     away: str | None = None
     """Why the kernel is away, for those who call its tools; None if it is not."""
 
@@ -112,7 +114,7 @@ class Catalog:
         *,
         notebook: str,
         tools: Sequence[messages.ToolInfo],
-        missing: Mapping[str, str] = MappingProxyType({}),
+        missing: Mapping[str, DroppedTool] = MappingProxyType({}),
     ) -> bool:
         """Add a kernel, or replace its tools.
 
@@ -122,7 +124,7 @@ class Catalog:
             kernel_id: The id of its record.
             notebook: The name of its notebook.
             tools: Its tools, in order.
-            missing: Its dropped tools by name, each with the reason.
+            missing: The tools that it had some minutes ago, by name.
 
         Returns:
             Whether the list that clients see has changed.
@@ -200,10 +202,8 @@ class Catalog:
             if kernel.away is not None:
                 missing.append(explain_away_kernel(kernel.label, kernel.away))
                 continue
-            missing += [
-                explain_dropped(kernel.label, name, reason)
-                for name, reason in kernel.missing.items()
-            ]
+            dropped = (self._explain_dropped(kernel, name) for name in kernel.missing)
+            missing += filter(None, dropped)
         missing += [
             self._explain_name(entry)
             for entry in self._view.entries
@@ -238,7 +238,7 @@ class Catalog:
             return entry
         if name in view.ambiguous:
             raise AmbiguousTool(name, view.ambiguous[name])
-        missing = self._former.find(name) or self._find_dropped(name)
+        missing = self._find_dropped(name) or self._former.find(name)
         if missing is not None:
             explanation = f"{missing.reason} {missing.next_step}"
             raise ToolGone(name, explanation, notebook=missing.notebook)
@@ -252,9 +252,18 @@ class Catalog:
         for kernel in self._kernels.values():
             own_name = name.removeprefix(f"{kernel.label}.")
             for tool in (name, own_name):
-                if tool in kernel.missing:
-                    return explain_dropped(kernel.label, tool, kernel.missing[tool])
+                if missing := self._explain_dropped(kernel, tool):
+                    return missing
         return None
+
+    def _explain_dropped(self, kernel: _Kernel, name: str) -> MissingTool | None:
+        """Return what a kernel knows of a tool that it had some minutes ago; None of others."""
+        dropped = kernel.missing.get(name)
+        if dropped is None or not is_recent(dropped.at):
+            return None
+        tools = (entry for entry in self._view.entries if entry.kernel_id == kernel.id)
+        names = {entry.tool.name: entry.name for entry in tools}
+        return explain_dropped(kernel.label, name, dropped, names.get(dropped.new_name or ""))
 
     def _refresh(self, why: MissingTool | None = None) -> bool:
         before = self._view
@@ -281,10 +290,9 @@ class Catalog:
                 explanation = why and replace(why, notebook=entry.notebook, tool=tool)
             elif (new_name := new_names.find(entry)) is not None:
                 explanation = explain_renamed(entry.notebook, tool, new_name, at)
-            elif tool in kernel.missing:
-                explanation = explain_dropped(entry.notebook, tool, kernel.missing[tool], at)
             else:
-                explanation = explain_removed(entry.notebook, tool, at)
+                removed = explain_removed(entry.notebook, tool, at)
+                explanation = self._explain_dropped(kernel, tool) or removed
             if explanation is not None:
                 self._former.remember(name, entry.kernel_id, explanation)
 

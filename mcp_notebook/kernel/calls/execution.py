@@ -188,8 +188,8 @@ def _close_coroutine(value: Any) -> None:
 
 def _explain_missing(name: str, registry: ToolRegistry) -> CallError:
     """Return the error for a tool that was there when the bridge sent the call."""
-    reason = registry.dropped.get(name)
-    if reason is None:
+    dropped = registry.dropped.get(name)
+    if dropped is None:
         return UnknownTool(name, tuple(tool.name for tool in registry.tools))
-    missing = explain_dropped("", name, reason)
+    missing = explain_dropped("", name, dropped, registry.find_new_name(dropped))
     return ToolGone(name, f"{missing.reason} {missing.next_step}")

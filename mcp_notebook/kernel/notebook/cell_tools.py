@@ -24,6 +24,8 @@ class _Run:
     """The cell's id, if the frontend gave it."""
     declared: set[str] = field(default_factory=set)
     """The names of the tools that it has declared."""
+    new: set[str] = field(default_factory=set)
+    """Those of them that were no tools before."""
 
 
 class CellTools:
@@ -72,12 +74,13 @@ class CellTools:
             del self.runs[threading.get_ident()]
         elif runs[-1].cell == run.cell:
             runs[-1].declared |= run.declared
+            runs[-1].new |= run.new
             return ()
         if run.cell is None or not getattr(result, "success", False):
             return ()
         names = ", ".join(f"`{name}`" for name in sorted(run.declared))
         reason = f"Its cell now declares {names}." if names else "Its cell no longer declares it."
-        return self.registry.retain(run.cell, run.declared, reason)
+        return self.registry.retain(run.cell, run.declared, reason, run.new)
 
     def add(self, *tools: DeclaredTool) -> None:
         """Add tools to the registry; they belong to the cell that runs here, if one does.
@@ -88,8 +91,11 @@ class CellTools:
         runs = self.runs.get(threading.get_ident())
         # A tool that is called while a cell awaits something is no part of that cell.
         run = runs[-1] if runs and current_capture() is None else _Run(None)
+        names = {tool.name for tool in tools}
+        new = {name for name in names if self.registry.get(name) is None}
         self.registry.add(*(replace(tool, cell=run.cell) for tool in tools))
-        run.declared.update(tool.name for tool in tools)
+        run.declared |= names
+        run.new |= new
 
 
 def describe_undeclared(names: Sequence[str]) -> str:

@@ -194,7 +194,10 @@ VERBS: Mapping[str, Verb] = {
 def _explain_missing_tools(notebook: Notebook) -> Iterator[str]:
     """Yield why clients miss tools of this notebook, as far as its kernel knows."""
     registry = notebook.registry
-    missing = [explain_dropped("", name, reason) for name, reason in registry.dropped.items()]
+    missing = [
+        explain_dropped("", name, dropped, registry.find_new_name(dropped))
+        for name, dropped in registry.dropped.items()
+    ]
     missing += [
         explain_reserved_name("", name, f"<notebook>.{name}")
         for name in META_TOOLS

@@ -14,6 +14,8 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, read_mark
+from mcp_notebook.kernel.tools.dropped_tools import Drop, DroppedTools
+from mcp_notebook.missing_tools import RUN_AGAIN, DroppedTool
 
 MAX_ICON_CHARS = 16 * 2**20
 """Characters of all icons of a notebook's tools."""
@@ -34,10 +36,10 @@ class ToolRegistry:
         self._on_change = on_change
         self._lock = threading.Lock()
         self._tools: _Tools = {}
-        self._dropped: Mapping[str, str] = {}
+        self._dropped = DroppedTools()
         self._batches = 0
         self._announced: tuple[DeclaredTool, ...] = ()
-        self._announced_reasons: Mapping[str, str] = {}
+        self._announced_drops: Mapping[str, DroppedTool] = {}
 
     @property
     def tools(self) -> tuple[DeclaredTool, ...]:
@@ -45,12 +47,16 @@ class ToolRegistry:
         return tuple(self._tools.values())
 
     @property
-    def dropped(self) -> Mapping[str, str]:
-        """Why tools that followed a variable were dropped: a sentence for each tool's name.
+    def dropped(self) -> dict[str, DroppedTool]:
+        """What became of the tools that are gone, by name.
 
-        A reason is kept until there is a tool of that name again.
+        It is kept for some minutes, or until there is a tool of that name again.
         """
-        return self._dropped
+        return self._dropped.read()
+
+    def find_new_name(self, dropped: DroppedTool) -> str | None:
+        """Return the name of the tool that came in the place of another, if it is there."""
+        return dropped.new_name if dropped.new_name in self._tools else None
 
     def get(self, name: str) -> DeclaredTool | None:
         """Return the tool of that name, if there is one."""
@@ -87,27 +93,45 @@ class ToolRegistry:
 
         self._change(replace_in)
 
-    def remove(self, *names: str) -> None:
-        """Remove tools; names without a tool are ignored."""
-        self._change(lambda now: {name: now[name] for name in now if name not in names})
+    def remove(self, *names: str, reason: str | None = None) -> None:
+        """Remove tools; names without a tool are ignored.
 
-    def retain(self, cell: str, names: Collection[str], reason: str) -> tuple[str, ...]:
+        Args:
+            names: The tools.
+            reason: Why they go, as a sentence; None if nobody needs to be told.
+        """
+        removed = [tool for tool in self.tools if tool.name in names]
+        functions = [tool.function for tool in removed]
+        others = [
+            tool
+            for tool in self.tools
+            if tool.name not in names and any(tool.function is function for function in functions)
+        ]
+        self._change(
+            lambda now: {name: now[name] for name in now if name not in names},
+            [] if reason is None else [Drop(removed, reason, RUN_AGAIN, others)],
+        )
+
+    def retain(
+        self, cell: str, names: Collection[str], reason: str, new_names: Collection[str] = ()
+    ) -> tuple[str, ...]:
         """Remove the tools of a cell except those with these names.
 
         Args:
             cell: The cell's id.
             names: The tools that its last run declared.
             reason: Why the others are gone, as a sentence.
+            new_names: Those of `names` that were no tools before the run.
 
         Returns:
             The names of the tools that were removed.
         """
         others = [tool for tool in self.tools if tool.cell == cell and tool.name not in names]
-        if others:
-            self._change(
-                lambda now: {name: tool for name, tool in now.items() if tool not in others},
-                {tool.name: reason for tool in others},
-            )
+        new_tools = [tool for tool in self.tools if tool.name in new_names]
+        self._change(
+            lambda now: {name: tool for name, tool in now.items() if tool not in others},
+            [Drop(others, reason, new_tools=new_tools, cell=cell)],
+        )
         return tuple(tool.name for tool in others)
 
     @contextmanager
@@ -141,20 +165,14 @@ class ToolRegistry:
             if (update := _compare(tools, namespace, self.schemas)) is not None
         ]
         if updates:
-            self._change(lambda now: _apply(updates, now), _name_dropped(updates))
+            self._change(lambda now: _apply(updates, now), map(_make_drop, updates))
         return tuple(update.warning for update in updates if update.warning)
 
-    def _change(
-        self, make: Callable[[_Tools], _Tools], dropped: Mapping[str, str] | None = None
-    ) -> None:
+    def _change(self, make: Callable[[_Tools], _Tools], drops: Iterable[Drop] = ()) -> None:
         with self._lock:
-            # New dicts each time: a reader on another thread keeps iterating over the old ones.
+            # A new dict each time: a reader on another thread keeps iterating over the old one.
             self._tools = make(self._tools)
-            self._dropped = {
-                name: reason
-                for name, reason in {**self._dropped, **(dropped or {})}.items()
-                if name not in self._tools
-            }
+            self._dropped.update(drops, self._tools)
         self._announce()
 
     def _announce(self) -> None:
@@ -162,8 +180,8 @@ class ToolRegistry:
             if self._batches:
                 return
             before, self._announced = self._announced, self.tools
-            reasons_before, self._announced_reasons = self._announced_reasons, self._dropped
-            is_change = reasons_before != self._dropped or (
+            drops_before, self._announced_drops = self._announced_drops, self._dropped.read()
+            is_change = drops_before != self._announced_drops or (
                 [tool.info for tool in self._announced] != [tool.info for tool in before]
             )
         if is_change:
@@ -273,5 +291,5 @@ def _apply(updates: Iterable[_Update], now: _Tools) -> _Tools:
     return {tool.name: tool for tool in tools}
 
 
-def _name_dropped(updates: Iterable[_Update]) -> dict[str, str]:
-    return {tool.name: update.reason for update in updates for tool in update.before}
+def _make_drop(update: _Update) -> Drop:
+    return Drop(update.before, update.reason, new_tools=update.after)

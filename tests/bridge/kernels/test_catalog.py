@@ -1,5 +1,6 @@
 import math
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -7,8 +8,9 @@ from hypothesis import strategies as st
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.departures import KEEP
 from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
-from mcp_notebook.missing_tools import MissingTool
+from mcp_notebook.missing_tools import DroppedTool, MissingTool
 from mcp_notebook.wire import messages
 
 VALID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -224,6 +226,10 @@ def test_the_list_of_a_thousand_tools_is_not_made_anew_for_each_request():
 # -- what clients do not see -----------------------------------------------------------------------
 
 
+def dropped(reason, at=None):
+    return DroppedTool(reason, time.time() if at is None else at)
+
+
 def missing_in(catalog):
     return [str(tool) for tool in catalog.list_missing_tools()]
 
@@ -263,7 +269,9 @@ def test_a_name_that_clients_do_not_accept_is_explained():
 
 def test_a_kernel_that_is_away_is_explained_until_it_returns():
     catalog = Catalog()
-    catalog.set_kernel("1", notebook="sales", tools=tools("top"), missing={"old": "It went."})
+    catalog.set_kernel(
+        "1", notebook="sales", tools=tools("top"), missing={"old": dropped("It went.")}
+    )
     catalog.set_away("1", "It is being restarted.")
     assert missing_in(catalog) == [
         "sales (not listed): It is being restarted. Its tools keep their names."
@@ -276,10 +284,10 @@ def test_dropped_tools_are_explained_until_they_return_although_no_client_sees_a
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("top"))
     assert not catalog.set_kernel(
-        "1", notebook="sales", tools=tools("top"), missing={"old": "`old` was deleted."}
+        "1", notebook="sales", tools=tools("top"), missing={"old": dropped("`old` was deleted.")}
     )
     (missing,) = missing_in(catalog)
-    assert missing.startswith("sales: old (not listed): `old` was deleted. If it is still needed, ")
+    assert missing.startswith("sales: old (not listed): `old` was deleted. That was at ")
     assert not catalog.set_kernel("1", notebook="sales", tools=tools("top"))
     assert missing_in(catalog) == []
 
@@ -326,7 +334,7 @@ def test_a_dropped_tool_is_explained_with_the_kernels_reason_and_the_time():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("top", "low"))
     catalog.set_kernel(
-        "1", notebook="sales", tools=tools("low"), missing={"top": "`top` was deleted."}
+        "1", notebook="sales", tools=tools("low"), missing={"top": dropped("`top` was deleted.")}
     )
     for name in ("top", "sales.top"):
         assert re.fullmatch(
@@ -338,16 +346,36 @@ def test_a_dropped_tool_is_explained_with_the_kernels_reason_and_the_time():
     assert catalog.find("sales.top") is catalog.find("top")
 
 
-def test_a_tool_that_was_dropped_before_the_bridge_came_is_explained_without_the_time():
+def test_a_tool_that_was_dropped_before_the_bridge_came_is_explained_for_some_minutes():
     catalog = Catalog()
-    missing = {"top": "`top` was deleted."}
+    missing = {
+        "top": dropped("`top` was deleted."),
+        "low": dropped("`low` was deleted.", at=time.time() - KEEP - 1),
+    }
     catalog.set_kernel("1", notebook="sales", tools=[], missing=missing)
     for name in ("top", "sales.top"):
-        assert "is gone. `top` was deleted. If it is still needed, define it again" in gone(
-            catalog, name
-        )
+        assert re.search(f"`top` was deleted. That was {AT} If it is still", gone(catalog, name))
+    assert [tool.tool for tool in catalog.list_missing_tools()] == ["top"]
+    with pytest.raises(UnknownTool):
+        catalog.find("low")
     with pytest.raises(UnknownTool):
         catalog.find("stock.top")
+
+
+def test_a_tool_that_was_renamed_twice_is_called_by_its_last_name_in_the_list():
+    catalog = Catalog()
+    for version in (1, 2):
+        missing = {
+            f"v{number}": DroppedTool("It went.", time.time(), new_name=f"v{version}")
+            for number in range(1, version)
+        }
+        described = [related(f"v{version}", "nothing")]
+        catalog.set_kernel("1", notebook="sales", tools=described, missing=missing)
+    catalog.set_kernel("2", notebook="costs", tools=tools("v3"))
+    missing = {name: DroppedTool("It went.", time.time(), new_name="v3") for name in ("v1", "v2")}
+    catalog.set_kernel("1", notebook="sales", tools=tools("v3"), missing=missing)
+    for name in ("v1", "v2", "sales.v1"):
+        assert re.search(f"It was renamed {AT} Call 'sales.v3' in its place.", gone(catalog, name))
 
 
 def test_a_tool_that_went_without_a_reason_was_removed():

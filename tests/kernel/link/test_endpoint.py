@@ -13,6 +13,7 @@ from mcp_notebook.errors import LinkError
 from mcp_notebook.kernel.link import endpoint as endpoint_module
 from mcp_notebook.kernel.link.endpoint import Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.missing_tools import DroppedTool
 from mcp_notebook.wire import frames, messages
 
 
@@ -76,7 +77,7 @@ def test_a_list_that_cannot_be_sent_costs_no_call_its_result(listening, monkeypa
 def test_a_bridge_is_told_why_a_tool_is_missing_also_if_the_tools_are_the_same(listening):
     endpoint, record, echo = listening
     with Link(record) as link:
-        echo.missing = {"gone": "`gone` was deleted."}
+        echo.missing = {"gone": DroppedTool("`gone` was deleted.", at=1.0)}
         endpoint.announce_tools()
         assert link.receive() == messages.Tools(tools=echo.tools, missing=echo.missing)
 

@@ -1,5 +1,7 @@
 """A cell's tools are what its last run declares, where the frontend says which cell it runs."""
 
+import re
+
 import pytest
 from live import Link, record_of, tools_of
 
@@ -26,7 +28,22 @@ def test_a_function_that_is_renamed_in_its_cell_leaves_no_tool_of_its_old_name(k
     assert "`tool_v1` is gone: this cell no longer declares it." in output.stdout
     assert "`tool_v1`" not in kernel.ok(FUNCTION.format("tool_v2"), cell="a").stdout
     with Link(record_of(kernel)) as link:
-        assert link.welcome.missing == {"tool_v1": "Its cell now declares `tool_v2`."}
+        missing = link.welcome.missing["tool_v1"]
+    assert (missing.reason, missing.new_name) == ("Its cell now declares `tool_v2`.", "tool_v2")
+
+
+def test_who_misses_a_tool_that_was_renamed_twice_is_told_its_last_name(kernel):
+    for name in ("tool_v1", "tool_v2", "tool_v3"):
+        kernel.ok(FUNCTION.format(name), cell="a")
+    status = kernel.ok("%mcp status").stdout
+    for name in ("tool_v1", "tool_v2"):
+        assert re.search(
+            rf"{name}: It was renamed at \d\d:\d\d\. Call 'tool_v3' in its place\.", status
+        )
+    kernel.ok("1", cell="a")
+    with Link(record_of(kernel)) as link:
+        reasons = {missing.reason for missing in link.welcome.missing.values()}
+    assert reasons == {"Its cell no longer declares it."}
 
 
 @pytest.mark.parametrize(

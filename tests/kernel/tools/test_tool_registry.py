@@ -29,6 +29,10 @@ def names(registry):
     return [tool.name for tool in registry.tools]
 
 
+def reasons(registry):
+    return {name: dropped.reason for name, dropped in registry.dropped.items()}
+
+
 def make_function(text="First."):
     def f(x: int) -> int:
         return x
@@ -137,7 +141,8 @@ def test_a_decorated_redefinition_says_its_options_anew(registry):
     assert registry.follow(namespace) == ()
     assert names(registry) == ["c"]
     assert registry.get("c").info.title is None
-    assert registry.dropped == {"a": "`a` now offers `c`."}
+    assert reasons(registry) == {"a": "`a` now offers `c`."}
+    assert registry.dropped["a"].new_name == "c"
 
 
 def test_nothing_happens_while_the_variables_are_the_same(registry, changes):
@@ -189,7 +194,7 @@ def test_a_variable_that_cannot_be_a_tool_any_more_drops_it_with_a_reason(regist
     assert warning.startswith(f"The tool 'a' is gone: {reason.removeprefix('`a`: ')}")
     assert names(registry) == ["b"]
     assert list(registry.dropped) == ["a"]
-    assert registry.dropped["a"].startswith(reason)
+    assert registry.dropped["a"].reason.startswith(reason)
 
 
 def test_a_deleted_variable_drops_its_tool_without_a_warning(registry):
@@ -197,7 +202,7 @@ def test_a_deleted_variable_drops_its_tool_without_a_warning(registry):
     declare(registry, namespace, "a")
     assert registry.follow({}) == ()
     assert registry.tools == ()
-    assert registry.dropped == {"a": "`a` was deleted."}
+    assert reasons(registry) == {"a": "`a` was deleted."}
 
 
 def test_a_reason_is_kept_until_a_tool_of_that_name_is_declared(registry):
@@ -216,11 +221,11 @@ def test_a_new_reason_is_announced_although_clients_see_the_same_tools(registry,
     with registry.batch():
         declare(registry, namespace, "a")
         registry.follow({})
-    assert registry.dropped == {"a": "`a` was deleted."}
+    assert reasons(registry) == {"a": "`a` was deleted."}
     assert len(changes) == 1
 
 
-def test_what_the_author_removes_needs_no_reason(registry):
+def test_what_a_notebook_removes_needs_no_reason(registry):
     declare(registry, {"a": make_function()}, "a")
     registry.remove("a")
     assert registry.dropped == {}
@@ -241,4 +246,4 @@ def test_a_method_that_an_object_has_no_more_is_dropped_with_what_there_is(regis
     namespace["counter"] = OnlyAdds()
     assert registry.follow(namespace) == ()
     assert names(registry) == ["add"]
-    assert registry.dropped == {"clear": "`counter` now offers `add`."}
+    assert reasons(registry) == {"clear": "`counter` now offers `add`."}
