@@ -139,7 +139,7 @@ def _remove_tools(notebook: Notebook, arguments: str) -> None:
         raise UsageError("Which tools? Write `%mcp remove TOOL ...`; `%mcp list` shows the tools.")
     for name in names:
         _check_exists(notebook, name)
-    notebook.registry.remove(*names)
+    notebook.registry.remove(*names, reason="It was removed with `%mcp remove`.")
     left = count(len(notebook.registry.tools), "tool")
     print(f"Removed {', '.join(names)}. {left} left.")  # noqa: T201
 

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from live import record_of, tools_of
+from live import Link, record_of, tools_of
 
 from mcp_notebook.discovery import read_start_time, write_record
 from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
@@ -65,6 +65,18 @@ def test_mcp_remove_takes_the_tool_and_leaves_the_function(rain):
     rain.ok("%mcp remove rain")
     assert tools_of(rain) == {}
     assert rain.ok("print(rain('Seattle'))").stdout == "Seattle 2012\n"
+
+
+def test_who_misses_a_tool_that_was_removed_is_told_how_it_comes_back(rain, rain_cell):
+    rain.ok("%mcp remove rain")
+    status = rain.ok("%mcp status").stdout
+    assert "Missing: rain: It was removed with `%mcp remove`. That was at " in status
+    assert "Run its cell again, and it returns." in status
+    with Link(record_of(rain)) as link:
+        assert link.welcome.missing["rain"].reason == "It was removed with `%mcp remove`."
+        assert "Run its cell again, and it returns." in str(link.call("rain"))
+    rain.ok(rain_cell)
+    assert "Missing" not in rain.ok("%mcp status").stdout
 
 
 def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel):
