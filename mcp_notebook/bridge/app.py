@@ -117,7 +117,9 @@ class _Bridge:
         self._headless_count = 0
         """Headless notebooks that are served or being started."""
         self._catalog = Catalog()
-        self.links = Links(self._catalog, on_change=self._handle_change)
+        self.links = Links(
+            self._catalog, on_change=self._handle_change, on_resources=self._handle_resources
+        )
         self.server = NotebookServer(
             self._catalog,
             self.links,
@@ -227,6 +229,9 @@ class _Bridge:
 
     def _handle_change(self) -> None:
         self.server.note_change()
+
+    def _handle_resources(self, kernel_id: str) -> None:
+        self.server.resource_notices.note_kernel(kernel_id)
 
     async def _wait_for_first_tools(self) -> None:
         with anyio.move_on_after(FIRST_LIST_LIMIT):

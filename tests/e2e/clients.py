@@ -106,14 +106,19 @@ class Changes:
         if type(message).__name__ == "ToolListChangedNotification":
             self.seen.set()
 
+    async def handle_resources(self, message: object) -> None:
+        """The same for changes of the list of resources."""
+        if type(message).__name__ == "ResourceListChangedNotification":
+            self.seen.set()
+
     @asynccontextmanager
-    async def watch(self, client: Client, era: str) -> AsyncIterator[None]:
-        """Listen for changes within the block."""
+    async def watch(self, client: Client, era: str, **lists: bool) -> AsyncIterator[None]:
+        """Listen for changes within the block; of the list of tools if no other is named."""
         if era == "legacy":
             yield
             return
         async with (
-            client.listen(tools_list_changed=True) as subscription,
+            client.listen(**lists or {"tools_list_changed": True}) as subscription,
             anyio.create_task_group() as tasks,
         ):
 

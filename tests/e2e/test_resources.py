@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from clients import ERAS, connected
+from clients import ERAS, Changes, connected
 from live import live_kernel
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ResourceLink
@@ -130,6 +130,22 @@ async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, era):
             error = await refusal(client, uri)
             assert said in error.message
             assert (error.code, error.data) == (not_found, {"uri": uri})
+        assert await all_of(client) == [[]]
+
+
+async def test_a_client_is_told_when_a_kernel_leaves_with_its_originals(sales, era):
+    sales.ok("%mcp call report kind=text")
+    changes = Changes()
+    async with connected(
+        sales.home, era, "stdio", message_handler=changes.handle_resources
+    ) as client:
+        async with changes.watch(client, era, resources_list_changed=True):
+            assert await all_of(client) == [["report 1.txt"]]
+            try:
+                sales.ok("%unload_ext mcp_notebook")
+                await changes.wait()
+            finally:
+                sales.ok(f"%load_ext mcp_notebook\nget_ipython().run_cell({CELL!r})")
         assert await all_of(client) == [[]]
 
 

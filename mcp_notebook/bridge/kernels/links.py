@@ -33,13 +33,22 @@ END_LIMIT = 0.5
 """Seconds to find out how a kernel ended; after that its calls are answered without it."""
 _BRIDGE_ENDED = "The bridge was stopped, and the call was cancelled."
 _NOT_READ = "The bridge was stopped before the resource was read."
+_NO_LINK = "The kernel that offered {name!r} is gone. List the tools again."
 _LOST_RESOURCE = (
     "The resource {uri!r} cannot be read: the kernel that kept it is gone (it was restarted, shut "
     "down, or unloaded mcp_notebook). Call the tool again."
 )
 
+OnChange: TypeAlias = Callable[[], None]
+"""Called whenever the list of tools that clients see has changed."""
+OnResources: TypeAlias = Callable[[str], None]
+"""Called with a kernel's id when its resources have come or gone with its link."""
 OnEnd: TypeAlias = Callable[[], Awaitable[str]]
 """Called when a kernel is gone; returns what its calls are told. `END_LIMIT` bounds it."""
+
+
+def _ignore(_kernel_id: str) -> None:
+    """Do nothing."""
 
 
 class Links:
@@ -48,11 +57,15 @@ class Links:
     Args:
         catalog: Receives the kernels' tools.
         on_change: Called whenever the list of tools that clients see has changed.
+        on_resources: Called with a kernel's id when its resources have come or gone with its link.
     """
 
-    def __init__(self, catalog: Catalog, *, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, catalog: Catalog, *, on_change: OnChange, on_resources: OnResources = _ignore
+    ) -> None:
         self._catalog = catalog
         self._on_change = on_change
+        self._on_resources = on_resources
         self._links: dict[str, Link] = {}
         self._last_place = 0
         self._pending: set[str] = set()
@@ -180,9 +193,7 @@ class Links:
         """
         link = self._links.get(entry.kernel_id)
         if link is None:
-            raise KernelGone(
-                f"The kernel that offered {entry.name!r} is gone. List the tools again."
-            )
+            raise KernelGone(_NO_LINK.format(name=entry.name))
         return link
 
     async def read_resource(self, uri: str, most: int | None = None) -> Resource:
@@ -191,14 +202,10 @@ class Links:
         Raises:
             CallError: It cannot be read; see `ResourceRequests.read_resource`.
         """
-        link = self._links.get(resource_uris.find_kernel_id(uri) or "")
+        kernel_id = resource_uris.find_kernel_id(uri)
+        link = self._links.get(kernel_id or "")
         if link is None:
-            raise UnknownResource(
-                uri,
-                None
-                if resource_uris.find_kernel_id(uri) is None
-                else _LOST_RESOURCE.format(uri=uri),
-            )
+            raise UnknownResource(uri, kernel_id and _LOST_RESOURCE.format(uri=uri))
         return await link.resources.read_resource(uri, most)
 
     async def _connect(self, record: Record) -> Link:
@@ -208,6 +215,7 @@ class Links:
         self._last_place += 1
         link.place = self._last_place
         self._links[record.id] = link
+        self._on_resources(record.id)
         return link
 
     def _rename(self, link: Link, record: Record) -> None:
@@ -277,6 +285,7 @@ class Links:
         if self._links.get(link.record.id) is not link:
             return False
         del self._links[link.record.id]
+        self._on_resources(link.record.id)
         return True
 
     def _forget(self, link: Link) -> None:

@@ -1,8 +1,9 @@
 """Tells clients that the list of resources has changed: seldom, and once for each burst.
 
-Runs on the bridge's event loop. Every result that is cut adds resources to the list, and a client
-may fetch the whole list at each notice, so notices keep a distance. Whoever needs a resource at
-once has the link to it in the result.
+Runs on the bridge's event loop. Every result that is cut adds resources to the list, and a kernel
+that leaves takes its own with it. A client may fetch the whole list at each notice, so notices keep
+a distance. Whoever needs a resource at once has the link to it in the result. Resources that expire
+are no reason for a notice: who reads one is told so.
 """
 
 import anyio
@@ -14,13 +15,13 @@ from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.wire import resource_uris
 
 NOTICE_DELAY = 0.5
-"""Seconds within which several results become one notice."""
+"""Seconds within which several changes become one notice."""
 NOTICE_INTERVAL = 10.0
 """Seconds between two notices."""
 
 
 class ResourceNotices:
-    """Notifies the clients of one bridge that results have added resources to the list.
+    """Notifies the clients of one bridge that resources have come or gone.
 
     Args:
         changes: Knows the clients.
@@ -29,17 +30,29 @@ class ResourceNotices:
     def __init__(self, changes: ChangeNotices) -> None:
         self._changes = changes
         self._change = anyio.Event()
+        self._kernels: set[str] = set()
+        """Ids of the kernels whose resources clients have seen; they remain, as a kernel whose link
+        was lost returns."""
 
     def note_result(self, result: Result) -> None:
         """Note the resources that a result has added, if it has."""
-        if any(
-            isinstance(block, ResourceLink) and resource_uris.find_kernel_id(block.uri) is not None
-            for block in result.content
-        ):
+        for block in result.content:
+            kernel_id = isinstance(block, ResourceLink) and resource_uris.find_kernel_id(block.uri)
+            if kernel_id:
+                self._kernels.add(kernel_id)
+                self._change.set()
+
+    def note_list(self, kernel_id: str) -> None:
+        """Note that a client has got resources of this kernel in a list."""
+        self._kernels.add(kernel_id)
+
+    def note_kernel(self, kernel_id: str) -> None:
+        """Note that a kernel was linked, or that its link has ended."""
+        if kernel_id in self._kernels:
             self._change.set()
 
     async def run(self) -> None:
-        """Notify all clients, once for each burst of results; runs forever."""
+        """Notify all clients, once for each burst of changes; runs forever."""
         while True:
             await self._change.wait()
             await anyio.sleep(NOTICE_DELAY)

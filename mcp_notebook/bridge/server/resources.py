@@ -23,6 +23,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.mcp_types import make_contents, replace_surrogates
+from mcp_notebook.bridge.server.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.versions import has_feature
 from mcp_notebook.errors import CallError, UnknownResource
 from mcp_notebook.wire import messages
@@ -43,6 +44,7 @@ class ResourceRequests:
 
     Args:
         links: The links to the kernels.
+        notices: Told whose resources clients have seen.
         ready: Waits until the first notebooks can be expected, if they need time to start.
         page_size: Resources on a page; None: `PAGE_SIZE`.
     """
@@ -50,10 +52,12 @@ class ResourceRequests:
     def __init__(
         self,
         links: Links,
+        notices: ResourceNotices,
         ready: Callable[[], Awaitable[None]] | None = None,
         page_size: int | None = None,
     ) -> None:
         self._links = links
+        self._notices = notices
         self._ready = ready
         self._page_size = page_size or PAGE_SIZE
         self._key = secrets.token_bytes(32)
@@ -117,7 +121,10 @@ class ResourceRequests:
 
         async def ask(link: Link) -> None:
             after = number if link.place == place else 0
-            answers[link.place] = await link.resources.list_resources(after, self._page_size + 1)
+            resources = await link.resources.list_resources(after, self._page_size + 1)
+            answers[link.place] = resources
+            if resources:
+                self._notices.note_list(link.record.id)
 
         async with anyio.create_task_group() as tasks:
             for link in links:

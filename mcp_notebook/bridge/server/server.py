@@ -7,7 +7,7 @@ of the list instead of breaking it.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -107,10 +107,13 @@ class NotebookServer:
         self._is_closed = False
         self._elicitation = Elicitation()
         self._changes = ChangeNotices()
-        self._resource_notices = ResourceNotices(self._changes)
+        self.resource_notices = ResourceNotices(self._changes)
+        """Told when a kernel was linked, or its link has ended."""
         self._new_tools = NewTools(with_meta_tools=with_meta_tools)
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-        self.mcp = self._build_server(ResourceRequests(links, ready, page_size))
+        self.mcp = self._build_server(
+            ResourceRequests(links, self.resource_notices, ready, page_size)
+        )
         self.update_instructions()
 
     def _build_server(self, resources: ResourceRequests) -> Server[Any]:
@@ -153,7 +156,7 @@ class NotebookServer:
         """Notify clients of changes of the lists, once for each burst; runs forever."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._changes.run)
-            tasks.start_soon(self._resource_notices.run)
+            tasks.start_soon(self.resource_notices.run)
 
     def close(self) -> None:
         """End subscriptions gracefully, cancel and answer the open calls, and start no more."""
@@ -221,7 +224,7 @@ class NotebookServer:
             await self._changes.notify_caller(ctx)  # the call may have made them
             if isinstance(result, types.InputRequiredResult):
                 return result
-            self._resource_notices.note_result(result)
+            self.resource_notices.note_result(result)
             names = (entry.name for entry in self._catalog.entries())
             return make_call_result(
                 self._new_tools.add_note(ctx, result, names),
@@ -252,7 +255,7 @@ class NotebookServer:
         large: bytes | None,
     ) -> Result | types.InputRequiredResult:
         """Start the call, or resume it, and follow it; `large` are its detached arguments."""
-        listener = self._make_listener(ctx)
+        listener = _make_listener(ctx, self._log_levels)
         call = self._elicitation.resume(params)
         if call is None:
             arguments = params.arguments or {} if large is None else large
@@ -300,26 +303,27 @@ class NotebookServer:
         await self._ready()  # a client may know the tool from an earlier session
         return self._catalog.find(name)
 
-    def _make_listener(self, ctx: ServerRequestContext[Any]) -> Listener:
-        """Return a listener for what the client of this request wants while its call runs."""
-        meta = ctx.meta or {}
-        wants_progress = meta.get("progress_token", meta.get("progressToken")) is not None
-        if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-            level: str | None = self._log_levels.get(get_connection(ctx), LEGACY_LOG_LEVEL)
-        else:
-            value = meta.get(types.LOG_LEVEL_META_KEY)
-            level = value if isinstance(value, str) else None
-        return Listener(
-            progress=make_progress_sender(ctx) if wants_progress else None,
-            log=None if level is None else make_log_sender(ctx),
-            log_level=level,
-        )
-
     async def _set_log_level(
         self, ctx: ServerRequestContext[Any], params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
         self._log_levels[get_connection(ctx)] = params.level
         return types.EmptyResult()
+
+
+def _make_listener(ctx: ServerRequestContext[Any], log_levels: Mapping[Any, str]) -> Listener:
+    """Return a listener for what the client of this request wants while its call runs."""
+    meta = ctx.meta or {}
+    wants_progress = meta.get("progress_token", meta.get("progressToken")) is not None
+    if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+        level: str | None = log_levels.get(get_connection(ctx), LEGACY_LOG_LEVEL)
+    else:
+        value = meta.get(types.LOG_LEVEL_META_KEY)
+        level = value if isinstance(value, str) else None
+    return Listener(
+        progress=make_progress_sender(ctx) if wants_progress else None,
+        log=None if level is None else make_log_sender(ctx),
+        log_level=level,
+    )
 
 
 class _Server(Server[Any]):

@@ -1,9 +1,10 @@
-"""Clients are told that results have added resources: once for each burst."""
+"""Clients are told that resources have come or gone: once for each burst."""
 
 from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from kernel_stand_ins import keeping, peer
 from mcp import Client
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -13,6 +14,7 @@ from mcp_notebook.bridge.server.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.content import ResourceLink, Result, Text
+from mcp_notebook.wire import messages, resource_uris
 
 pytestmark = pytest.mark.anyio
 
@@ -82,6 +84,43 @@ async def test_a_result_without_resources_of_a_kernel_is_no_change(heard):
         assert waited.cancelled_caught
 
 
+@pytest.mark.parametrize("how", ["in a list", "in a result"])
+async def test_a_kernel_that_leaves_takes_the_resources_with_it_that_clients_have_seen(home, how):
+    catalog = Catalog()
+    left, notices = anyio.Event(), None
+
+    def note(kernel_id):
+        notices.note_kernel(kernel_id)
+        if kernel_id == without.record.id:
+            left.set()
+
+    async with (
+        peer(home, keeping("f")) as kernel,
+        peer(home, keeping("g")) as without,
+        Links(catalog, on_change=int, on_resources=note) as links,
+    ):
+        server = NotebookServer(catalog, links)
+        notices = server.resource_notices
+        uri = f"{resource_uris.make_prefix(kernel.record.id)}1/a.csv"
+        kernel.resources = [messages.ResourceInfo(number=1, uri=uri, name="a.csv")]
+        for each in (kernel, without):
+            await links.connect(each.record)
+        async with Client(server.mcp, mode="auto") as client:
+            with anyio.fail_after(LIMIT):
+                if how == "in a list":
+                    assert len((await client.list_resources()).resources) == 1
+                else:
+                    notices.note_result(Result([ResourceLink(uri, name="a.csv")]))
+                    notices._change = anyio.Event()  # that one is not what is waited for
+                async with client.listen(resources_list_changed=True) as changes, running(notices):
+                    without.writer.close()
+                    await left.wait()
+                    assert not notices._change.is_set()
+                    kernel.writer.close()
+                    await anext(aiter(changes))
+                    assert (await client.list_resources()).resources == []
+
+
 @pytest.mark.parametrize("era", ["legacy", "auto"])
 async def test_clients_of_both_eras_are_told_and_were_promised_it(era):
     catalog = Catalog()
@@ -94,11 +133,11 @@ async def test_clients_of_both_eras_are_told_and_were_promised_it(era):
             assert not client.server_capabilities.resources.subscribe
             with anyio.fail_after(LIMIT):
                 if era == "legacy":
-                    server._resource_notices.note_result(CUT)
+                    server.resource_notices.note_result(CUT)
                     notice = await told.receive()
                     assert type(notice).__name__ == "ResourceListChangedNotification"
                 else:
                     async with client.listen(resources_list_changed=True) as changes:
-                        server._resource_notices.note_result(CUT)
+                        server.resource_notices.note_result(CUT)
                         assert type(await anext(aiter(changes))).__name__ == "ResourcesListChanged"
         tasks.cancel_scope.cancel()
