@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import weakref
+from pathlib import Path
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -212,9 +213,9 @@ class Extension:
         """Return what the record says of the notebook."""
         path, first_path = self.notebook_file.path, self.notebook_file.first_path
         return {
-            "notebook": str(path) if path else None,
-            "first_notebook": str(first_path) if first_path else None,
-            "name": path.stem if path else f"kernel-{self._pid}",
+            "notebook": _write_path(path),
+            "first_notebook": _write_path(first_path),
+            "name": path.stem.encode(errors="replace").decode() if path else f"kernel-{self._pid}",
         }
 
     def _read_traces(self) -> list[Departure | Record]:
@@ -281,6 +282,14 @@ class Extension:
             name: value for name, value in self.shell.user_ns.items() if name not in hidden
         }
         return complete_mcp_tool(namespace, event.line)
+
+
+def _write_path(path: Path | None) -> str | None:
+    """Return a path as records have it; None if it is not UTF-8, and no record can have it."""
+    try:
+        return None if path is None else os.fspath(path).encode().decode()
+    except UnicodeEncodeError:
+        return None
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -1,7 +1,10 @@
 """The notebook's file keeps being known when it is renamed."""
 
+import os
+import sys
+
 import pytest
-from live import live_kernel, record_of
+from live import live_kernel, record_of, tools_of
 
 from mcp_notebook.departures import Departure
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
@@ -84,6 +87,24 @@ def test_the_record_names_a_renamed_notebook_anew_before_the_next_cell_runs(home
         assert after == before.model_copy(update={"name": after.name, "notebook": after.notebook})
         kernel.ok("%reload_ext mcp_notebook")
         assert record_of(kernel).name == "sales"
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="their paths are Unicode")
+def test_a_path_that_is_not_utf_8_is_not_published_and_its_name_can_be_read(home):
+    path = home / os.fsdecode(b"caf\xe9.ipynb")
+    path.write_text("{}")
+    with live_kernel(home, notebook=str(path)) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        record = record_of(kernel)
+        assert (record.notebook, record.name) == (None, "caf?")
+        path = path.rename(home / "cafe.ipynb")
+        kernel.ok("1")
+        assert record_of(kernel).notebook == str(path)
+        path.rename(home / os.fsdecode(b"th\xe9.ipynb"))
+        assert kernel.ok("1").text.strip() == "1"
+        assert (record_of(kernel).notebook, record_of(kernel).name) == (None, "th?")
+        kernel.ok("%%mcp_tool\ndef one() -> int:\n    'One.'\n    return 1")
+        assert list(tools_of(kernel)) == ["one"]
 
 
 def test_a_restarted_kernel_which_is_told_the_first_path_finds_the_renamed_notebook(path):
