@@ -6,6 +6,7 @@ Whatever else is in that folder is ignored. Runs in every process; contacts none
 """
 
 import contextlib
+import errno
 import logging
 import secrets
 import socket
@@ -21,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from mcp_notebook.departures import Departure, Line, write_departure
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.private_files import is_own, make_private_folder, read_private, write_private
+from mcp_notebook.wording import count
 
 logger = logging.getLogger(__name__)
 
@@ -134,10 +136,10 @@ class IgnoredFiles:
         """Take the files that a scan has ignored, each with the reason, and log the new ones."""
         new = [path for path in problems if path not in self._paths]
         for path in new[:_MAX_REPORTS]:
-            reason = problems[path]
-            logger.warning("%r is ignored, as it is no record: %s", str(path), reason)
+            logger.warning("Ignoring %r, not a valid record: %s.", str(path), problems[path])
         if len(new) > _MAX_REPORTS:
-            logger.warning("%d more such files are ignored", len(new) - _MAX_REPORTS)
+            number = len(new) - _MAX_REPORTS
+            logger.warning("Ignoring %s that are not valid records.", count(number, "more file"))
         self._paths = frozenset(problems)
 
 
@@ -198,15 +200,33 @@ def _read_record(path: Path) -> Record:
     """
     record = Record.model_validate_json(read_private(path))
     if path.stem != record.id:
-        raise ValueError(f"it is the record of {record.id!r}")
+        raise ValueError(f"its `id` is {record.id!r}, which does not match the file name")
     return record
 
 
 def _describe_problem(error: OSError | ValueError) -> str:
+    """Return what is wrong with a file, as the end of a sentence."""
     if isinstance(error, ValidationError):
         problem = error.errors(include_url=False, include_input=False)[0]
-        return " ".join((*map(str, problem["loc"]), problem["msg"]))
-    return getattr(error, "strerror", None) or str(error)
+        name = f"`{problem['loc'][0]}`" if problem["loc"] else "it"
+        return _describe_member(name, problem["type"], problem["msg"])
+    if getattr(error, "errno", None) == errno.ELOOP:  # links are not followed
+        return "it is a symbolic link"
+    reason = getattr(error, "strerror", None)
+    return f"it cannot be read ({reason})" if reason else str(error)
+
+
+def _describe_member(name: str, kind: str, message: str) -> str:
+    """Return what pydantic does not accept, by its type of the error."""
+    if kind == "json_invalid":
+        return f"it is not valid JSON ({message.partition(': ')[2]})"
+    texts = {
+        "missing": "is missing",
+        "string_pattern_mismatch": "contains a NUL character",
+        "string_too_short": "is empty",
+    }
+    # The other messages are like "Input should be greater than 0".
+    return f"{name} {texts.get(kind) or message.partition(' ')[2]}"
 
 
 def read_bridge(path: Path) -> BridgeRecord | None:

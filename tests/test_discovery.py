@@ -237,7 +237,28 @@ def test_whatever_is_no_record_is_left_alone_and_named_once_in_the_log(home, goo
         for _ in range(3):
             assert discovery.list_live_records(home, ignored) == (good,)
     assert os.path.lexists(path)
-    assert caplog.text.count("bad.json' is ignored, as it is no record: ") == 1
+    assert caplog.text.count("bad.json', not a valid record: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("empty", "it is not valid JSON (EOF while parsing a value at line 1 column 0)."),
+        ("no members", "`pid` is missing."),
+        ("a list", "it should be an object."),
+        ("huge", "it is larger than 65,536 bytes."),
+        ("no pid", "`pid` should be greater than 0."),
+        ("a NUL in the socket", "`socket` contains a NUL character."),
+        ("no socket", "`socket` is empty."),
+        ("another record's id", "its `id` is 'other', which does not match the file name."),
+        ("a folder", "it is not a regular file."),
+        ("a link to nowhere", "it is a symbolic link."),
+    ],
+)
+def test_the_log_says_what_is_wrong_with_a_file(home, caplog, kind, reason):
+    BAD[kind](home / "bad.json")
+    discovery.list_live_records(home, IgnoredFiles())
+    assert caplog.messages == [f"Ignoring '{home}/bad.json', not a valid record: {reason}"]
 
 
 def test_a_link_to_a_record_elsewhere_is_not_followed(home, good, tmp_path):
@@ -262,7 +283,7 @@ def test_many_bad_files_do_not_flood_the_log(home, good, caplog):
         (home / f"{number}.json").touch()
     assert discovery.list_live_records(home, IgnoredFiles()) == (good,)
     assert len(caplog.records) == 21
-    assert "80 more such files are ignored" in caplog.text
+    assert "Ignoring 80 more files that are not valid records." in caplog.text
 
 
 def test_a_folder_that_is_none_holds_no_records_and_says_so(tmp_path, caplog):

@@ -171,12 +171,12 @@ def test_bad_files_among_the_records_end_no_bridge_and_are_named_once(with_noteb
     try:
         (record,) = folder.glob("*.json")
         bad[0].write_text(record.read_text().replace('"pid": ', '"pid": -'))
-        running.wait_said("bad-0.json' is ignored, as it is no record: pid Input should be greater")
+        running.wait_said("bad-0.json', not a valid record: `pid` should be greater than 0.")
         os.mkfifo(bad[1])
-        running.wait_said("bad-1.json' is ignored, as it is no record: it is not a regular file")
+        running.wait_said("bad-1.json', not a valid record: it is not a regular file")
         bad[2].symlink_to("nowhere")
-        running.wait_said("bad-2.json' is ignored")
-        assert running.said.count("is ignored") == len(bad)
+        running.wait_said("bad-2.json', not a valid record")
+        assert running.said.count("Ignoring") == len(bad)
         assert running.process.poll() is None
     finally:
         for path in bad:
