@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 import anyio
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
@@ -19,7 +18,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.large_requests import detach_large_arguments
-from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE, MAX_MESSAGE
+from mcp_notebook.bridge.transports.sessions import Sessions
+from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE
 
 PATH = "/mcp"
 """Path of the endpoint."""
@@ -37,12 +37,8 @@ class Endpoint:
 
     def __init__(self, server: NotebookServer, *, session_idle_seconds: float) -> None:
         self._server = server
-        self._manager = StreamableHTTPSessionManager(
-            server.mcp,
-            session_idle_timeout=session_idle_seconds,
-            max_request_body_size=MAX_MESSAGE,
-        )
-        self._app = detach_large_arguments(self._manager.handle_request)
+        self._sessions = Sessions(server.mcp, idle_seconds=session_idle_seconds)
+        self._app = detach_large_arguments(self._sessions.handle_request)
         self._unanswered = 0
         """Messages of clients that have come in and are not answered yet."""
         self._all_answered = anyio.Event()
@@ -50,16 +46,18 @@ class Endpoint:
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:
         """Run the sessions for the block."""
-        async with self._manager.run():
+        async with self._sessions.run():
             yield self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["path"] not in (PATH, f"{PATH}/"):
             await PlainTextResponse(f"The endpoint is {PATH}.", 404)(scope, receive, send)
-        elif scope["method"] != "POST":
-            await self._manager.handle_request(scope, receive, send)
-        else:
+            return
+        with self._sessions.hold(scope):
+            if scope["method"] != "POST":
+                await self._sessions.handle_request(scope, receive, send)
+                return
             body = _Body(receive, self._count_message, outlasts_client=_is_of_handshake_era(scope))
             try:
                 await self._app(scope, body.receive, send)
@@ -78,7 +76,7 @@ class Endpoint:
                 await self._all_answered.wait()
         # One after the other: cancelling all of their tasks at once takes the SDK seconds for a
         # thousand sessions, and four times as long for two thousand. It has no public way to them.
-        sessions = self._manager._server_instances  # noqa: SLF001
+        sessions = self._sessions._server_instances  # noqa: SLF001
         for session in tuple(sessions.values()):
             await session.terminate()
         with anyio.move_on_after(_SESSIONS_LIMIT):

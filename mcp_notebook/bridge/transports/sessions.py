@@ -1,0 +1,97 @@
+"""The sessions of HTTP clients of the handshake era: at most so many, and the newest ones remain.
+
+Runs on the bridge's event loop. The SDK's session manager does the work, and refuses a new client
+once there are too many sessions. Most of those belong to clients that have left without a word, so
+the session that has been idle for longest makes room instead: its id is then unknown (404), and a
+client that does return initializes anew. Only if all sessions are in use is a new client refused.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
+from mcp.server.lowlevel.server import Server
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
+
+MAX_SESSIONS = 10_000
+"""Sessions at a time."""
+
+
+class Sessions(StreamableHTTPSessionManager):
+    """The sessions of one endpoint; belongs to the event loop.
+
+    Args:
+        server: The server.
+        idle_seconds: Seconds after which an unused session expires.
+    """
+
+    def __init__(self, server: Server[object], *, idle_seconds: float) -> None:
+        super().__init__(
+            server,
+            session_idle_timeout=idle_seconds,
+            max_request_body_size=MAX_MESSAGE,
+            max_sessions=MAX_SESSIONS,
+        )
+        self._uses: dict[str, int] = {}
+        """How many requests each session in use serves, open streams included."""
+        self._idle: OrderedDict[str, None] = OrderedDict()
+        """The other sessions, the one that has been idle for longest first; those that have expired
+        are forgotten when they come first."""
+
+    @contextmanager
+    def hold(self, scope: Scope) -> Iterator[None]:
+        """Keep the session of a request in use for the block."""
+        session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
+        if session_id not in self._server_instances:
+            yield
+            return
+        with self._use(session_id):
+            yield
+
+    @contextmanager
+    def _use(self, session_id: str) -> Iterator[None]:
+        self._idle.pop(session_id, None)
+        self._uses[session_id] = self._uses.get(session_id, 0) + 1
+        try:
+            yield
+        finally:
+            self._uses[session_id] -= 1
+            if not self._uses[session_id]:
+                del self._uses[session_id]
+                if session_id in self._server_instances:
+                    self._idle[session_id] = None
+            self._forget_expired()
+
+    def _forget_expired(self) -> None:
+        while self._idle and next(iter(self._idle)) not in self._server_instances:
+            self._idle.popitem(last=False)
+
+    # -- the SDK's hooks, none of which is public --------------------------------------------------
+
+    def _admit_session(
+        self, requestor: AuthorizationContext | None
+    ) -> StreamableHTTPServerTransport | None:
+        self._forget_expired()
+        if len(self._server_instances) >= MAX_SESSIONS and self._idle:
+            session_id, _ = self._idle.popitem(last=False)
+            assert self._task_group is not None
+            # Unknown from now on; what is left of it ends in a task of its own.
+            self._task_group.start_soon(self._server_instances.pop(session_id).terminate)
+        return super()._admit_session(requestor)
+
+    async def _serve_opening_request(
+        self,
+        http_transport: StreamableHTTPServerTransport,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        assert http_transport.mcp_session_id is not None
+        with self._use(http_transport.mcp_session_id):
+            await super()._serve_opening_request(http_transport, scope, receive, send)

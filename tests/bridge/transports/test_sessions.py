@@ -1,0 +1,49 @@
+"""Which session makes room for a new client when there are too many; the kernel is a stand-in."""
+
+import pytest
+from bridges import INITIALIZE, PING
+from endpoints import called, served
+
+from mcp_notebook.bridge.transports import sessions
+from mcp_notebook.wire import messages
+
+pytestmark = pytest.mark.anyio
+
+
+async def status(here, session):
+    return (await here.ask(PING, Mcp_Session_Id=session)).status
+
+
+async def test_the_session_that_was_idle_for_longest_makes_room_for_a_new_one(home, monkeypatch):
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 5)
+    async with served(home) as here:
+        listening, stream = await here.open_stream()
+        calling, client = await here.open_call()
+        with stream, client:
+            used, idle, ended = [await here.open_session() for _ in range(3)]
+            assert await status(here, used) == 200
+            assert (await here.ask(method="DELETE", Mcp_Session_Id=ended)).status == 200
+            first = await here.open_session()
+            assert await status(here, used) == 200
+            second = await here.open_session()
+            assert await status(here, idle) == 404
+            for session in (listening, calling, used, first, second):
+                assert await status(here, session) == 200
+            assert not any(isinstance(item, messages.Cancel) for item in here.kernel.heard)
+
+
+async def test_a_new_client_is_refused_only_while_all_sessions_are_in_use(home, monkeypatch):
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
+    async with served(home) as here:
+        listening, stream = await here.open_stream()
+        calling, client = await here.open_call()
+        client.close()  # the call runs on
+        with stream:
+            answer = await here.ask(INITIALIZE)
+            assert (answer.status, answer.error["message"]) == (503, "Too many open sessions")
+            (running,) = await called(here.kernel)
+            here.kernel.say(messages.Returned(id=running.id, content=[]))
+            while (await here.ask(INITIALIZE)).status == 503:
+                pass
+            assert await status(here, calling) == 404
+            assert await status(here, listening) == 200
