@@ -87,7 +87,7 @@ CHANGES = (
         "kernel/calls/active_call.py",
         "if self.is_interrupted and self.restart_delay:",
         "if self.restart_delay:",
-        "kernel/calls/test_active_call.py kernel/calls/test_invoker.py",
+        "kernel/calls/test_active_call.py",
     ),
     Change(
         "kernel/calls/stopping.py",
@@ -135,7 +135,7 @@ CHANGES = (
         "kernel/calls/invoker.py",
         "            if call.state is not CallState.QUEUED:\n",
         "            if True:\n",
-        f"{_CALLS} kernel/calls/test_interrupts.py",
+        "kernel/calls/test_runners.py",
     ),
     Change(
         "kernel/calls/invoker.py",
@@ -165,7 +165,7 @@ CHANGES = (
         "kernel/calls/runners.py",
         "        self._execution.environment.router.release()\n",
         "",
-        "kernel/calls/test_runners.py kernel/calls/test_capture.py",
+        "kernel/calls/test_runners_in_process.py",
     ),
     Change(
         "kernel/calls/result_cache.py",
@@ -189,7 +189,7 @@ CHANGES = (
         "kernel/calls/task_guards.py",
         "            self._gate = outer\n",
         "            self._gate = None\n",
-        "kernel/calls/test_task_guards.py kernel/calls/test_runners.py",
+        "kernel/calls/test_task_guards.py",
     ),
     Change(
         "kernel/calls/streams.py",
@@ -544,7 +544,7 @@ CHANGES = (
         "bridge/server/elicitation.py",
         "                    scopes.pop(number).cancel()\n",
         "                    scopes.pop(number)\n",
-        f"{_ELICITATION} e2e/test_elicitation.py",
+        _ELICITATION,
     ),
     Change(
         "bridge/server/resources.py",

@@ -1,5 +1,6 @@
 """Which clients can be asked, and how a failed question is told; the rest is in the e2e tests."""
 
+import asyncio
 from types import SimpleNamespace
 
 import anyio
@@ -115,6 +116,29 @@ async def test_a_question_that_is_never_answered_ends_by_its_limit(monkeypatch):
     assert result == Result((Text("did without"),))
     (answer,) = sent
     assert (answer.question, answer.error) == (1, NO_ANSWER)
+
+
+async def test_a_question_that_is_taken_back_is_closed_at_the_client_while_the_call_goes_on():
+    sent, told = [], []
+
+    async def show_form(*_request):
+        told.append("shown")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            told.append("closed")
+
+    ctx, call = request("2025-11-25", {}, NOTHING), asking_call(sent)
+    ctx.session.elicit_form = show_form
+    follower = asyncio.ensure_future(Elicitation().follow(ctx, PARAMS, call, NO_LISTENER))
+    await anyio.wait_all_tasks_blocked()
+    assert told == ["shown"]
+    call.handle(messages.Withdraw(id=1, question=1), [])
+    await anyio.wait_all_tasks_blocked()
+    assert (told, follower.done()) == (["shown", "closed"], False)
+    call.handle(*content_blocks.pack_result(1, Result([Text("did without")])))
+    assert await follower == Result((Text("did without"),))
+    assert sent == []
 
 
 async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():

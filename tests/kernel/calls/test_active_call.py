@@ -48,6 +48,13 @@ def test_the_answer_of_a_call_that_the_user_interrupted_is_held_back():
     assert replied.wait(30)
 
 
+def test_no_other_answer_is_held_back(replies):
+    call = ActiveCall("a", reply=replies.append, restart_delay=600)
+    call.begin(lambda: None)
+    call.answer(CallState.DONE, RESULT)
+    assert replies == [RESULT]
+
+
 def test_nobody_there_to_take_the_answer_is_no_error():
     def reply(_result):
         raise RuntimeError("the loop is closed")

@@ -173,12 +173,12 @@ def kernel(shared_kernel):
     return shared_kernel
 
 
-def until_running(link, tool):
-    """Wait until the kernel says that a call of this tool runs."""
+def until_call(link, tool, doing="running"):
+    """Wait until the kernel says that a call of this tool is running, or waiting."""
     deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         with Link(link.record) as other:
-            if any(c.tool == tool and "running" in c.doing for c in other.welcome.calls):
+            if any(c.tool == tool and c.doing.startswith(doing) for c in other.welcome.calls):
                 return
     raise TimeoutError
 
@@ -224,7 +224,7 @@ def test_a_running_call_is_stopped_by_its_client_and_by_the_user(
     kernel, link, tool, arguments, who
 ):
     call = link.start(tool, **arguments)
-    until_running(link, tool)
+    until_call(link, tool)
     if who == "client":
         link.send(messages.Cancel(id=call, reason="No longer wanted."))
         result = link.result()
@@ -291,7 +291,7 @@ def test_the_users_interrupt_of_a_cell_stops_it_and_no_call_beside_it(
     def start(tools):
         for tool in tools:
             calls.append(link.start(tool, seconds=600))
-            until_running(link, tool)
+            until_call(link, tool)
 
     start(tools_before)
     request = kernel.start(f"print('began', flush=True)\n{cell}")
@@ -312,7 +312,7 @@ def test_code_that_does_not_come_back_to_python_is_answered_and_shown_as_still_s
     kernel, link
 ):
     call = link.start("deaf", seconds=3)
-    until_running(link, "deaf")
+    until_call(link, "deaf")
     link.send(messages.Cancel(id=call, reason="No longer wanted."))
     assert "No longer wanted" in text_of(link.result())
     assert "call of deaf: still stopping" in kernel.ok("%mcp status").stdout
@@ -320,7 +320,7 @@ def test_code_that_does_not_come_back_to_python_is_answered_and_shown_as_still_s
 
 def test_who_waits_behind_code_that_does_not_react_is_told_so(link):
     call = link.start("stubborn", go_on=4)
-    until_running(link, "stubborn")
+    until_call(link, "stubborn")
     link.send(messages.Cancel(id=call, reason="No longer wanted."))
     assert "No longer wanted" in text_of(link.result())
     link.start("asleep", progress=True, seconds=0)
@@ -366,7 +366,7 @@ def test_a_process_pool_runs_the_calls_of_its_tools(link):
 def test_a_process_that_works_is_abandoned_and_one_that_waits_is_never_begun(link, tmp_path):
     release = tmp_path / "release"
     works = link.start("wait", until=str(release))
-    until_running(link, "wait")
+    until_call(link, "wait")
     for _ in range(4):  # a process pool takes two more calls than it has workers
         link.start("wait", progress=True)
     while "waiting for a free worker" not in getattr(told := link.receive(), "message", ""):
@@ -399,7 +399,7 @@ def test_the_wait_for_a_worker_does_not_count_as_time_of_the_call(kernel, link, 
         "    return 'in time'"
     )
     link.start("first", until=str(tmp_path / "release"))
-    until_running(link, "first")
+    until_call(link, "first")
     link.start("second", progress=True)
     while "waiting for a free worker" not in getattr(link.receive(), "message", ""):
         pass  # that comes after a second
@@ -547,8 +547,9 @@ def test_a_cancel_before_and_after_the_code_runs_stops_nothing_else(kernel, link
 def test_the_users_interrupt_stops_the_coroutine_that_runs_and_not_those_that_wait(kernel, link):
     start_held(link, "held_coroutine")
     waits = link.start("held_coroutine")
+    until_call(link, "held_coroutine", "waiting")
     assert "user interrupted" in text_of(interrupted(kernel, link))
-    until_running(link, "held_coroutine")
+    until_call(link, "held_coroutine", "running")
     link.send(messages.Cancel(id=waits, reason="No longer wanted."))
     assert text_of(link.result()) == "No longer wanted."
 

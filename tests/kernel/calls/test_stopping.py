@@ -81,9 +81,9 @@ def test_a_tools_own_limit_counts_before_that_of_all_tools(queue, converter, gen
     call.declared = make_tool(lambda: None, ToolOptions(name="a", timeout=own))
     Stopper(queue, CallConverter(converter), print, general).limit_time(call)
     (timer,) = call.timers
+    queue.finish(call)
     assert timer.interval == limit
     assert timer.daemon  # it keeps no kernel from ending
-    queue.finish(call)
 
 
 def test_a_call_in_a_thread_is_answered_at_once_with_what_it_printed(queue, stopper):

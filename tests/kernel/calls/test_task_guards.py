@@ -1,8 +1,13 @@
-"""Tasks of a tool on the kernel's loop, in a real kernel."""
+"""Tasks of a tool on the kernel's loop: in a real kernel, their steps in the test's own process."""
+
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from live import text_of
 
+from mcp_notebook.kernel.calls.task_guards import Steps
+
+LIMIT = 30
 TOOLS = '''%%mcp_tool
 import asyncio, sys
 
@@ -57,3 +62,17 @@ def test_whatever_a_task_of_a_tool_raises_the_kernel_lives_on(kernel, link, tool
 def test_a_task_that_never_began_is_no_cause_of_a_warning(kernel, link):
     assert text_of(link.call("never_begun")) == "True"
     assert kernel.ok("import gc; gc.collect(); None").text.strip() == ""
+
+
+def test_a_step_is_interrupted_also_when_it_has_run_a_step_within_it():
+    steps = Steps()
+
+    def step():
+        steps.run(list)
+        threads.submit(steps.interrupt).result(LIMIT)
+
+    with ThreadPoolExecutor(1) as threads:
+        with pytest.raises(KeyboardInterrupt):
+            steps.run(step)
+        assert steps.interrupted
+        assert threads.submit(steps.interrupt).result(LIMIT) is False

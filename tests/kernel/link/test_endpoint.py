@@ -64,6 +64,16 @@ def test_a_change_that_a_call_made_goes_out_before_its_result(listening, monkeyp
         assert text_of(two.call("echo")) == "echo {}"
 
 
+def test_a_change_waits_for_others_that_follow_but_not_for_long(listening, monkeypatch):
+    monkeypatch.setattr(endpoint_module, "CHANGE_DELAY", 600)
+    monkeypatch.setattr(endpoint_module, "CHANGE_DELAY_MAX", 0.01)
+    endpoint, record, echo = listening
+    with Link(record) as link:
+        echo.tools = []
+        endpoint.announce_tools()
+        assert link.receive() == messages.Tools(tools=[])
+
+
 def test_a_list_that_cannot_be_sent_costs_no_call_its_result(listening, monkeypatch):
     endpoint, record, echo = listening
     with Link(record) as link:
