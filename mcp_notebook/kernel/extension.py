@@ -42,7 +42,7 @@ from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.link.shutdown_hook import ShutdownHook
 from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared, find_cell
 from mcp_notebook.kernel.notebook.completion import complete_mcp, complete_mcp_tool
-from mcp_notebook.kernel.notebook.declarations import declare_decorated
+from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION
 from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
@@ -59,6 +59,8 @@ logger = logging.getLogger(__name__)
 _MAGICS = ("%mcp", "%mcp_tool", "%%mcp_tool")
 _REPLACED = "_mcp_notebook_replaced"
 """Attribute of the shell that holds the extension that ``%reload_ext`` has just unloaded."""
+_DECORATED = "_mcp_notebook_decorated"
+"""Attribute of the shell that holds what was decorated when ``%unload_ext`` unloaded it."""
 _FORK_HOOK = "_mcp_notebook_fork_hook"
 
 
@@ -239,7 +241,8 @@ class Extension:
             self.registry.add(*previous.registry.tools)
         else:
             self.cell_tools.begin_run(find_cell(self.shell))  # of the cell with `%load_ext`
-            declare_decorated(self.registry, self.shell.user_ns)
+            earlier = vars(self.shell).pop(_DECORATED, ())
+            declare_decorated(self.registry, self.shell.user_ns, earlier)
 
     # -- called by the notebook and by the parts ---------------------------------------------------
 
@@ -315,6 +318,8 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
         extension.unload()
         if _is_reload():
             setattr(shell, _REPLACED, extension)
+        else:
+            setattr(shell, _DECORATED, list_decorated(extension.registry, shell.user_ns))
 
 
 def _is_reload() -> bool:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from live import SOON, Link, live_kernel, record_of, text_of
+from live import SOON, Link, live_kernel, record_of, text_of, tools_of
 
 from mcp_notebook.discovery import list_live_records
 from mcp_notebook.wire import messages
@@ -113,6 +113,28 @@ def test_an_unload_forgets_the_tools(kernel):
     kernel.ok("%unload_ext mcp_notebook\n%load_ext mcp_notebook")
     with Link(record_of(kernel)) as link:
         assert link.welcome.tools == []
+
+
+def test_decorated_tools_come_back_with_the_next_load_as_they_were_when_it_was_unloaded(kernel):
+    kernel.ok("from mcp_notebook import mcp_tool, mcp_tools, registry")
+    kernel.ok("@mcp_tool\ndef old(): 'It.'", cell="a")
+    kernel.ok("@mcp_tool\ndef new(): 'It.'", cell="a")
+    for name in ("removed", "kept", "changed", "redefined"):
+        kernel.ok(f"@mcp_tool\ndef {name}(): 'It.'")
+    kernel.ok(
+        "@mcp_tools\nclass Counter:\n    @mcp_tool\n    def add(self): 'Add.'\n"
+        "    @mcp_tool\n    def clear(self): 'Clear.'"
+    )
+    kernel.ok("%mcp remove removed clear")
+    kernel.ok("registry.update('changed', name='renamed', title='Renamed')")
+    kernel.ok("%unload_ext mcp_notebook")
+    kernel.ok("@mcp_tool\ndef redefined(): 'Redefined.'\n@mcp_tool\ndef late(): 'Late.'\ndel kept")
+    kernel.ok("@mcp_tool\ndef kept(): 'Kept.'")
+    kernel.ok("%load_ext mcp_notebook")
+    tools = tools_of(kernel)
+    assert sorted(tools) == ["add", "kept", "late", "new", "redefined", "renamed"]
+    assert tools["renamed"].title == "Renamed"
+    assert tools["redefined"].description == "Redefined."
 
 
 def test_unloading_while_a_bridge_is_connected_shows_nothing_in_the_cell(kernel):

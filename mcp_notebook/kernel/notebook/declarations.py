@@ -6,7 +6,7 @@ clients here: the magic adds the tools to the registry once all of them can be b
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -97,7 +97,32 @@ def declare_names(
     return list(tools.values())
 
 
-def declare_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> None:
+@dataclass(frozen=True)
+class Decorated:
+    """A decorated function or class, as the notebook had it when the extension was unloaded."""
+
+    value: Any
+    tools: Sequence[DeclaredTool]
+    """Those that were made from it and not removed since."""
+
+
+def list_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> list[Decorated]:
+    """Return what the notebook has decorated, with the tools that there are of it.
+
+    Args:
+        registry: Where the tools are.
+        namespace: The notebook's variables.
+    """
+    values = [namespace[name] for name in _find_decorated(namespace)]
+    return [
+        Decorated(value, [tool for tool in registry.tools if _is_made_from(tool, value)])
+        for value in values
+    ]
+
+
+def declare_decorated(
+    registry: ToolRegistry, namespace: Mapping[str, Any], earlier: Iterable[Decorated] = ()
+) -> None:
     """Add what was decorated before the extension was loaded, once if it has two names.
 
     What cannot be a tool is named on stderr, and hinders nothing else.
@@ -105,14 +130,28 @@ def declare_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> N
     Args:
         registry: Where the tools are.
         namespace: The notebook's variables.
+        earlier: What there was when the extension was unloaded; it is offered as it was then.
     """
-    functions = {id(value): name for name, value in reversed(tuple(find_marked(namespace.items())))}
-    for name in (*reversed(functions.values()), *find_classes_of_tools(namespace.items())):
+    tools_before = {id(decorated.value): decorated.tools for decorated in earlier}
+    for name in _find_decorated(namespace):
         try:
-            registry.add(*make_tools_by_name(name, namespace, schemas=registry.schemas))
+            tools = tools_before.get(id(namespace[name]))
+            if tools is None:
+                tools = make_tools_by_name(name, namespace, schemas=registry.schemas)
+            registry.add(*tools)
         except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
             reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)
             print(f"{name} is not offered as a tool: {reason}", file=sys.stderr)  # noqa: T201
+
+
+def _find_decorated(namespace: Mapping[str, Any]) -> list[str]:
+    """Return the variables that hold what is decorated, one for each function or class."""
+    functions = {id(value): name for name, value in reversed(tuple(find_marked(namespace.items())))}
+    return [*reversed(functions.values()), *find_classes_of_tools(namespace.items())]
+
+
+def _is_made_from(tool: DeclaredTool, value: Any) -> bool:
+    return tool.function is value or (tool.origin is not None and tool.origin.value is value)
 
 
 def find_replaced_names(

@@ -35,6 +35,10 @@ class ToolOrigin(Protocol):
     def word(self) -> str:
         """What the author wrote on the magic's line: ``counter``, ``model.predict``."""
 
+    @property
+    def value(self) -> Any:
+        """What the word's variable held when the tools were made."""
+
     def is_current(self, namespace: Mapping[str, Any]) -> bool:
         """Tell whether the notebook still has what the tools were made from."""
 
