@@ -7,11 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
+from hints import accept, error_for, schema_of
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_notebook import Columns
-from mcp_notebook.errors import InvalidArguments
-from mcp_notebook.kernel.schemas.input_schema import read_function_schema
 
 
 @dataclasses.dataclass
@@ -26,26 +25,6 @@ class Report(BaseModel):
 
     rain: pd.DataFrame
     count: np.int64 = np.int64(0)
-
-
-def schema_of(hint, default=...):
-    def with_default(value: hint = default):
-        """Do."""
-
-    def without(value: hint):
-        """Do."""
-
-    return read_function_schema(without if default is ... else with_default)
-
-
-def taken(hint, sent):
-    return schema_of(hint).validate({"value": sent})["value"]
-
-
-def refused(hint, sent):
-    with pytest.raises(InvalidArguments) as raised:
-        taken(hint, sent)
-    return str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +47,8 @@ def refused(hint, sent):
     ],
 )
 def test_a_scalar_is_made_of_what_json_has_for_it(hint, sent, value):
-    assert taken(hint, sent) == value
-    assert type(taken(hint, sent)) is type(value)
+    assert accept(hint, sent) == value
+    assert type(accept(hint, sent)) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +79,7 @@ def test_a_scalar_is_made_of_what_json_has_for_it(hint, sent, value):
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_place(hint, sent, said):
-    assert said in refused(hint, sent)
+    assert said in error_for(hint, sent)
 
 
 @pytest.mark.parametrize(
@@ -120,17 +99,17 @@ def test_what_is_wrong_is_told_with_its_place(hint, sent, said):
     ],
 )
 def test_an_array_has_the_dtype_of_its_type_hint(hint, sent, dtype):
-    assert taken(hint, sent).dtype == dtype
+    assert accept(hint, sent).dtype == dtype
 
 
 def test_data_types_are_known_within_models_dataclasses_and_collections():
-    station = taken(Station, {"rain": [{"mm": 1}], "opened": "2024-01-01", "shape": [1]})
+    station = accept(Station, {"rain": [{"mm": 1}], "opened": "2024-01-01", "shape": [1]})
     assert (station.rain.mm[0], station.opened.year, station.shape[0]) == (1.0, 2024, 1)
-    report = taken(Report | None, {"rain": [{"a": 1}], "count": 2})
+    report = accept(Report | None, {"rain": [{"a": 1}], "count": 2})
     assert (report.rain.a[0], report.count) == (1, np.int64(2))
-    [frame] = taken(list[pd.DataFrame], [[{"a": 1}]])
+    [frame] = accept(list[pd.DataFrame], [[{"a": 1}]])
     assert frame.a[0] == 1
-    assert taken(list[npt.NDArray[np.int8]], [[1]])[0].dtype == "int8"
+    assert accept(list[npt.NDArray[np.int8]], [[1]])[0].dtype == "int8"
 
 
 def test_a_default_of_a_number_or_a_moment_is_told():

@@ -4,11 +4,11 @@ import dataclasses
 import typing
 
 import pytest
+from hints import schema_of
 from pydantic import BaseModel
 
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.kernel.schemas.author_schema import read_author_schema
-from mcp_notebook.kernel.schemas.input_schema import read_function_schema
 
 
 class Place(BaseModel):
@@ -22,13 +22,6 @@ class Span:
 
 class Row(typing.TypedDict):
     n: int
-
-
-def schema_of(hint):
-    def f(value: hint):
-        """Do."""
-
-    return read_function_schema(f)
 
 
 @pytest.mark.parametrize(

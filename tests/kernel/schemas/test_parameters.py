@@ -14,13 +14,14 @@ from typing import Annotated, Any, Literal
 
 import pytest
 import typing_extensions
+from hints import Access, Dog, Pet, Shade, Sparse, accept, error_for, schema_of
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, Json
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.schemas.input_schema import FunctionSchema, read_function_schema
+from mcp_notebook.kernel.schemas.input_schema import read_function_schema
 
 
 class Color(enum.Enum):
@@ -31,24 +32,6 @@ class Color(enum.Enum):
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 2
-
-
-class Access(enum.IntFlag):
-    """What may be done."""
-
-    READ = 1
-    WRITE = 2
-
-
-class Sparse(enum.Flag):
-    LOW = 1
-    HIGH = 4
-
-
-class Shade(enum.Enum):
-    RED = "red"
-    CRIMSON = "red"  # noqa: PIE796 - a second name
-    BLUE = "blue"
 
 
 class Corner(enum.Enum):
@@ -90,44 +73,8 @@ class Node(typing.TypedDict):
     next: list["Node"]
 
 
-class Cat(BaseModel):
-    kind: Literal["cat"]
-    lives: int
-
-
-class Dog(BaseModel):
-    kind: Literal["dog"]
-    good: bool
-
-
-Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
-
-
-def schema_of(hint, default=...) -> FunctionSchema:
-    def with_default(value: hint = default):
-        """Do."""
-
-    def without(value: hint):
-        """Do."""
-
-    schema = read_function_schema(without if default is ... else with_default)
-    Draft202012Validator.check_schema(schema.input_schema)
-    json.dumps(schema.input_schema, allow_nan=False)
-    return schema
-
-
-def told(hint, default=...):
+def publish(hint, default=...):
     return schema_of(hint, default).input_schema["properties"]["value"]
-
-
-def taken(hint, value):
-    return schema_of(hint).validate({"value": value})["value"]
-
-
-def refused(hint, value):
-    with pytest.raises(InvalidArguments) as raised:
-        taken(hint, value)
-    return str(raised.value)
 
 
 # -- types -----------------------------------------------------------------------------------------
@@ -164,7 +111,7 @@ def refused(hint, value):
     ],
 )  # fmt: skip
 def test_a_type_is_told_as_json_schema(hint, published):
-    assert told(hint) == published
+    assert publish(hint) == published
 
 
 @pytest.mark.parametrize(
@@ -222,8 +169,8 @@ def test_a_type_is_told_as_json_schema(hint, published):
     ],
 )
 def test_a_value_is_taken_as_json_has_it(hint, sent, value):
-    assert taken(hint, json.loads(json.dumps(sent))) == value
-    assert type(taken(hint, sent)) is type(value)
+    assert accept(hint, json.loads(json.dumps(sent))) == value
+    assert type(accept(hint, sent)) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +228,7 @@ def test_a_value_is_taken_as_json_has_it(hint, sent, value):
     ],
 )
 def test_a_value_of_another_type_is_refused(hint, sent):
-    assert refused(hint, sent).startswith("value")
+    assert error_for(hint, sent).startswith("value")
 
 
 @pytest.mark.parametrize(
@@ -358,8 +305,8 @@ def test_two_types_of_one_name_stay_apart():
 
 
 def test_a_nested_type_keeps_its_own_rule_on_unknown_keys():
-    assert taken(Options, {"color": "red", "more": 1}) == {"color": Color.RED}
-    assert taken(Place, {"lat": 1, "more": 1}) == Place(lat=1)
+    assert accept(Options, {"color": "red", "more": 1}) == {"color": Color.RED}
+    assert accept(Place, {"lat": 1, "more": 1}) == Place(lat=1)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="pydantic takes it as it is")

@@ -1,33 +1,15 @@
 """What pydantic's schemas say wrongly or at length, put right."""
 
-import enum
 from typing import Annotated
 
 import pytest
+from hints import Access, Shade, Sparse
 from pydantic import Field, TypeAdapter
 
 from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator
 
 
-class Access(enum.IntFlag):
-    """What may be done."""
-
-    READ = 1
-    WRITE = 2
-
-
-class Sparse(enum.Flag):
-    LOW = 1
-    HIGH = 4
-
-
-class Shade(enum.Enum):
-    RED = "red"
-    CRIMSON = "red"  # noqa: PIE796 - a second name
-    BLUE = "blue"
-
-
-def told(hint, mode="validation"):
+def generate(hint, mode="validation"):
     return SchemaGenerator(by_alias=True).generate(TypeAdapter(hint).core_schema, mode=mode)
 
 
@@ -42,15 +24,15 @@ def told(hint, mode="validation"):
     ],
 )  # fmt: skip
 def test_an_enumeration_tells_each_value_once_and_flags_tell_their_sums(hint, published):
-    assert told(hint) == published
+    assert generate(hint) == published
 
 
 def test_a_long_description_is_cut_and_says_so():
-    text = told(Annotated[int, Field(description="word " * 1_000)])["description"]
+    text = generate(Annotated[int, Field(description="word " * 1_000)])["description"]
     assert len(text) <= 2_000
     assert text.endswith("word ... [cut: 5,000 characters in all]")
 
 
 def test_bytes_are_base64_on_their_way_in():
-    assert told(bytes) == {"type": "string", "contentEncoding": "base64"}
-    assert "contentEncoding" not in told(bytes, "serialization")
+    assert generate(bytes) == {"type": "string", "contentEncoding": "base64"}
+    assert "contentEncoding" not in generate(bytes, "serialization")
