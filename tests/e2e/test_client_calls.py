@@ -8,7 +8,7 @@ import subprocess
 import anyio
 import httpx2
 import pytest
-from clients import COMMAND, ERAS, TOKEN, TRANSPORTS, text_of
+from clients import COMMAND, TOKEN, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -59,16 +59,6 @@ def odd() -> str:
 def kernel(shared_kernel):
     shared_kernel.ok(TOOLS)
     return shared_kernel
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    return request.param
-
-
-@pytest.fixture(params=TRANSPORTS)
-def transport(request):
-    return request.param
 
 
 async def test_a_client_that_asks_for_progress_is_told_what_a_call_waits_for(

@@ -8,7 +8,7 @@ import anyio
 import httpx2
 import PIL.Image
 import pytest
-from clients import ERAS, TOKEN, http_bridge, text_of
+from clients import TOKEN, http_bridge, text_of
 from live import live_kernel
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -111,11 +111,6 @@ def url(module_home):
             kernel.ok(cell.strip())
         with http_bridge(module_home) as served:
             yield served.url
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    return request.param
 
 
 @asynccontextmanager

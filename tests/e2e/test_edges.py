@@ -24,11 +24,6 @@ WAIT = (
 LOAD = "%load_ext mcp_notebook"
 
 
-@pytest.fixture(params=["legacy", "auto"])
-def era(request):
-    return request.param
-
-
 # Kernels are started by fixtures: jupyter_client's blocking manager leaves an event loop behind in
 # each thread that has a running one.
 

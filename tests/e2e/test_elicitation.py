@@ -5,7 +5,7 @@ import json
 import anyio
 import mcp_types as types
 import pytest
-from clients import ERAS, TRANSPORTS, connected, text_of
+from clients import TRANSPORTS, connected, text_of
 from live import Link, record_of
 from mcp.shared.exceptions import MCPError
 
@@ -111,11 +111,6 @@ def kernel(shared_kernel):
     for cell in (TOOLS, CACHED, THREAD):
         shared_kernel.ok(cell)
     return shared_kernel
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    return request.param
 
 
 class User:

@@ -6,7 +6,7 @@ import signal
 
 import anyio
 import pytest
-from clients import ERAS, TRANSPORTS, connected, text_of
+from clients import connected, text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -21,16 +21,6 @@ CALLS = {
 BOTH = pytest.mark.parametrize(("era", "transport"), [("legacy", "stdio"), ("auto", "http")])
 """Each era and each transport, but not each with each: for what the bridge has no part in."""
 FOR_EVER = {"year": 2015, "rounds": 1_000_000}
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    return request.param
-
-
-@pytest.fixture(params=TRANSPORTS)
-def transport(request):
-    return request.param
 
 
 class Told:

@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from clients import ERAS, Changes, connected
+from clients import Changes, connected
 from live import live_kernel
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ResourceLink
@@ -37,11 +37,6 @@ CLEAR = (
     "from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION\n"
     "getattr(get_ipython(), EXTENSION).resources.clear()"
 )
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    return request.param
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import httpx2
 import nbformat
 import psutil
 import pytest
-from clients import ERAS, TOKEN, TRANSPORTS, Changes, connected, http_bridge, text_of
+from clients import TOKEN, Changes, connected, http_bridge, text_of
 from live import SOON, TIMEOUT, live_kernel, record_of
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -44,16 +44,6 @@ def wait_on_main() -> str:
         time.sleep(0.01)
 """
 NAMES = ["pid", "leave", "wait", "wait_on_main"]
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    return request.param
-
-
-@pytest.fixture(params=TRANSPORTS)
-def transport(request):
-    return request.param
 
 
 @pytest.fixture

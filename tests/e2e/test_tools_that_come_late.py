@@ -2,7 +2,7 @@
 
 import anyio
 import pytest
-from clients import ERAS, TRANSPORTS, connected, pictures_of, text_of
+from clients import TRANSPORTS, connected, pictures_of, text_of
 from live import TIMEOUT, live_kernel
 
 pytestmark = pytest.mark.anyio
@@ -29,11 +29,6 @@ def square(side: int):
     "A picture."
     return PIL.Image.new("RGB", (side, side))
 """
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    return request.param
 
 
 @pytest.fixture

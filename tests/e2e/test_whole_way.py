@@ -4,7 +4,7 @@ import json
 
 import anyio
 import pytest
-from clients import ERAS, TRANSPORTS, Changes, connected, pictures_of, text_of
+from clients import Changes, connected, pictures_of, text_of
 from live import record_of
 from mcp import MCPError
 
@@ -16,16 +16,6 @@ CALLS = {
     "rainy_days": {"kind": "snow", "count": 2},
     "chance_of_dry_spell": {"days": 5, "month": 8, "rounds": 200},
 }
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    return request.param
-
-
-@pytest.fixture(params=TRANSPORTS)
-def transport(request):
-    return request.param
 
 
 async def test_every_tool_of_the_weather_notebook_is_listed_and_called(

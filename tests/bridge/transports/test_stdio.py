@@ -1,9 +1,11 @@
+"""A bridge over stdio: every line of its client, its end, and a client that does not read."""
+
 import asyncio
 import json
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import anyio
 import pytest
@@ -42,6 +44,22 @@ def shared(module_home):
         assert running.wait() == 0
         assert running.said == ""
         assert running.line() == b""
+
+
+@contextmanager
+def unread_bridge(home):
+    """Run a stdio bridge whose output nobody reads, and end it."""
+    with subprocess.Popen(
+        [*COMMAND, "stdio"],
+        env=kernel_env(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _answers(running, line, count):
@@ -149,13 +167,7 @@ def test_a_client_that_leaves_before_its_first_request_is_no_error(home, given):
 
 @pytest.mark.parametrize("first", ["stdin", "stdout"])
 def test_a_client_that_ends_and_takes_both_pipes_with_it_is_no_error(home, first):
-    with subprocess.Popen(
-        [*COMMAND, "stdio"],
-        env=kernel_env(home),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
+    with unread_bridge(home) as process:
         process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
         process.stdin.flush()
         process.stdout.readline()
@@ -276,21 +288,12 @@ async def test_a_client_that_does_not_read_holds_up_the_answers_which_do_not_pil
 @pytest.mark.parametrize("how", ["EOF", "SIGTERM"])
 def test_a_client_that_does_not_read_does_not_keep_the_bridge_from_ending(home, how):
     unknown = json.dumps(PING | {"method": "x" * 50_000}).encode()  # the answer has it, too
-    with subprocess.Popen(
-        [*COMMAND, "stdio"],
-        env=kernel_env(home),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        try:
-            process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n" + (unknown + b"\n") * 100)
-            process.stdin.flush()
-            if how == "EOF":
-                process.stdin.close()
-            else:
-                process.terminate()
-            assert process.wait(LIMIT) == 0
-        finally:
-            process.kill()
+    with unread_bridge(home) as process:
+        process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n" + (unknown + b"\n") * 100)
+        process.stdin.flush()
+        if how == "EOF":
+            process.stdin.close()
+        else:
+            process.terminate()
+        assert process.wait(LIMIT) == 0
         assert process.stderr.read() == b""

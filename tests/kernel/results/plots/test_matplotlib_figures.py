@@ -17,15 +17,6 @@ resource = pytest.importorskip("resource")
 
 
 @pytest.fixture
-def plt():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    yield pyplot
-    pyplot.close("all")
-
-
-@pytest.fixture
 def animation(plt):
     return pytest.importorskip("matplotlib.animation")
 
