@@ -1,25 +1,35 @@
 """A tool asks the client's user, seen by the official client in both eras."""
 
 import json
+import os
 
 import anyio
 import mcp_types as types
 import pytest
 from clients import TRANSPORTS, connected, text_of
-from live import Link, record_of
 from mcp.shared.exceptions import MCPError
 
 pytestmark = pytest.mark.anyio
 
 TOOLS = """%%mcp_tool
-import asyncio, threading, time
+import asyncio, os, threading
 from typing import Literal
 from pydantic import BaseModel, Field
 from mcp_notebook import CannotElicit, Context
 
 runs = []
 stopped = threading.Event()
-gone = threading.Event()
+was_asked, taken_back = asyncio.Event(), asyncio.Event()
+heard = os.open("heard", os.O_RDWR)
+
+async def _take_back(question):
+    was_asked.clear()
+    taken_back.clear()
+    task = asyncio.ensure_future(question)
+    await was_asked.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    taken_back.set()
 
 class Trip(BaseModel):
     to: Literal["Rome", "Oslo"]
@@ -33,7 +43,7 @@ def book(ctx: Context) -> str:
     ctx.progress(1, 2, "answered")
     if not answer.accepted:
         return answer.action
-    time.sleep(0.3)
+    os.read(heard, 1)
     return f"{answer.data.to} for {answer.data.days} days, {type(answer.data).__name__}"
 
 def rounds(n: int, ctx: Context) -> list[str]:
@@ -51,22 +61,14 @@ async def both(ctx: Context) -> list[str]:
     return [str(answer.data) for answer in answers]
 
 async def hasty(ctx: Context) -> str:
-    "Wait a moment only, then ask something else."
-    try:
-        await asyncio.wait_for(ctx.elicit_async("Slow?", key="slow"), 0.2)
-    except TimeoutError:
-        runs.append("gave up")
-        return (await ctx.elicit_async("Quick?", str, key="quick")).data
-    return "early"
+    "Ask something else as soon as the user has been asked."
+    await _take_back(ctx.elicit_async("Slow?", key="slow"))
+    return (await ctx.elicit_async("Quick?", str, key="quick")).data
 
 async def confused(ctx: Context) -> str:
     "Ask something else under the same key."
-    try:
-        await asyncio.wait_for(ctx.elicit_async("Delete a.txt?", key="confirm"), 0.2)
-    except TimeoutError:
-        gone.set()
-        return (await ctx.elicit_async("Delete everything?", key="confirm")).action
-    return "early"
+    await _take_back(ctx.elicit_async("Delete a.txt?", key="confirm"))
+    return (await ctx.elicit_async("Delete everything?", key="confirm")).action
 
 def loaded(ctx: Context) -> str:
     "Say how far it is, then ask."
@@ -96,19 +98,14 @@ def favourite(ctx: Context) -> str:
     "Ask, if that can be."
     return str(ctx.elicit("Favourite?", str).data) if ctx.can_elicit else "nobody to ask"
 """
-THREAD = """%%mcp_tool --run thread
-def wait_gone() -> bool:
-    "Wait until the first question has been withdrawn."
-    return gone.wait(60)
-"""
-
-
-GAVE_UP = "while 'gave up' not in runs: await asyncio.sleep(0.01)"
+WAS_ASKED = "was_asked.set()"
+UNTIL_TAKEN_BACK = "await asyncio.wait_for(taken_back.wait(), 60)"
 
 
 @pytest.fixture(scope="module")
 def kernel(shared_kernel):
-    for cell in (TOOLS, CACHED, THREAD):
+    os.mkfifo(shared_kernel.home / "heard")
+    for cell in (TOOLS, CACHED):
         shared_kernel.ok(cell)
     return shared_kernel
 
@@ -136,7 +133,7 @@ async def test_a_tool_asks_its_user_and_goes_on_with_the_answer(kernel, era, tra
     async with connected(kernel.home, era, transport, elicitation_callback=user) as client:
         await client.list_tools()
         await anyio.to_thread.run_sync(kernel.ok, "runs.clear()")
-        await _one_question(client, user)
+        await _one_question(client, user, kernel)
         await _many_questions(client, user)
         # None of these ran twice.
         runs = ["book", "book", "book", "rounds", "both"]
@@ -148,11 +145,13 @@ async def test_a_tool_asks_its_user_and_goes_on_with_the_answer(kernel, era, tra
         await anyio.to_thread.run_sync(kernel.ok, "assert stopped.wait(60)")
 
 
-async def _one_question(client, user):
+async def _one_question(client, user, kernel):
     told = []
 
     async def progress(_value, _total, message):
         told.append(message)
+        if message == "answered":
+            (kernel.home / "heard").write_bytes(b"!")
 
     result = await client.call_tool("book", {}, progress_callback=progress)
     assert text_of(result).splitlines() == ["asks", "Oslo for 3 days, Trip"]
@@ -188,10 +187,11 @@ async def _a_question_that_is_taken_back(client, user, era, kernel):
     async def slowly():
         asked.set()
         try:
+            await anyio.to_thread.run_sync(kernel.ok, WAS_ASKED)
             if era == "legacy":
-                await anyio.sleep(60)
+                await anyio.sleep_forever()
             else:  # here the client is told nothing before it answers
-                await anyio.to_thread.run_sync(kernel.ok, GAVE_UP)
+                await anyio.to_thread.run_sync(kernel.ok, UNTIL_TAKEN_BACK)
         finally:
             gone.set()
         return {}
@@ -274,11 +274,9 @@ async def test_a_state_fits_the_call_that_it_was_given_for_and_fits_once(kernel)
 
 async def test_what_the_user_said_to_one_question_is_no_answer_to_another(kernel, era):
     async def late():
-        with Link(record_of(kernel)) as link:
-            await anyio.to_thread.run_sync(link.call, "wait_gone")
+        await anyio.to_thread.run_sync(kernel.ok, f"{WAS_ASKED}\n{UNTIL_TAKEN_BACK}")
         return {}
 
-    kernel.ok("gone.clear()")
     user = User({"Delete a.txt?": late, "Delete everything?": "decline"})
     async with connected(kernel.home, era, "http", elicitation_callback=user) as client:
         await client.list_tools()

@@ -257,8 +257,14 @@ async def test_a_call_that_has_ended_leaves_its_place_to_the_next(sales, era, mo
         for kind in ("null", "none", "null", "null"):
             result = await client.call_tool("structured", {"kind": kind})
             assert "busy" not in str(result.content)
-        with anyio.move_on_after(1):
-            await client.call_tool("forever", {})
+        async with anyio.create_task_group() as tasks:
+
+            async def call():
+                await client.call_tool("forever", {})  # the second one is refused
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(call)
+            tasks.start_soon(call)
         with anyio.fail_after(TIMEOUT):
             while "busy" in str((await client.call_tool("structured", {"kind": "null"})).content):
                 await anyio.lowlevel.checkpoint()

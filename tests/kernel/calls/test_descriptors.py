@@ -1,9 +1,10 @@
 """What the programs that a tool starts print, in a real kernel."""
 
+import os
 import sys
 
 import pytest
-from live import live_kernel, text_of
+from live import TIMEOUT, live_kernel, text_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ipykernel reads no descriptors")
 
@@ -68,5 +69,13 @@ def test_a_flood_is_cut_as_prints_are(kernel, link):
 
 def test_what_a_program_of_a_cell_prints_stays_there(kernel, link):
     link.call("run_programs", number=1)
-    output = kernel.ok("import time\nos.system('echo of the cell'); time.sleep(0.3)")
-    assert "of the cell" in output.stdout
+    seen = kernel.home / "seen"
+    os.mkfifo(seen)
+    request = kernel.start(f"os.system('echo of the cell')\nopen({str(seen)!r}).read()")
+    while "of the cell" not in (message := kernel.client.get_iopub_msg(timeout=TIMEOUT))[
+        "content"
+    ].get("text", ""):
+        pass
+    assert message["parent_header"]["msg_id"] == request
+    seen.write_text("")
+    assert kernel.finish(request).error is None

@@ -273,11 +273,11 @@ def test_what_objects_do_when_they_are_measured_does_no_harm(store):
         began = time.monotonic()
         text = converter.make_result([Odd(find), *range(30_000)], ()).content[0].text
         assert "Odd object" in text
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 30
 
 
 def test_measuring_takes_bounded_time():
     began = time.monotonic()
     assert estimate_memory([[[[1] * 20] * 20] * 1_000] * 1_000) > 1_000_000_000
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # all of it takes minutes
     assert estimate_memory([1] * 5_000 + ["x" * 1_000_000] * 5_000) > 4_000_000_000
