@@ -1,8 +1,9 @@
 """Notes on kernels that have left, kept for some minutes beside the records.
 
 A kernel that leaves removes its record, and a bridge that finds a dead one's removes it, too. The
-note says what became of the notebook to those who look afterwards: ``mcp-notebook list`` and
-``mcp-notebook call``. One note per notebook, the latest. Runs in every process; contacts none.
+note says what became of the notebook to those who look afterwards: ``mcp-notebook list``,
+``mcp-notebook call``, and the clients of bridges that call an unknown tool. One note per notebook,
+the latest. Runs in every process; contacts none.
 """
 
 import contextlib

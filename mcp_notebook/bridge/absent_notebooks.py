@@ -1,7 +1,8 @@
 """Finds the notebooks whose kernels cannot be linked, or have left lately, and says why.
 
-Runs in the process of a command. Looks at the records and the notes beside them only; what an
-attempt to link a kernel says is the business of `commands`.
+Runs in the process of a command, or in a thread of a bridge when a client calls an unknown tool:
+a kernel may have left before the bridge started, and its note names no tools. Looks at the records
+and the notes beside them only; what an attempt to link a kernel says is the business of `commands`.
 Tested in ``tests/e2e/test_missing_tools.py``.
 """
 
@@ -45,6 +46,11 @@ def find_absent_notebooks(settings: Settings, *, also_back: bool = False) -> lis
         if also_back or (departure.notebook or departure.name) not in names
     ]
     return absent
+
+
+def find_departed_notebooks(settings: Settings) -> list[MissingTool]:
+    """Return the notebooks that have left lately, latest first; they may be open again."""
+    return [_explain_departure(each) for each in list_departures(settings.records_folder)]
 
 
 def _explain_departure(departure: Departure) -> MissingTool:

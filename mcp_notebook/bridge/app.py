@@ -20,6 +20,7 @@ import anyio
 import anyio.abc
 
 from mcp_notebook._version import __version__
+from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -35,6 +36,7 @@ from mcp_notebook.discovery import (
     watch_records,
 )
 from mcp_notebook.errors import McpNotebookError, NotebookError
+from mcp_notebook.missing_tools import MissingTool
 from mcp_notebook.private_files import read_private, write_private
 from mcp_notebook.settings import Settings
 
@@ -127,6 +129,7 @@ class _Bridge:
             with_meta_tools=settings.meta_tools,
             page_size=settings.page_size,
         )
+        self.server.find_departed = self._find_departed
         self.stop = anyio.Event()
         """Set when the bridge is to stop."""
 
@@ -232,6 +235,10 @@ class _Bridge:
 
     def _handle_resources(self, kernel_id: str) -> None:
         self.server.resource_notices.note_kernel(kernel_id)
+
+    def _find_departed(self) -> list[MissingTool]:
+        """Return the user's notebooks that have left lately, if it is those that are served."""
+        return [] if self._headless_count else find_departed_notebooks(self._settings)
 
     async def _wait_for_first_tools(self) -> None:
         with anyio.move_on_after(FIRST_LIST_LIMIT):

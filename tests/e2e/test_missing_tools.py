@@ -7,17 +7,20 @@ import os
 import re
 import signal
 import sys
+import time
 from contextlib import AsyncExitStack
 
 import anyio
 import nbformat
 import psutil
 import pytest
-from clients import ERAS, Changes, http_bridge, over_http, text_of
+from clients import ERAS, Changes, connected, http_bridge, over_http, text_of
 from live import TIMEOUT, Link, kernel_env, live_kernel, record_of
+from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.commands import ToolCall, call_tool, list_tools
 from mcp_notebook.bridge.headless.notebook import run_notebook
+from mcp_notebook.departures import KEEP, Departure, write_departure
 from mcp_notebook.discovery import list_live_records, read_records, write_record
 from mcp_notebook.errors import CallError, NotebookError
 from mcp_notebook.settings import Settings
@@ -248,3 +251,25 @@ async def test_a_notebook_that_crashed_is_named_for_minutes_although_its_record_
     for _ in range(2):
         _, below = await listed()
         assert "sales (not listed): Its kernel crashed or was killed. Restart" in below
+
+
+@pytest.mark.parametrize("meta", [False, True], ids=["a tool", "through a meta-tool"])
+async def test_a_bridge_that_starts_later_names_the_notebooks_that_have_left(settings, home, meta):
+    at = time.time()
+    folder = settings.records_folder
+    restart = "The kernel was restarted."
+    write_departure(folder, Departure(notebook=None, name="sales", reason=restart, at=at))
+    write_departure(folder, Departure(notebook=None, name="costs", reason=None, at=at - KEEP))
+    async with connected(home, "auto", "stdio", *(["--meta-tools"] if meta else [])) as client:
+        if meta:
+            asked = {"name": "top", "arguments": {}}
+            said = text_of(await client.call_tool("call_notebook_tool", asked))
+        else:
+            with pytest.raises(MCPError) as caught:
+                await client.call_tool("top", {})
+            said = caught.value.error.message
+    assert said.startswith("Unknown tool: 'top'. No open notebook offers a tool now.")
+    assert (
+        "Notebooks that have left lately:\nsales (not listed): The kernel was restarted at" in said
+    )
+    assert "costs" not in said

@@ -7,11 +7,12 @@ of the list instead of breaking it.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import anyio
+import anyio.to_thread
 import mcp_types as types
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -42,6 +43,7 @@ from mcp_notebook.bridge.server.tool_form import make_plain_tool_form, make_tool
 from mcp_notebook.bridge.server.tool_pages import ToolPages
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool
+from mcp_notebook.missing_tools import MissingTool
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,9 @@ _CACHEABLE: tuple[CacheableMethod, ...] = (
     "resources/read",
 )
 """Methods whose results tell clients how long to cache them: not at all."""
+MAX_DEPARTED = 5
+"""Notebooks that have left lately that a client hears of when it calls an unknown tool."""
+_DEPARTED = "Notebooks that have left lately:"
 MAX_CALLS = 1024
 """Calls that one bridge runs at a time, for all clients and kernels together."""
 _IS_STOPPED = (
@@ -97,6 +102,8 @@ class NotebookServer:
         self._catalog = catalog
         self._links = links
         self._ready = ready
+        self.find_departed: Callable[[], Sequence[MissingTool]] = tuple
+        """Returns the notebooks that have left lately, latest first; called in a thread."""
         self._meta_tools = meta_tools.TOOLS if with_meta_tools else ()
         self._pages, self._plain_pages = (
             ToolPages(make_form, self._meta_tools, page_size)
@@ -236,9 +243,11 @@ class NotebookServer:
         except UnknownState as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except UnknownTool as error:
+            departed = (await anyio.to_thread.run_sync(self.find_departed))[:MAX_DEPARTED]
+            text = "\n".join(map(str, (error, *([_DEPARTED] if departed else []), *departed)))
             if self._is_meta_tool(params.name):  # the unknown name is one of its arguments
-                return make_error_result(str(error))
-            raise MCPError(types.INVALID_PARAMS, replace_surrogates(str(error))) from None
+                return make_error_result(text)
+            raise MCPError(types.INVALID_PARAMS, replace_surrogates(text)) from None
         except CallError as error:
             return make_error_result(str(error))
         except Exception as error:
