@@ -22,8 +22,11 @@ from mcp_notebook.settings import Settings
 
 @pytest.fixture
 def converter(formatter):
-    """A converter that keeps no originals, so that no links follow what is cut."""
-    return Converter(formatter.format, Settings())
+    """A converter that keeps no originals, so that no links follow what is cut.
+
+    It has a minute: a busy machine may need more than its usual 5 s for a traceback of 1,000 frames.
+    """
+    return Converter(formatter.format, Settings(), seconds=60)
 
 
 def test_a_result_within_a_value_gives_its_content(converter):

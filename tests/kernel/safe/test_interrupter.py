@@ -152,15 +152,26 @@ def test_an_interrupt_that_arrives_while_the_code_is_closed_is_reported_and_not_
 
 def test_a_signal_ends_a_sleep():
     with by_signal() as interrupter:
-        began = threading.Event()
-        thread = interrupt_from_elsewhere(interrupter, began.wait)
+        began, ended = threading.Event(), threading.Event()
+
+        def interrupt():
+            began.wait()
+            interrupter.interrupt()
+            # One that comes just before the sleep ends nothing: whoever stops code asks again.
+            while not ended.wait(interrupter_module.REPEAT_AFTER):
+                interrupter.interrupt()
 
         def code():
             began.set()
             time.sleep(LIMIT)
 
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        start = time.monotonic()
         with pytest.raises(Stop):
             interrupter.run(code)
+        assert time.monotonic() - start < LIMIT
+        ended.set()
         thread.join()
 
 
@@ -283,19 +294,30 @@ def test_a_pending_exception_of_somebody_else_is_not_taken_back():
     assert in_thread(run) == "stopped"
 
 
+def start_together(ready, seconds):
+    """Spin as soon as the other thread is there, too."""
+    ready.wait(LIMIT)
+    return spin(seconds)
+
+
 @WAYS
 @pytest.mark.usefixtures("often_switched")
 def test_interrupts_at_random_moments_hit_nothing_else(way, where):
     def run():
         chance = random.Random(11)
         ends = Counter()
-        for _ in range(ROUNDS):
+        for number in range(ROUNDS):
             length = chance.uniform(0, 0.0004)
+            ready = threading.Event()
+            if number % 2:
+                ready.set()  # no waiting: the interrupt may come before the code is open, too
             with way() as interrupter:
                 delay = chance.uniform(0, 0.0005)
-                thread = interrupt_from_elsewhere(interrupter, lambda delay=delay: spin(delay))
+                thread = interrupt_from_elsewhere(
+                    interrupter, lambda ready=ready, delay=delay: (ready.set(), spin(delay))
+                )
                 try:
-                    ends[interrupter.run(spin, length)] += 1
+                    ends[interrupter.run(start_together, ready, length)] += 1
                 except Stop:
                     ends["stopped"] += 1
                 spin(chance.uniform(0, 0.0003))  # what came here would end the test
