@@ -24,7 +24,7 @@ from mcp_notebook.settings import Settings
 def converter(formatter):
     """A converter that keeps no originals, so that no links follow what is cut.
 
-    It has a minute: a busy machine may need more than its usual 5 s for a traceback of 1,000 frames.
+    It has a minute: a busy machine may need more than the usual 5 s for 1,000 frames.
     """
     return Converter(formatter.format, Settings(), seconds=60)
 
