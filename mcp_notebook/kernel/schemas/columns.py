@@ -34,7 +34,8 @@ class Columns:
     Args:
         columns: The columns by name, for names that are no keywords: ``{"max temp": float}``.
         more: Further columns. A type hint (``float``, ``date``, ``Literal["a", "b"]``...) or a
-            dtype (``"float32"``, ``np.int8``, ``"category"``, ``pl.Int16``).
+            dtype (``"float32"``, ``np.int8``, ``"category"``, ``pl.Int16``,
+            ``pa.dictionary(pa.int32(), pa.string())``).
 
     Raises:
         DefinitionError: There are none, or one is neither a type hint nor a dtype.

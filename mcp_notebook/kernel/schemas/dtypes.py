@@ -55,7 +55,10 @@ LARGEST_FLOATS = {"float16": 65504.0, "float32": 3.4028234663852886e38}
 
 
 def find_dtype_name(kind: Any) -> str | None:
-    """Return a dtype's name as its library writes it; None if it is no dtype."""
+    """Return a dtype's name as its library writes it; None if it is no dtype.
+
+    For a dictionary of pyarrow it is the name of the dtype of its values.
+    """
     if isinstance(kind, str):
         return _expand_code(kind)
     library = get_library_name(kind)
@@ -63,9 +66,16 @@ def find_dtype_name(kind: Any) -> str | None:
         return None
     if isinstance(kind, type):
         return kind.__name__.removesuffix("_")
+    if is_dictionary(kind):
+        return find_dtype_name(kind.value_type)
     name = getattr(kind, "name", None)
     text = name if isinstance(name, str) else str(kind)
     return _ARROW.get(text, text) if library == "pyarrow" else text
+
+
+def is_dictionary(kind: Any) -> bool:
+    """Tell whether a dtype is a dictionary of pyarrow, which others call categories."""
+    return get_library_name(kind) == "pyarrow" and type(kind).__name__ == "DictionaryType"
 
 
 def get_library_name(kind: Any) -> str:

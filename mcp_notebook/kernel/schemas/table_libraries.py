@@ -15,7 +15,12 @@ from pydantic_core import PydanticCustomError
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.column_types import Column
-from mcp_notebook.kernel.schemas.dtypes import find_common_name, find_dtype_name, get_library_name
+from mcp_notebook.kernel.schemas.dtypes import (
+    find_common_name,
+    find_dtype_name,
+    get_library_name,
+    is_dictionary,
+)
 
 Lists = Mapping[str, tuple[list[Any], Column | None]]
 """Columns: the values of each, and what the author says of it."""
@@ -71,7 +76,7 @@ def _require_common_name(column: Column) -> str:
     name = find_common_name(find_dtype_name(column.dtype) or "")
     if name is None:
         raise ValueError(f"{column.dtype!r} is another library's")
-    return name
+    return "category" if name == "string" and is_dictionary(column.dtype) else name
 
 
 # -- pandas ----------------------------------------------------------------------------------------

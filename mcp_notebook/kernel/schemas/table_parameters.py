@@ -20,8 +20,9 @@ from pydantic_core import (
 
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.column_types import Column
+from mcp_notebook.kernel.schemas.dtypes import get_library_name
 from mcp_notebook.kernel.schemas.table_libraries import INT64, Lists, find_library
-from mcp_notebook.kernel.schemas.validation_messages import MORE_PROBLEMS
+from mcp_notebook.kernel.schemas.validation_messages import MORE_PROBLEMS, name_json_type
 from mcp_notebook.wording import suggest
 
 _ADVICE = re.compile(r" (?:This error occurred|Hint: |Try setting|Ensure that)")
@@ -236,7 +237,7 @@ def _make(
         for name, (values, column) in columns.items():
             row, failure = _find_culprit(lambda part: make({name: (part, column)}), values)  # noqa: B023
             if failure is not None:
-                reason = _explain_failure(failure, values[row])
+                reason = _explain_failure(failure, values[row], values[:row], column)
                 cell = (row, name) if is_rows else (name, row)
                 _refuse([_problem("cell", cell, cells[name][row], reason)])
         raise _make_failure(error) from None
@@ -245,13 +246,13 @@ def _make(
 def _find_culprit(
     make: Callable[[list[Any]], Any], values: list[Any]
 ) -> tuple[int, Exception | None]:
-    """Return the place of the first value of which no column can be made, and why."""
-    start, end, failure = 0, len(values), None
+    """Return the place of the first value that makes no column with those before it, and why."""
+    start, end = 0, len(values)
     if (failure := _try(make, values)) is None:
         return 0, None
     while end - start > 1:
         middle = (start + end) // 2
-        reason = _try(make, values[start:middle])
+        reason = _try(make, values[:middle])
         start, end = (start, middle) if reason is not None else (middle, end)
         failure = reason or failure
     return start, failure
@@ -269,8 +270,20 @@ def _make_failure(error: Exception) -> PydanticCustomError:
     return PydanticCustomError("table", "{reason}", {"reason": _explain_failure(error)})
 
 
-def _explain_failure(error: Exception, value: Any = None) -> str:
-    """Return why no column can be made, without a library's advice to its callers."""
+def _explain_failure(
+    error: Exception,
+    value: Any = None,
+    values_before: Sequence[Any] = (),
+    column: Column | None = None,
+) -> str:
+    """Return why no column can be made, without a library's advice to its callers.
+
+    Args:
+        error: The library's.
+        value: The first value that does not fit.
+        values_before: Those before it, which fit.
+        column: What the author says of the column.
+    """
     if isinstance(error, PydanticCustomError):
         return error.message()
     is_large = isinstance(value, int) and value not in INT64
@@ -278,7 +291,23 @@ def _explain_failure(error: Exception, value: Any = None) -> str:
         return f"whole numbers go from {INT64[0]} to {INT64[-1]}"
     if isinstance(value, dt.date | dt.timedelta):
         return "it is out of bounds for this column's dtype"
+    if isinstance(error, UnicodeEncodeError):
+        return "it is not valid Unicode: half of a surrogate pair"
+    if get_library_name(error) == "pyarrow":
+        return _explain_arrow(value, values_before, None if column is None else column.dtype)
     return _ADVICE.split(describe_error(error), maxsplit=1)[0]
+
+
+def _explain_arrow(value: Any, values_before: Sequence[Any], dtype: Any) -> str:
+    """Return what pyarrow allows in a column, whose own messages are about its classes."""
+    if dtype is not None:
+        return f"it is not a value of this column's dtype, {dtype}"
+    types = {name_json_type(other) for other in values_before if other is not None}
+    if types == {"integer"} and isinstance(value, float):
+        return f"beside fractions, whole numbers go from {-(2**53)} to {2**53}"
+    if types and name_json_type(value) not in types:
+        return f"allowed: {' | '.join(sorted(types))}, as in the rows before"
+    return "all values of a column have one type, also within arrays and objects"
 
 
 def _problem(

@@ -29,6 +29,7 @@ from mcp_notebook.kernel.schemas.dtypes import find_common_name, find_dtype_name
         (pa.float64(), "float64"),
         (pa.timestamp("ns"), "datetime[ns]"),
         (pa.date32(), "date"),
+        (pa.dictionary(pa.int8(), pa.int16()), "int16"),
         (pl.Datetime("us", "UTC"), None),
         (pl.Enum(["x"]), None),
     ],

@@ -271,6 +271,64 @@ def test_polars_takes_what_fits_into_one_type(sent, stored):
     assert accept(pl.DataFrame, {"a": sent})["a"].to_list() == stored
 
 
+@pytest.mark.parametrize(
+    ("values", "row", "reason"),
+    [
+        ([1, None, "x", 4, 5], 2, "got 'x' (string); allowed: integer, as in the rows before."),
+        (
+            [1, 2.5, "x"],
+            2,
+            "got 'x' (string); allowed: integer | number, as in the rows before.",
+        ),
+        ([[1], 2], 1, "got 2 (integer); allowed: array, as in the rows before."),
+        ([{"b": 1}, "x"], 1, "got 'x' (string); allowed: object, as in the rows before."),
+        (
+            [[1], ["x"]],
+            1,
+            (
+                "got ['x'] (array); all values of a column have one type, also within arrays and "
+                "objects."
+            ),
+        ),
+        (
+            [2**53 + 1, 0.5],
+            1,
+            (
+                "got 0.5 (number); beside fractions, whole numbers go from -9007199254740992 to "
+                "9007199254740992."
+            ),
+        ),
+        (
+            ["\ud800"],
+            0,
+            "got '\\ud800' (string); it is not valid Unicode: half of a surrogate pair.",
+        ),
+    ],
+)
+def test_what_arrow_does_not_take_is_said_in_our_words(values, row, reason):
+    for hint in (pa.Table, Annotated[pa.Table, Columns(a=Any)]):
+        assert refused(hint, {"a": values}) == f"rows.a[{row}]: {reason}"
+        assert refused(hint, [{"a": item} for item in values]) == f"rows[{row}].a: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (pa.Table, "dictionary<values=string, indices=int8, ordered=0>"),
+        (pd.DataFrame, "category"),
+        (pl.DataFrame, "Categorical"),
+    ],
+)
+def test_a_dictionary_of_arrow_is_a_column_of_its_values(kind, name):
+    hint = Annotated[kind, Columns(a=pa.dictionary(pa.int8(), pa.string()))]
+    table = taken(hint, {"a": ["x", None, "x"]})
+    assert str(table["a"].type if kind is pa.Table else table["a"].dtype).startswith(name)
+    assert refused(hint, {"a": [5]}) == "rows.a[0]: got 5 (integer); allowed: string | null."
+    numbers = Annotated[kind, Columns(a=pa.dictionary(pa.int32(), pa.int16()))]
+    assert "allowed: integer from -32768 to 32767." in refused(numbers, {"a": [10**6]})
+    assert list(map(str, taken(numbers, {"a": [5, 5]})["a"])) == ["5", "5"]
+
+
 def test_a_table_of_any_columns_takes_any():
     assert accept(pd.DataFrame, [{"a": 1}, {"b": "x"}]).isna().sum().tolist() == [1, 1]
     assert accept(pd.DataFrame, {"a": [1, 10**30]}).a[1] == 10**30
