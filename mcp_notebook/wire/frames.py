@@ -95,7 +95,7 @@ async def read_message(
     """
     try:
         length = int.from_bytes(await reader.readexactly(_LENGTH), "big")
-        if not 0 < length <= MAX_HEADER:
+        if length > MAX_HEADER:
             raise FrameError(
                 f"A frame's header has {length} bytes; at most {MAX_HEADER} are allowed."
             )

@@ -147,7 +147,7 @@ CHANGES = (
         "kernel/calls/invoker.py",
         "        self._queue.finish(call)\n        self._start_waiting(call.tool)\n",
         "        self._queue.finish(call)\n",
-        _CALLS,
+        "kernel/calls/test_runners.py",
     ),
     Change(
         "kernel/calls/invoker.py",
@@ -159,7 +159,7 @@ CHANGES = (
         "kernel/calls/runners.py",
         "            self._loop.call_soon(task.cancel)\n",
         "            pass\n",
-        "kernel/calls/test_runners.py kernel/calls/test_runners_in_process.py",
+        "kernel/calls/test_runners_in_process.py",
     ),
     Change(
         "kernel/calls/runners.py",
@@ -354,8 +354,8 @@ CHANGES = (
     # -- wire --------------------------------------------------------------------------------------
     Change(
         "wire/frames.py",
-        "        if not 0 < length <= MAX_HEADER:\n",
-        "        if not 0 <= length <= MAX_HEADER:\n",
+        "        if length > MAX_HEADER:\n",
+        "        if length >= MAX_HEADER:\n",
         _FRAMES,
     ),
     Change(

@@ -50,6 +50,7 @@ def test_garbage_is_a_frame_error_or_the_end_of_the_stream(garbage):
 @pytest.mark.parametrize(
     "body",
     [
+        b"",
         b"{",
         b"[]",
         b'"hello"',
@@ -71,10 +72,17 @@ def test_a_header_that_is_no_message_is_a_frame_error(body):
         read_all([frame_header(body)])
 
 
-@pytest.mark.parametrize("length", [0, frames.MAX_HEADER + 1, 2**32 - 1])
+@pytest.mark.parametrize("length", [frames.MAX_HEADER + 1, 2**32 - 1])
 def test_a_header_of_an_impossible_length_is_refused_before_it_is_read(length):
     with pytest.raises(FrameError, match=str(length)):
         read_all([length.to_bytes(4, "big")])
+
+
+def test_the_longest_header_that_can_be_sent_can_be_read(monkeypatch):
+    [frame] = frames.encode(message := messages.Goodbye(reason="The kernel ended."))
+    monkeypatch.setattr(frames, "MAX_HEADER", len(frame) - 4)
+    assert frames.encode(message) == [frame]
+    assert read_all([frame]) == [(message, [])]
 
 
 def test_a_lone_surrogate_is_replaced_and_a_pair_becomes_its_character():
