@@ -1,4 +1,4 @@
-"""The log messages of one call for its client: some a second, and how many were left out.
+"""Sends the log messages of one call to its client: so many a second, and a count of the others.
 
 Runs on the endpoint's thread; only `LogNotices.take` may be called from any thread. What is beyond
 the bound is left out there, so that it costs the endpoint's thread, which serves all clients,
@@ -119,7 +119,7 @@ class LogNotices:
             return
         text = (
             f"{number:,} log message{'s' if number > 1 else ''} left out here: at most {MAX_LOGS} "
-            "a second are sent of a call, and as many warnings and errors."
+            "a second are sent for each call, and as many warnings and errors."
         )
         if self._send([self._make_log(self._note_level, _LOGGER, text)]):
             self._reported += number

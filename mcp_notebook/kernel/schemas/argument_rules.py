@@ -1,4 +1,4 @@
-"""Which values parameters take, where pydantic's own rules are not these.
+"""Which values parameters accept where pydantic's own rules would differ.
 
 Runs in the user's kernel: the rules at definition, their checks wherever a call runs. Pure.
 """
@@ -97,7 +97,7 @@ def _decode_base64(value: Any) -> Any:
     try:
         return base64.b64decode(text.translate(_URL_SAFE), validate=True)
     except (binascii.Error, ValueError):
-        raise PydanticCustomError("base64", "bytes are sent as base64, and this is none") from None
+        raise PydanticCustomError("base64", "bytes are sent as base64, which this is not") from None
 
 
 _CHECKS: Mapping[str, Callable[[Any], Any]] = {

@@ -71,7 +71,7 @@ class Column:
         """Return the values of a column in their types.
 
         Raises:
-            ValidationError: Begins the place of each problem with its row.
+            ValidationError: The location of each problem begins with its row.
         """
         checked: list[Any] = self._validator.validate_python(values)
         if self.kind is not dt.datetime:
@@ -81,7 +81,7 @@ class Column:
 
 
 def read_column(name: str, kind: Any) -> Column:
-    """Return a column that was said as a type hint or as a dtype.
+    """Return the column that a type hint or a dtype describes.
 
     Raises:
         DefinitionError: It is neither.

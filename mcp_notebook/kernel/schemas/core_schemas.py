@@ -1,4 +1,4 @@
-"""pydantic's core schemas: each one in a schema found or changed, and used alone.
+"""Finds and changes the parts of pydantic's core schemas, and builds validators of them alone.
 
 Runs in the user's kernel, at definition. Pure functions.
 """

@@ -1,9 +1,9 @@
 """Types of the data libraries as parameters, wherever they stand in a type hint.
 
 Runs in the user's kernel: schemas at definition, conversions wherever a call runs. No library is
-imported. pydantic tells of a class that it does not know only that a value must be an instance of
-it; where that class is a table, a series, an array, a moment or a number of a data library, it gets
-a schema that JSON has values for.
+imported. For a class that pydantic does not know, its schema says only that a value must be an
+instance. Where that class is a table, a series, an array, a moment or a number of a data library,
+it gets a schema that JSON has values for.
 """
 
 import sys
@@ -26,7 +26,11 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.argument_rules import tighten
 from mcp_notebook.kernel.schemas.columns import Columns
 from mcp_notebook.kernel.schemas.core_schemas import build_alone, rewrite, walk_schemas
-from mcp_notebook.kernel.schemas.dtypes import LARGEST_FLOATS, make_range_check
+from mcp_notebook.kernel.schemas.dtypes import (
+    LARGEST_FLOATS,
+    describe_long_integer,
+    make_range_check,
+)
 from mcp_notebook.kernel.schemas.table_libraries import find_library
 from mcp_notebook.kernel.schemas.table_parameters import make_series_schema, make_table_schema
 
@@ -38,8 +42,6 @@ _ANY_ELEMENT: tuple[Any, ...] = (
     core_schema.float_schema(),
     core_schema.str_schema(),
 )
-_LARGEST = 64
-"""Bits of integers whose limits would be noise in a schema."""
 _MAX_DEPTH = 32
 """Dimensions that numpy's arrays may have, at least."""
 
@@ -116,8 +118,8 @@ def keep_dtypes(annotation: Any) -> Any:
         return Annotated[numpy.ndarray, _Array(dtype)] if usable else numpy.ndarray
     if origin is Annotated:
         base, *extras = arguments
-        is_told = any(isinstance(extra, WithJsonSchema | Columns) for extra in extras)
-        return annotation if is_told else Annotated[(keep_dtypes(base), *extras)]
+        has_schema = any(isinstance(extra, WithJsonSchema | Columns) for extra in extras)
+        return annotation if has_schema else Annotated[(keep_dtypes(base), *extras)]
     parts = tuple(map(keep_dtypes, arguments)) if origin in _CONTAINERS else arguments
     if parts == arguments:
         return annotation
@@ -198,9 +200,9 @@ def _choose_kind(numpy: Any, kind: Any) -> Any:
 
 def _make_integer_schema(limits: Any) -> Any:
     low, high = int(limits.min), int(limits.max)
-    if limits.bits < _LARGEST:
+    published = describe_long_integer(low, limits.bits)
+    if published is None:
         return core_schema.int_schema(ge=low, le=high)
-    published = {"type": "integer"} | ({} if low else {"minimum": 0})
     return core_schema.int_schema(
         ge=low, le=high, metadata={"pydantic_js_functions": [lambda _core, _handler: published]}
     )

@@ -113,6 +113,18 @@ def make_range_check(name: str) -> Callable[[float], float]:
     return check
 
 
+def describe_long_integer(low: int, bits: int) -> dict[str, Any] | None:
+    """Return the JSON Schema of integers whose limits would be noise in it; None of shorter ones.
+
+    Args:
+        low: The least integer.
+        bits: How many bits an integer has.
+    """
+    if bits < _LARGEST:
+        return None
+    return {"type": "integer"} | ({} if low else {"minimum": 0})
+
+
 def find_common_name(name: str) -> str | None:
     """Return what a dtype is called here, whichever library wrote it; None if only that has it.
 
@@ -148,7 +160,5 @@ def _expand_code(name: str) -> str:
 def _make_integer_hint(*, signed: bool, bits: int) -> Any:
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     checked = Annotated[int, Field(ge=low, le=high)]
-    if bits < _LARGEST:
-        return checked
-    published: dict[str, Any] = {"type": "integer"} | ({} if signed else {"minimum": 0})
-    return Annotated[checked, WithJsonSchema(published)]
+    published = describe_long_integer(low, bits)
+    return checked if published is None else Annotated[checked, WithJsonSchema(published)]

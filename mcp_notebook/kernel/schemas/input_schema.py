@@ -337,8 +337,8 @@ def _list_warnings(
     hints += _describe_unknown_names(signature.parameters)
     if signature.open_keywords:
         hints.append(
-            f"Clients are not told of `**{signature.open_keywords}` and cannot use it: give what "
-            "they should be able to pass a parameter of its own."
+            f"Clients are not told of `**{signature.open_keywords}` and cannot use it: declare a "
+            "parameter for each argument that they should be able to pass."
         )
     parameters = (item.name for item in signature.parameters)
     names = {signature.open_keywords, *signature.fixed, *parameters, *fields}

@@ -210,7 +210,7 @@ def _derive(
         # A hint that is a string is code of the author's, and so may be a type's own schema.
         if is_requested:
             raise DefinitionError(
-                f"`{name}`: its return annotation cannot be told to clients as a JSON Schema "
+                f"`{name}`: its return annotation cannot be expressed as a JSON Schema "
                 f"({_shorten_reason(error)}): change it, or give the schema, "
                 "`output_schema={...}`."
             ) from error

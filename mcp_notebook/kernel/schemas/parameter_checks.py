@@ -44,25 +44,25 @@ def build_validator(
             no schema then counts as none.
 
     Raises:
-        DefinitionError: Names the parameter whose type hint cannot be told.
+        DefinitionError: Names the parameter whose type hint has no JSON Schema.
     """
     try:
         return CheckedSchema(*build_schema(parameters))
     except Exception as error:
         # A hint's own class may take part in its schema, and raise anything.
-        untellable = [item for item in parameters if is_library and not _is_tellable(item)]
-        if not untellable:
+        unclear = [item for item in parameters if is_library and not _has_schema(item)]
+        if not unclear:
             raise make_refusal(parameters, name, error) from error
-    tellable = [replace(p, annotation=Any) if p in untellable else p for p in parameters]
+    clear = [replace(item, annotation=Any) if item in unclear else item for item in parameters]
     notes = tuple(
-        f"The type hint of `{item.name}`, {format_hint(item.annotation)}, cannot be told to "
-        "clients: any value is taken."
-        for item in untellable
+        f"The type hint of `{item.name}`, {format_hint(item.annotation)}, cannot be expressed as a "
+        "JSON Schema: any value is taken."
+        for item in unclear
     )
-    return CheckedSchema(*build_schema(tellable), notes)
+    return CheckedSchema(*build_schema(clear), notes)
 
 
-def _is_tellable(parameter: Parameter) -> bool:
+def _has_schema(parameter: Parameter) -> bool:
     try:
         build_schema([parameter])
     except Exception:  # noqa: BLE001 - as in `build_validator`
@@ -98,16 +98,16 @@ def make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -
             build_schema([item])
         except DefinitionError as own:  # our own words for it
             return DefinitionError(f"`{name}`: {own}")
-        except Exception as own:  # noqa: BLE001 - as in `_build_validator`
+        except Exception as own:  # noqa: BLE001 - as in `build_validator`
             hint = format_hint(item.annotation)
             return DefinitionError(
-                f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be told to clients as a "
+                f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be expressed as a "
                 f"JSON Schema{_describe_reason(own)}: use a type that JSON has (str, float, list, "
                 "...) and convert it inside, or say what clients send, `Annotated[..., "
                 "WithJsonSchema({...})]`, with a `BeforeValidator(...)` to convert it."
             )
     return DefinitionError(
-        f"`{name}`: its parameters cannot be told to clients as a JSON Schema "
+        f"`{name}`: its parameters cannot be expressed as a JSON Schema "
         f"({describe_error(error)}): simplify their type hints."
     )
 

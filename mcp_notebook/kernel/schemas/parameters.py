@@ -135,7 +135,7 @@ def _make_core_schema(annotation: Any) -> Any:
     except PydanticSchemaGenerationError:
         if not typing_extensions.is_typeddict(annotation):
             raise
-    # Of a class that it does not know, pydantic then says its name.
+    # pydantic then names a class that it does not know, in place of failing.
     annotation.__pydantic_config__ = ConfigDict(arbitrary_types_allowed=True)
     schema = offer_data_types(TypeAdapter(annotation).core_schema)
     refuse_foreign_types(schema)

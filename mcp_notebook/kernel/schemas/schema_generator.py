@@ -1,4 +1,4 @@
-"""JSON Schemas as clients get them: pydantic's, with what it says wrongly or at length put right.
+"""The JSON Schemas that clients get: pydantic's, corrected and shortened.
 
 Runs in the user's kernel, at definition. Pure.
 """

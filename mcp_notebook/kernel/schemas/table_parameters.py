@@ -28,7 +28,7 @@ from mcp_notebook.wording import suggest
 _ADVICE = re.compile(r" (?:This error occurred|Hint: |Try setting|Ensure that)")
 """Where polars begins to tell its callers what to do."""
 MAX_ERRORS = 15
-"""Cells of a table that are told to be wrong; the others are counted."""
+"""Wrong cells of a table that a message lists; the others are counted."""
 
 
 def make_table_schema(kind: Any, columns: Sequence[Column] = ()) -> Any:
@@ -36,10 +36,10 @@ def make_table_schema(kind: Any, columns: Sequence[Column] = ()) -> Any:
 
     Args:
         kind: The library's class.
-        columns: Those that the author says; none: any.
+        columns: Those that the author declared; none: any.
 
     Raises:
-        TypeError: It is no table that can be made.
+        TypeError: It is not a class of tables that can be made.
     """
     library = find_library(kind)
     if library is None or library.make_table is None:
@@ -124,7 +124,7 @@ def _read_rows(rows: list[Any], columns: Sequence[Column]) -> dict[str, list[Any
     """Return the columns of rows; what is missing in one is None.
 
     Raises:
-        ValidationError: Rows are no objects, or have other columns.
+        ValidationError: Rows are not objects, or have other columns.
     """
     wrong = [
         _problem("dict_type", (i,), row) for i, row in enumerate(rows) if type(row) is not dict
@@ -148,7 +148,7 @@ def _read_columns(series: dict[str, Any], columns: Sequence[Column]) -> dict[str
     """Return the columns of an object of columns.
 
     Raises:
-        ValidationError: They are no lists, of different lengths, or others.
+        ValidationError: They are not lists, have different lengths, or have other names.
     """
     names = {column.name: column for column in columns}
     wrong = _compare_names(series, names, ()) if columns else []
@@ -173,7 +173,7 @@ def _read_columns(series: dict[str, Any], columns: Sequence[Column]) -> dict[str
 def _compare_names(
     value: Mapping[str, Any], columns: Mapping[str, Column], place: tuple[int | str, ...]
 ) -> list[InitErrorDetails]:
-    """Return what is wrong with the columns of a row, or of a lists table."""
+    """Return what is wrong with the columns of a row, or of an object of columns."""
     wrong = [
         _problem("missing", (*place, name), value)
         for name, column in columns.items()
@@ -181,11 +181,9 @@ def _compare_names(
     ]
     for name in value.keys() - columns.keys():
         meant = suggest(name, columns)
-        there_are = f"did you mean {meant!r}?" if meant else f"there are: {', '.join(columns)}"
+        hint = f"did you mean {meant!r}?" if meant else f"there are: {', '.join(columns)}"
         wrong.append(
-            _problem(
-                "column", (*place, name), value[name], f"there is no such column ({there_are})"
-            )
+            _problem("column", (*place, name), value[name], f"there is no such column ({hint})")
         )
     return wrong
 
@@ -196,7 +194,7 @@ def _check_columns(
     """Return the columns with each value in its type.
 
     Raises:
-        ValidationError: Names row and column of what is not.
+        ValidationError: Names the row and the column of each value of another type.
     """
     wrong: list[tuple[int, InitErrorDetails]] = []
     count = 0

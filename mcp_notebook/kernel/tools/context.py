@@ -176,8 +176,8 @@ class Context:
     def log(self, message: object, level: LogLevel = "info") -> None:
         """Send a log message to the client, if it asked for messages of that level.
 
-        At most 100 a second are sent of a call, and as many warnings and errors. The client is told
-        how many were left out.
+        At most 100 messages a second are sent for each call, and as many warnings and errors. The
+        client is told how many were left out.
 
         Args:
             message: The text; of any other object, its ``str``.

@@ -125,7 +125,7 @@ def _check_length(text: str, option: str, name: str) -> str:
     if len(text) > limit:
         raise DefinitionError(
             f"`{name}`: `{option}` has {len(text):,} characters, and clients read it in every list "
-            f"of tools: keep to {limit:,}."
+            f"of tools: shorten it to {limit:,}."
         )
     return text
 

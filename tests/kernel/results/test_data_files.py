@@ -142,7 +142,7 @@ def test_parquet_that_would_fill_the_memory_is_not_unpacked(folder, convert, mon
     pd.DataFrame({"a": np.zeros(100_000)}).to_parquet(folder / "a.parquet")
     monkeypatch.setattr(data_files, "MAX_UNPACKED", 2**19)
     note = convert(folder / "a.parquet")[-1]
-    assert note.text.endswith("takes 1 MiB in the memory: return a part of its data.]")
+    assert note.text.endswith("takes 1 MiB in memory: return a part of its data.]")
 
 
 def test_of_very_many_rows_the_first_are_read_and_it_is_said(folder, convert, monkeypatch):

@@ -443,7 +443,7 @@ def test_a_pattern_that_cannot_be_compiled_is_refused():
     def f(code: Annotated[str, Field(pattern="(")]):
         """Do."""
 
-    assert "the type hint of `code`, `str`, cannot be told" in refusal(f)
+    assert "the type hint of `code`, `str`, cannot be expressed" in refusal(f)
 
 
 def test_a_type_whose_own_code_fails_is_refused_with_its_words():
