@@ -1,4 +1,4 @@
-"""Files of the user's own in `home`: written so that nobody else can read them, read with care.
+"""Reads and writes the user's own files in `home`: nobody else can read them, none is trusted.
 
 What is in such a folder may be anything: a pipe, a link to nowhere, a copy of gigabytes. Reading it
 never waits, never follows a link, and takes only regular files of the user of a bounded size.
@@ -13,13 +13,14 @@ from pathlib import Path
 
 MAX_SIZE = 2**16
 """Bytes of a file that is read by default. A record has a hundredth of it."""
-_FLAGS = (
+READ_FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer would be waited for
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_BINARY", 0)
 )
+"""For `os.open`: opens a file for reading, but waits for nothing and follows no link."""
 
 
 def make_private_folder(folder: Path) -> Path:
@@ -49,7 +50,7 @@ def read_private(path: Path, most: int = MAX_SIZE) -> bytes:
     Raises:
         OSError: It is another user's, no regular file, too large, or cannot be read.
     """
-    descriptor = os.open(path, _FLAGS)
+    descriptor = os.open(path, READ_FLAGS)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):

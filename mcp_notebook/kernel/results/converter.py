@@ -131,13 +131,13 @@ class Converter:
                 yield self._format_figure(figure)
 
     def find_canvas_figure(self, value: Any) -> Any:
-        """Return the figure of a canvas, which shows it in the notebook; None of anything else."""
+        """Return the figure that a canvas shows in the notebook; None of any other value."""
         return value.figure if matplotlib_figures.is_canvas(value) else None
 
     def format_drawn_figures(
         self, figures: Iterable[Any]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Do as `format_figures` for a call that failed: figures without content are left out."""
+        """Format the figures of a call that failed; those without content are left out."""
         return self.format_figures(filter(matplotlib_figures.has_content, figures), None)
 
     def make_result(

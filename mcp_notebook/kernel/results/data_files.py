@@ -22,9 +22,9 @@ from mcp_notebook.kernel.safe.text import describe_error
 MAX_FILE = 64 * 2**20
 """Bytes of the largest file that is read as a table."""
 MAX_SHEETS_FILE = 4 * 2**20
-"""Bytes of the largest spreadsheet, which takes a second for each."""
+"""Bytes of the largest spreadsheet that is read: each MiB takes about a second."""
 MAX_UNPACKED = 512 * 2**20
-"""Bytes that a file may take in the memory, as far as it says so."""
+"""Bytes that a file may take in memory, as far as it says so."""
 MAX_ROWS = 1_000_000
 _VALUE_BYTES = 8
 _SAMPLE_BYTES = 8_192
@@ -51,7 +51,7 @@ class DataFile:
 
 
 class _TooLarge(Exception):
-    """A file says that its data would fill the memory; the message says how much of it."""
+    """The data of a file would fill the memory; the message says how much of it."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def read_data_file(file: BinaryIO, info: FileInfo) -> DataFile:
     note = ""
     for reader in usable:
         if info.size > reader.most:
-            note = f"{info.name} is too large to be shown as its data: return a part of that."
+            note = f"{info.name} is too large to be shown as its data: return a part of it."
             continue
         data = run_guarded(
             lambda reader=reader: _read(reader, file, info),  # type: ignore[misc]
@@ -270,7 +270,7 @@ def _read_array(numpy: Any, file: BinaryIO, _info: FileInfo) -> Any:
 
 def _check_unpacked(size: int) -> None:
     if size > MAX_UNPACKED:
-        raise _TooLarge(f"takes {size / 2**20:,.0f} MiB in the memory: return a part of its data.")
+        raise _TooLarge(f"takes {size / 2**20:,.0f} MiB in memory: return a part of its data.")
 
 
 READERS: Mapping[str, tuple[_Reader, ...]] = {

@@ -25,6 +25,7 @@ from mcp_notebook.kernel.results.data_files import is_data_file, read_data_file
 from mcp_notebook.kernel.results.file_contents import FileInfo, render_file
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.text import clean_text, describe_error, get_type_name
+from mcp_notebook.private_files import READ_FLAGS
 from mcp_notebook.settings import Settings
 from mcp_notebook.wording import count
 
@@ -34,13 +35,6 @@ MAX_ENTRIES = 10_000
 """Most entries of a folder that are counted."""
 
 _SYSTEM_VIEWS = tuple(Path(path) for path in ("/proc", "/sys"))
-_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # the file may be replaced by a pipe meanwhile
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -163,7 +157,8 @@ class Files:
         """
         try:
             _check_regular(name, os.lstat(real).st_mode)  # opening a device may do something
-            descriptor = os.open(real, _FLAGS)
+            # Not `open`: the file may be replaced by a pipe or a link meanwhile.
+            descriptor = os.open(real, READ_FLAGS)
         except FileNotFoundError:
             hint = " `.expanduser()` makes a path of `~`." if name.startswith("~") else ""
             where = clean_text(str(real))

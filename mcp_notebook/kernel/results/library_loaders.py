@@ -1,4 +1,4 @@
-"""Tells displays that only load a plotting library into the notebook's page from those that show.
+"""Tells displays that only load a plotting library into the page from those that show something.
 
 Runs in the user's kernel, on the thread of the call. ``bokeh.io.output_notebook()``,
 ``holoviews.extension()`` and the like display scripts, a logo and "Loading BokehJS ...": for a

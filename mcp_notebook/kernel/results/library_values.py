@@ -1,9 +1,9 @@
-"""Objects of libraries that are the data in them: graphs, sparse matrices, groups, buffers.
+"""Objects of libraries that are shown as the data in them: graphs, sparse matrices, groups...
 
 Runs in the user's kernel, on the thread of the call. Each function reads one kind of object and
 returns its parts, which are rendered as if they had been returned. No library is imported: where
-there is an object of one, it is loaded. How many rows of a part are shown, the tables decide; here
-it is bounded how many are read.
+there is an object of one, it is loaded. This module bounds how many rows of a part are read; how
+many are shown is the business of `tables`.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """What widgets show: the texts, pictures, outputs and values within boxes and tabs.
 
 Runs in the user's kernel, on the thread of the call. A widget's own text names it and is cut at 110
-characters; who looks at the notebook sees what is in it.
+characters; a user who looks at the notebook sees what is in it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,8 @@ _VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def is_widget(value: Any) -> bool:
-    """Tell whether a value is a widget that shows something; a progress bar of tqdm is told."""
+    """Tell whether a value is a widget that shows something."""
+    # A progress bar is reported as progress.
     is_bar = type(value).__module__.startswith("tqdm.")
     return is_instance(value, "ipywidgets.DOMWidget") and not is_bar
 

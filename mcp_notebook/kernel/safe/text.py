@@ -138,7 +138,7 @@ def describe_bytes(data: bytes) -> str:
 def safe_repr(value: Any, size: int = MAX_REPR) -> str:
     """Return an object's repr, bounded in size and time; a sentence if it has none that works.
 
-    Where nobody wrote a repr but a ``__str__``, it is that.
+    An object whose class defines only ``__str__`` is represented by that.
     """
 
     def describe_failure(error: BaseException) -> str:
@@ -148,18 +148,18 @@ def safe_repr(value: Any, size: int = MAX_REPR) -> str:
         return f"<an object of type {name} whose repr failed: {describe_error(error)}>"
 
     return run_guarded(
-        lambda: cut_text(str.__str__(run_bounded(_read, value)), size, is_clean=False),
+        lambda: cut_text(str.__str__(run_bounded(_represent, value)), size, is_clean=False),
         describe_failure,
     )
 
 
 def has_only_str(value: Any) -> bool:
-    """Tell whether an object's class says with ``__str__`` only what the object is."""
+    """Tell whether an object's class defines ``__str__``, but no ``__repr__``."""
     kind: Any = type(value)
     return kind.__repr__ is object.__repr__ and kind.__str__ is not object.__str__
 
 
-def _read(value: Any) -> str:
+def _represent(value: Any) -> str:
     return str(value) if has_only_str(value) else repr(value)
 
 

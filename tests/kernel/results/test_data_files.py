@@ -135,7 +135,7 @@ def test_a_file_that_is_too_large_is_not_read_as_data(folder, convert, monkeypat
     monkeypatch.setattr(data_files, "READERS", readers)
     block, note = convert(write_file(folder / "a.csv", "a,b\n1,2\n3,4\n"))
     assert block.text == "a,b\n1,2\n3,4\n"
-    assert note.text.endswith("is too large to be shown as its data: return a part of that.]")
+    assert note.text.endswith("is too large to be shown as its data: return a part of it.]")
 
 
 def test_parquet_that_would_fill_the_memory_is_not_unpacked(folder, convert, monkeypatch):

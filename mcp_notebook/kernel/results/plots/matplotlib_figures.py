@@ -81,13 +81,16 @@ def draw_figure(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], di
             what = "figure" if _is_figure(value) else "animation"
             return {"text/plain": f"[The {what} cannot be drawn: {describe_error(error)}.]"}, {}
     if missing:
-        metadata = {**metadata, NOTE: " ".join(filter(None, [metadata.get(NOTE), _name(missing)]))}
+        metadata = {
+            **metadata,
+            NOTE: " ".join(filter(None, [metadata.get(NOTE), _describe_missing(missing)])),
+        }
     return data, metadata
 
 
 @contextmanager
 def _collect_missing_characters() -> Iterator[dict[str, None]]:
-    """Collect the characters that matplotlib warns of: once for each, and for each drawing."""
+    """Collect the characters that matplotlib warns of, each once, while a figure is drawn."""
     missing: dict[str, None] = {}
     with warnings.catch_warnings():
         show = warnings.showwarning
@@ -104,7 +107,7 @@ def _collect_missing_characters() -> Iterator[dict[str, None]]:
         yield missing
 
 
-def _name(missing: Iterable[str]) -> str:
+def _describe_missing(missing: Iterable[str]) -> str:
     characters = list(missing)
     more = "..." if len(characters) > _MAX_NAMED else ""
     return (

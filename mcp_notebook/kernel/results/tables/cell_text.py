@@ -40,7 +40,7 @@ def mark_text(text: str) -> str:
 
 
 def find_quoted_texts(texts: Iterable[str]) -> dict[str, QuotedText]:
-    """Return those of many texts that need quotes, each with its cell: fast, for whole columns."""
+    """Return the texts that need quotes, each with its `QuotedText`; fast enough for columns."""
     return {
         text: QuotedText(text)
         for text in texts

@@ -1,8 +1,8 @@
 """CSV that reads back as what it was written from, whatever is in the cells.
 
-Pure functions, on the thread of the call and on a thread of the resource store. A missing value is
-nothing between two commas; a text is in quotes where it would not read back without them, and
-where it would be taken for a missing value (`cell_text.QuotedText`).
+Pure functions; run in the user's kernel, on the thread of the call or one of the resource store. A
+missing value is nothing between two commas; a text is in quotes where it would not read back
+without them, and where it would be taken for a missing value (`cell_text.QuotedText`).
 """
 
 import csv

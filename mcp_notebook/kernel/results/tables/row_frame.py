@@ -194,7 +194,7 @@ class DictsFrame(Frame):
             return format_cell(value)
         jsonable = to_json_value(value, MAX_CELL)
         text = format_cell(jsonable if isinstance(jsonable, str) else json.dumps(jsonable))
-        return str(text)  # in no quotes, as it is no text in the cell
+        return str(text)  # without quotes: the value is not a text
 
     @override
     def estimate_bytes(self) -> int:
