@@ -1,0 +1,57 @@
+"""The page of limits: its figures are those of the code."""
+
+import pytest
+from documents import page
+
+from mcp_notebook.bridge.server.resources import MAX_READ as MAX_RESOURCE
+from mcp_notebook.kernel.results import data_files, file_contents, files
+from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS
+from mcp_notebook.settings import Settings
+
+TEXT = page("operate/limits.md").text
+SETTINGS = Settings()
+
+
+def mebibytes(size):
+    return f"{size // 2**20} MiB" if size >= 2**20 else f"{size // 2**10} KiB"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"read as data | {mebibytes(data_files.MAX_FILE)};",
+        f"a spreadsheet {mebibytes(data_files.MAX_SHEETS_FILE)} |",
+        f"(Parquet with pandas, `.npz`) | {mebibytes(data_files.MAX_UNPACKED)} |",
+        f"rows | {data_files.MAX_ROWS:,} |",
+        f"a picture | {mebibytes(file_contents.MAX_IMAGE)} |",
+        f"are converted | {mebibytes(file_contents.MAX_CONVERTED)} |",
+        f"can be read by a link | {mebibytes(file_contents.MAX_READ)} |",
+        f"of a list or dict | {files.MAX_FILES} |",
+    ],
+)
+def test_the_figures_for_files_are_those_of_the_code(said):
+    assert said in TEXT
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"{SETTINGS.max_result_chars:,} characters (`max_result_chars`",
+        f"{SETTINGS.max_picture_side:,} pixels on the longer side (`max_picture_side`)",
+        f"{mebibytes(SETTINGS.max_picture_bytes)} (`max_picture_bytes`)",
+        f"{SETTINGS.max_pictures} (`max_pictures`)",
+        f"{mebibytes(SETTINGS.max_result_bytes)} (`max_result_bytes`)",
+        f"{SETTINGS.max_table_rows} rows (`max_table_rows`)",
+        f"{SETTINGS.max_structured_chars:,} characters of JSON (`max_structured_chars`)",
+        f"{mebibytes(SETTINGS.max_resource_bytes)} of memory (`max_resource_bytes`)",
+        f"read up to {mebibytes(MAX_RESOURCE)} of an original",
+        f"{SETTINGS.max_waiting_calls} calls may run or wait in one kernel (`max_waiting_calls`)",
+    ],
+)
+def test_the_figures_for_results_and_calls_are_those_of_the_code(said):
+    assert said in TEXT
+
+
+def test_the_time_for_reprs_is_that_of_the_code():
+    words = {5.0: "five"}
+    assert f"may take {words[CONVERSION_SECONDS]} seconds together" in TEXT
