@@ -307,8 +307,8 @@ def test_polars_takes_what_fits_into_one_type(sent, stored):
 )
 def test_what_arrow_does_not_take_is_said_in_our_words(values, row, reason):
     for hint in (pa.Table, Annotated[pa.Table, Columns(a=Any)]):
-        assert refused(hint, {"a": values}) == f"rows.a[{row}]: {reason}"
-        assert refused(hint, [{"a": item} for item in values]) == f"rows[{row}].a: {reason}"
+        assert error_for(hint, {"a": values}) == f"value.a[{row}]: {reason}"
+        assert error_for(hint, [{"a": item} for item in values]) == f"value[{row}].a: {reason}"
 
 
 @pytest.mark.parametrize(
@@ -321,12 +321,12 @@ def test_what_arrow_does_not_take_is_said_in_our_words(values, row, reason):
 )
 def test_a_dictionary_of_arrow_is_a_column_of_its_values(kind, name):
     hint = Annotated[kind, Columns(a=pa.dictionary(pa.int8(), pa.string()))]
-    table = taken(hint, {"a": ["x", None, "x"]})
+    table = accept(hint, {"a": ["x", None, "x"]})
     assert str(table["a"].type if kind is pa.Table else table["a"].dtype).startswith(name)
-    assert refused(hint, {"a": [5]}) == "rows.a[0]: got 5 (integer); allowed: string | null."
+    assert error_for(hint, {"a": [5]}) == "value.a[0]: got 5 (integer); allowed: string | null."
     numbers = Annotated[kind, Columns(a=pa.dictionary(pa.int32(), pa.int16()))]
-    assert "allowed: integer from -32768 to 32767." in refused(numbers, {"a": [10**6]})
-    assert list(map(str, taken(numbers, {"a": [5, 5]})["a"])) == ["5", "5"]
+    assert "allowed: integer from -32768 to 32767." in error_for(numbers, {"a": [10**6]})
+    assert list(map(str, accept(numbers, {"a": [5, 5]})["a"])) == ["5", "5"]
 
 
 def test_a_table_of_any_columns_takes_any():
