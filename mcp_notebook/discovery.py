@@ -124,7 +124,7 @@ def is_alive(process: Process) -> bool:
 
 
 class IgnoredFiles:
-    """The files among the records that are none; each is named once in the log, not at every scan.
+    """Files among the records that are not records; the log names each once, not at every scan.
 
     Belongs to whoever scans the folder: one command, or the task that watches for a bridge.
     """
@@ -196,7 +196,7 @@ def _read_record(path: Path) -> Record:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It holds no record, or one that belongs into another file.
+        ValueError: It holds no record, or one that belongs in another file.
     """
     record = Record.model_validate_json(read_private(path))
     if path.stem != record.id:

@@ -20,10 +20,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.shell_arguments import read_arguments
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
-from mcp_notebook.discovery import (
-    Record,
-    list_live_records,
-)
+from mcp_notebook.discovery import Record, list_live_records
 from mcp_notebook.errors import CallError, LinkError, NotebookError, UnknownTool
 from mcp_notebook.missing_tools import (
     MissingTool,

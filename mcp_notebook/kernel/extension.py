@@ -221,7 +221,7 @@ class Extension:
         }
 
     def _read_traces(self) -> list[Departure | Record]:
-        """Return what other kernels, of this notebook perhaps, have left about theirs."""
+        """Return what other kernels have left: among them, earlier ones of this notebook."""
         folder = self.settings.records_folder
         return [*read_records(folder, IgnoredFiles()), *list_departures(folder)]
 
@@ -235,7 +235,7 @@ class Extension:
                 logger.exception("the notebook's new name could not be published")
 
     def _adopt_tools(self) -> None:
-        """Take over the tools of the extension before, or what was decorated without any."""
+        """Take over the previous extension's tools, or what was decorated before this first one."""
         previous, self._previous = self._previous, None
         if previous is not None:
             self.registry.add(*previous.registry.tools)

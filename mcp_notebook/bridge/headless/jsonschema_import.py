@@ -1,8 +1,8 @@
 """Imports jsonschema without its check of IRIs, which takes two seconds of CPU to load.
 
 nbformat imports jsonschema, and that imports rfc3987_syntax where Jupyter Server has brought it: at
-import it makes a parser from a grammar. No notebook has an IRI to check. To be imported before
-nbformat, in a process of ours: others may want the check.
+import it makes a parser from a grammar. No notebook has an IRI to check. Imported before nbformat,
+in the process of a bridge or a command; never in a kernel, whose user may want the check.
 """
 
 import sys

@@ -28,7 +28,7 @@ _SHUTDOWN_WAIT = 1.0
 _SHUTDOWN_LIMIT = 5.0
 """Seconds after which the bridge no longer waits for a kernel's end."""
 _NO_HISTORY = "--HistoryManager.enabled=False"
-"""Cells that a bridge runs are none that the user typed: they do not belong into the history."""
+"""The user did not type the cells that a bridge runs: they do not belong in the history."""
 _MAX_LOG_TAIL = 2_000
 """Characters of a kernel's log in an error message."""
 _FIRST_INTERVAL = 0.01

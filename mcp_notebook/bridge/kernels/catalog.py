@@ -343,9 +343,9 @@ def _join(kernels: Sequence[_Kernel], reserved: frozenset[str]) -> _View:
         for name, entry in (by_full_name | by_name).items()
         if entry.kernel_id not in away
     }
-    settled = {id(entry): _name_related_tools(entry, present) for entry in by_name.values()}
-    by_name = {name: settled[id(entry)] for name, entry in by_name.items()}
-    by_full_name = {name: settled[id(entry)] for name, entry in by_full_name.items()}
+    with_related = {id(entry): _name_related_tools(entry, present) for entry in by_name.values()}
+    by_name = {name: with_related[id(entry)] for name, entry in by_name.items()}
+    by_full_name = {name: with_related[id(entry)] for name, entry in by_full_name.items()}
     entries = [entry for entry in by_name.values() if entry.kernel_id not in away]
     entries.sort(key=lambda entry: -_read_priority(entry.tool))  # stable
     return _View(tuple(entries), by_name, by_full_name, ambiguous)

@@ -15,7 +15,7 @@ from mcp_notebook.errors import KernelGone
 from mcp_notebook.wire import content_blocks, messages
 
 MAX_LOGS = 1000
-"""Log messages of one call that wait for a slow client; the oldest of more are left out."""
+"""Log messages of one call that wait for a slow client; beyond it the oldest are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What particular clients get otherwise than all others, because of what they make of it.
+"""What particular clients get in place of what all others get, because of what they do with it.
 
 Runs on the bridge's event loop. This is the one place that knows clients by their names. An entry
 says what was seen, in which version and when; it can go when the client has changed.

@@ -35,7 +35,7 @@ class ResourceNotices:
         was lost returns."""
 
     def note_result(self, result: Result) -> None:
-        """Note the resources that a result has added, if it has."""
+        """Note that a result has added resources, if it links to any."""
         for block in result.content:
             kernel_id = isinstance(block, ResourceLink) and resource_uris.find_kernel_id(block.uri)
             if kernel_id:

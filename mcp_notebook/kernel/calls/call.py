@@ -25,7 +25,7 @@ class CallState(StrEnum):
     RUNNING = "running"
     """Its function runs."""
     WAITING = "waiting"
-    """Begun, and waits for somebody else: a free worker of its executor, the result of
+    """It has begun, and waits for somebody else: a free worker of its executor, the result of
     one that does not say when it begins, the user's answer."""
     DONE = "done"
     """Answered with what the function returned."""

@@ -1,4 +1,4 @@
-"""What programs that a call starts write to the kernel's descriptors 1 and 2 goes to the call.
+"""Sends to a call what the programs that it starts write to the kernel's descriptors 1 and 2.
 
 Runs in the user's kernel. ipykernel reads both descriptors in threads of its own, which write to
 ``sys.stdout`` and ``sys.stderr`` what they read, for whichever cell ran last: they cannot know who
@@ -18,7 +18,7 @@ Write = Callable[[str], None]
 SETTLE_LIMIT = 0.1
 """Seconds to wait at the end of a call until all is read that programs have written."""
 _LOOK = 0.002
-"""Seconds between two looks; in one of them a thread of ipykernel's passes on what it has read."""
+"""Seconds between two looks: enough for ipykernel's thread to pass on what it has read."""
 
 
 class Descriptors:

@@ -18,12 +18,12 @@ from mcp_notebook.kernel.safe.text import describe_error
 _WORKER_LOOK = 0.1
 """Seconds between two looks at whether a worker has begun."""
 _BROKEN = (
-    "A worker of the executor of {!r} ended: {}. The executor is of no more use: the user has to "
-    "make a new one and declare the tool again."
+    "A worker of the executor of {!r} ended: {}. The executor cannot be used any more: the user "
+    "has to make a new one and declare the tool again."
 )
 _FAILED = (
-    "The executor of {!r} did not run it: {}. If it stays so, the user has to look after the "
-    "executor, or make a new one and declare the tool again."
+    "The executor of {!r} did not run it: {}. If this happens again, the user has to look "
+    "after the executor, or make a new one and declare the tool again."
 )
 
 

@@ -1,10 +1,9 @@
-"""A thread that a call starts with the notebook's own code belongs to the call.
+"""Keeps a thread that a call starts with the call, if it runs the notebook's own code.
 
 Runs in the user's kernel, on the thread that starts another one. Python's threads begin without the
 context of whoever starts them, so that what they print, and the traceback of one that fails, would
-appear below the user's last cell.
-Only threads that run a function of the notebook are kept with their call: those of libraries (the
-workers of a pool, a monitor of progress bars) outlive it and serve the user's cells as well.
+appear below the user's last cell. The threads of libraries (the workers of a pool, a monitor of
+progress bars) are left alone: they outlive the call and serve the user's cells as well.
 """
 
 import contextvars

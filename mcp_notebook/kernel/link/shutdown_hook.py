@@ -1,6 +1,7 @@
 """Lets bridges be told before the kernel is shut down or restarted.
 
-`remove` runs on the kernel's main thread; the hook is called on its control thread.
+Runs in the user's kernel: the hook is installed and removed on its main thread, and called on its
+control thread.
 """
 
 import logging
@@ -27,7 +28,7 @@ class ShutdownHook:
         self._original: Callable[[bool], Any] | None = None
 
     def install(self) -> None:
-        """Be called from now on."""
+        """Have the function called from now on."""
         self._original = self._kernel.do_shutdown
         self._kernel.do_shutdown = self._do_shutdown
 

@@ -1,4 +1,4 @@
-"""Which cell declares which tools: a cell's tools are what its last run declares.
+"""Knows which cell declares which tools: a cell's tools are those that its last run declared.
 
 When the author renames a function and runs its cell again, the tool with the old name goes. Runs on
 the thread of the cell. A frontend names the cell in its request (JupyterLab and VS Code do);
@@ -36,7 +36,7 @@ class CellTools:
 
     Args:
         registry: The notebook's tools.
-        previous: Of the extension that this one replaces while a cell runs.
+        previous: Those of the extension that this one replaces while a cell runs.
     """
 
     def __init__(self, registry: ToolRegistry, previous: "CellTools | None" = None) -> None:
@@ -65,7 +65,9 @@ class CellTools:
         """
         info = getattr(result, "info", None)
         if info is not None and not (info.raw_cell or "").strip():
-            self.begin_run(getattr(info, "cell_id", None))  # of an empty cell IPython tells the end
+            self.begin_run(
+                getattr(info, "cell_id", None)
+            )  # IPython announces only the end of an empty cell
         runs = self.runs.get(threading.get_ident())
         if not runs:
             return ()  # the extension was loaded while the cell ran

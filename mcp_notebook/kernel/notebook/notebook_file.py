@@ -1,4 +1,4 @@
-"""Which file the notebook of this kernel is, also after it was renamed.
+"""Finds the file of this kernel's notebook, also after it was renamed.
 
 Runs on the kernel's main thread. Jupyter tells a kernel the path once, when it starts; a file that
 is renamed within its folder keeps its inode, so that the kernel finds it there under its new name.
@@ -30,7 +30,7 @@ class NotebookFile:
     ) -> None:
         self._namespace = namespace
         self.first_path = _find_path(namespace)
-        """What Jupyter says that it is; None if it says nothing."""
+        """The path that the frontend gave; None if it gave none."""
         self.path = self.first_path
         """Where it is now; None if the kernel cannot know it."""
         self._inode = _read_inode(self.path)

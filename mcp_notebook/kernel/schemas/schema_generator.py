@@ -95,13 +95,13 @@ def _describe_flags(plain: dict[str, Any], members: list[Any]) -> dict[str, Any]
     values = {member.name: member.value for member in members}
     mask = reduce(or_, values.values(), 0)
     sums = ", ".join(f"{name} = {value}" for name, value in values.items())
-    described = {key: value for key, value in plain.items() if key != "enum"} | {
+    flags = {key: value for key, value in plain.items() if key != "enum"} | {
         "type": "integer",
         _SUMS: f"Any sum of {sums}.",
     }
     if mask & (mask + 1) and mask.bit_count() <= _MAX_FLAGS:
-        return {**described, "enum": [n for n in range(mask + 1) if not n & ~mask]}
-    return {**described, "minimum": 0, "maximum": mask}
+        return {**flags, "enum": [n for n in range(mask + 1) if not n & ~mask]}
+    return {**flags, "minimum": 0, "maximum": mask}
 
 
 def clean_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -87,8 +87,8 @@ def make_series_schema(kind: Any) -> Any:
             raise _make_failure(error) from None
 
     forms = [{"type": "array"}, {"type": "object"}]
-    described = {"anyOf": forms} if library.has_labels else forms[0]
-    return core_schema.no_info_plain_validator_function(convert, metadata=_describe_as(described))
+    schema = {"anyOf": forms} if library.has_labels else forms[0]
+    return core_schema.no_info_plain_validator_function(convert, metadata=_describe_as(schema))
 
 
 def describe_table(columns: Sequence[Column]) -> dict[str, Any]:
