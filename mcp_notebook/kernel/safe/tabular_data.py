@@ -10,6 +10,7 @@ from typing import Any
 
 from mcp_notebook.kernel.safe.text import is_instance
 
+_RELATION = "duckdb.DuckDBPyRelation"
 _BUILT_IN = frozenset({NoneType, bool, int, float, str, bytes, list, tuple, dict})
 
 
@@ -25,7 +26,7 @@ def is_missing(value: Any) -> bool:
 
 def is_plain_table(value: Any) -> bool:
     """Tell whether a value is a table without an index, of which `list_records` makes rows."""
-    paths = ("polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch")
+    paths = ("polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch", _RELATION)
     is_structured = is_instance(value, "numpy.ndarray") and value.ndim == 1 and value.dtype.names
     return bool(is_structured) or any(is_instance(value, path) for path in paths)
 
@@ -74,6 +75,11 @@ def _read_columns(table: Any) -> dict[Any, list[Any]]:
     columns: dict[Any, list[Any]] = {}
     if is_instance(table, "numpy.ndarray"):
         return {name: list_elements(table[name]) for name in table.dtype.names}
+    if is_instance(table, _RELATION):  # its query runs now
+        rows = table.fetchall()
+        for position, name in enumerate(table.columns):
+            columns[find_free_name(name, columns)] = [row[position] for row in rows]
+        return columns
     is_polars = is_instance(table, "polars.DataFrame")
     names = table.columns if is_polars else table.schema.names
     for position, name in enumerate(names):

@@ -28,8 +28,8 @@ list, tuple, set, deque, range, view  an array
 numpy array                           nested arrays; its shortened repr  nested arrays
                                       above 1,000 elements
 DataFrame, Series; polars, pyarrow    its repr (within a larger value)   an array of objects, one a
-tables; structured numpy array                                           row, pandas' index among
-                                                                         them unless it only counts
+tables; structured numpy array;                                          row, pandas' index among
+DuckDB relation                                                          them unless it only counts
 polars Series, pyarrow arrays         its repr                           an array
 geometry of shapely                   WKT
 anything else                         its repr, or its str if only that

@@ -42,6 +42,8 @@ _LIBRARY_TYPES: dict[tuple[str, str], Any] = {
     ("polars", "DataFrame"): list[dict[str, Any]],
     ("pyarrow", "Table"): list[dict[str, Any]],
     ("pyarrow", "RecordBatch"): list[dict[str, Any]],
+    ("duckdb", "DuckDBPyRelation"): list[dict[str, Any]],
+    ("_duckdb", "DuckDBPyRelation"): list[dict[str, Any]],
     ("polars", "Series"): list,
     ("pandas", "Series"): dict[str, Any],
     ("numpy", "ndarray"): list,

@@ -597,6 +597,25 @@ def test_rows_of_any_library_are_structured_when_asked_for():
     assert text_of(result_of(list[dict[str, int]], many)).startswith("[\n")
 
 
+def test_a_relation_of_duckdb_is_its_rows_wherever_it_is():
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.sql("select i as a, 'x' || i as b, null as a from range(2) t(i)")
+    rows = [{"a": 0, "b": "x0", "a_2": None}, {"a": 1, "b": "x1", "a_2": None}]
+    for annotation, value, made in [
+        (dict[str, Any], {"rows": relation}, {"rows": rows}),
+        (dict[str, list], {"rows": relation}, {"rows": rows}),
+        (list[dict[str, Any]], relation, {"result": rows}),
+        (duckdb.DuckDBPyRelation, relation, {"result": rows}),
+        (list, [relation], {"result": [rows]}),
+    ]:
+        assert result_of(annotation, value, output_schema=True).structured == made
+    result = Result("It.", structured={"rows": relation})
+    assert result_of(None, result).structured == {"rows": rows}
+    long = duckdb.sql("select i from range(1000000000) t(i)")
+    for annotation in (dict[str, Any], dict[str, list]):
+        assert "too large" in text_of(result_of(annotation, {"rows": long}, output_schema=True))
+
+
 def test_rows_of_any_library_are_refused_whole_if_they_are_too_many():
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({f"c{n}": range(10_000) for n in range(100)})
