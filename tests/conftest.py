@@ -1,5 +1,6 @@
 """What every test may use."""
 
+import gc
 import os
 import shutil
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from live import live_kernel
+
+import mcp_notebook.bridge.headless.jsonschema_import  # noqa: F401 - before a test imports nbformat
 
 pytest_plugins = ["missing_libraries"]
 
@@ -65,6 +68,19 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.timeout(0))
         if minutes is not None and item.path.name == "test_sequences.py":
             item.add_marker(pytest.mark.timeout(60 * minutes + 600))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection():
+    """Look for no garbage while modules are imported: hardly any is made."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    """Let no test look for garbage among the modules and tests: they stay to the end."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter):
