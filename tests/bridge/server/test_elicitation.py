@@ -65,11 +65,26 @@ def test_a_client_that_has_declared_nothing_cannot_be_asked():
     assert not can_elicit(nothing)
 
 
+QUESTION = messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"})
+DONE = content_blocks.pack_result(1, Result([Text("done")]))
+
+
 def asking_call(sent):
+    """Return a call whose question is open; `sent` takes what the kernel is sent."""
     call = RunningCall(1, sent.append)
-    call.handle(
-        messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), []
-    )
+    call.handle(QUESTION, [])
+    return call
+
+
+def call_that_ends(sent):
+    """Return the same, of a tool that returns when it is answered."""
+
+    def send(message):
+        sent.append(message)
+        call.handle(*DONE)
+
+    call = RunningCall(1, send)
+    call.handle(QUESTION, [])
     return call
 
 
@@ -84,17 +99,8 @@ def asking_call(sent):
 )
 async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
     sent = []
-
-    def send(message):
-        sent.append(message)
-        call.handle(*content_blocks.pack_result(1, Result([Text("done")])))
-
-    call = RunningCall(1, send)
-    call.handle(
-        messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"}), []
-    )
     ctx = request("2025-11-25", {}, says)
-    result = await Elicitation().follow(ctx, PARAMS, call, NO_LISTENER)
+    result = await Elicitation().follow(ctx, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     assert answer.items() <= sent[0].model_dump().items()
 
@@ -102,18 +108,10 @@ async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
 async def test_a_question_that_is_never_answered_ends_by_its_limit(monkeypatch):
     monkeypatch.setattr(elicitation, "ANSWER_LIMIT", 0.0)
     sent = []
-
-    def send(message):
-        sent.append(message)
-        call.handle(*content_blocks.pack_result(1, Result([Text("did without")])))
-
-    call = RunningCall(1, send)
-    call.handle(messages.Ask(id=1, question=1, key="q", message="Sure?", form={}), [])
+    ctx = request("2025-11-25", {}, NOTHING)
     with anyio.fail_after(30):
-        result = await Elicitation().follow(
-            request("2025-11-25", {}, NOTHING), PARAMS, call, NO_LISTENER
-        )
-    assert result == Result((Text("did without"),))
+        result = await Elicitation().follow(ctx, PARAMS, call_that_ends(sent), NO_LISTENER)
+    assert result == Result((Text("done"),))
     (answer,) = sent
     assert (answer.question, answer.error) == (1, NO_ANSWER)
 
@@ -157,7 +155,7 @@ async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
     assert asking.resume(params) is call
     with pytest.raises(UnknownState):
         asking.resume(params)
-    call.handle(*content_blocks.pack_result(1, Result([Text("done")])))
+    call.handle(*DONE)
     assert await asking.follow(request(), params, call, NO_LISTENER) == Result((Text("done"),))
 
 
@@ -169,15 +167,8 @@ def asked_sampling():
 
 async def test_a_client_that_declares_it_no_more_is_not_asked_again():
     sent = []
-
-    def send(message):
-        sent.append(message)
-        call.handle(*content_blocks.pack_result(1, Result([Text("did without")])))
-
-    call = RunningCall(1, send)
-    call.handle(messages.Ask(id=1, question=1, key="q", message="Sure?", form={}), [])
-    result = await Elicitation().follow(request(), PARAMS, call, NO_LISTENER)
-    assert result == Result((Text("did without"),))
+    result = await Elicitation().follow(request(), PARAMS, call_that_ends(sent), NO_LISTENER)
+    assert result == Result((Text("done"),))
     assert "has not declared MCP's elicitation in this request" in sent[0].error
 
 

@@ -157,34 +157,20 @@ def cancel_elsewhere(call):
         pass
 
 
-def test_a_cancel_while_a_loop_is_made_for_a_call_leaves_nothing_open(
-    call, run_in_thread, monkeypatch
+@pytest.mark.parametrize("moment", ["__init__", "close"])
+def test_a_cancel_while_the_loop_of_a_call_is_made_or_closed_leaves_nothing_open(
+    call, run_in_thread, monkeypatch, moment
 ):
     loops = []
+    original = getattr(asyncio.SelectorEventLoop, moment)
 
-    class Loop(asyncio.SelectorEventLoop):
-        def __init__(self):
-            loops.append(self)
-            cancel_elsewhere(call)
-            super().__init__()
+    def cancel_and_go_on(loop):
+        loops.append(loop)
+        cancel_elsewhere(call)
+        original(loop)
 
-    monkeypatch.setattr(asyncio, "SelectorEventLoop", Loop)
-    assert "No longer wanted." in run_in_thread(call).content[0].text
-    assert [loop.is_closed() for loop in loops] == [True]
-
-
-def test_a_cancel_while_the_loop_of_a_call_is_closed_leaves_nothing_open(
-    call, run_in_thread, monkeypatch
-):
-    loops = []
-
-    class Loop(asyncio.SelectorEventLoop):
-        def close(self):
-            loops.append(self)
-            cancel_elsewhere(call)
-            super().close()
-
-    monkeypatch.setattr(asyncio, "SelectorEventLoop", Loop)
+    loop_type = type("Loop", (asyncio.SelectorEventLoop,), {moment: cancel_and_go_on})
+    monkeypatch.setattr(asyncio, "SelectorEventLoop", loop_type)
     assert "No longer wanted." in run_in_thread(call).content[0].text
     assert [loop.is_closed() for loop in loops] == [True]
 
