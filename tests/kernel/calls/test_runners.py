@@ -39,10 +39,12 @@ async def threaded_coroutine(seconds: float = 0) -> str:
     return threading.current_thread().name
 
 @mcp_tool(run="thread")
-def deaf(seconds: float) -> str:
+def deaf() -> str:
     """Wait, in C."""
-    time.sleep(seconds)
+    released.wait()
     return "woke up"
+
+released = threading.Event()
 
 @mcp_tool
 def asleep(seconds: float) -> str:
@@ -71,10 +73,9 @@ async def blocking_task(seconds: float) -> str:
     await asyncio.create_task(hold())
 
 @mcp_tool
-def stubborn(go_on: float) -> str:
-    """Do not react to the first interrupt for a while."""
-    end = time.monotonic() + go_on
-    while time.monotonic() < end:
+def stubborn(until: str) -> str:
+    """Do not react to interrupts until there is a file."""
+    while not pathlib.Path(until).exists():
         try:
             time.sleep(0.05)
         except KeyboardInterrupt:
@@ -311,15 +312,17 @@ def test_the_users_interrupt_of_a_cell_stops_it_and_no_call_beside_it(
 def test_code_that_does_not_come_back_to_python_is_answered_and_shown_as_still_stopping(
     kernel, link
 ):
-    call = link.start("deaf", seconds=3)
+    call = link.start("deaf")
     until_call(link, "deaf")
     link.send(messages.Cancel(id=call, reason="No longer wanted."))
     assert "No longer wanted" in text_of(link.result())
     assert "call of deaf: still stopping" in kernel.ok("%mcp status").stdout
+    kernel.ok("released.set()")
 
 
-def test_who_waits_behind_code_that_does_not_react_is_told_so(link):
-    call = link.start("stubborn", go_on=4)
+def test_who_waits_behind_code_that_does_not_react_is_told_so(link, tmp_path):
+    release = tmp_path / "release"
+    call = link.start("stubborn", until=str(release))
     until_call(link, "stubborn")
     link.send(messages.Cancel(id=call, reason="No longer wanted."))
     assert "No longer wanted" in text_of(link.result())
@@ -327,6 +330,7 @@ def test_who_waits_behind_code_that_does_not_react_is_told_so(link):
     while not isinstance(told := link.receive(), messages.Progress):
         pass
     assert told.message.startswith("waiting: a stopped call of 'stubborn' has not reacted")
+    release.touch()
     assert text_of(link.result()) == "woke up"
 
 
@@ -395,7 +399,7 @@ def test_the_wait_for_a_worker_does_not_count_as_time_of_the_call(kernel, link, 
     kernel.ok(
         "@mcp_tool(executor=one)\ndef first(until: str) -> str:\n    'First.'\n"
         "    return wait(until)\n"
-        "@mcp_tool(executor=one, timeout=0.2)\ndef second() -> str:\n    'Second.'\n"
+        "@mcp_tool(executor=one, timeout=0.9)\ndef second() -> str:\n    'Second.'\n"
         "    return 'in time'"
     )
     link.start("first", until=str(tmp_path / "release"))
