@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from live import TIMEOUT, Link, LiveKernel, kernel_env, text_of
 from mcp_notebook.discovery import list_live_records
 
 TOKEN = "token-of-the-tests-0123456789abcdef"
-IDLE = 5
+IDLE = 15
 """Seconds; a kernel that takes longer to start is culled, too."""
 LOOK = 0.1
 TOOLS = '''%load_ext mcp_notebook
@@ -73,6 +75,24 @@ class Server:
         """Return what the server takes its kernels for."""
         kernels = self.http.get("/api/kernels").raise_for_status().json()
         return {kernel["id"]: kernel["execution_state"] for kernel in kernels}
+
+
+@contextmanager
+def calling(link: Link) -> Iterator[None]:
+    """Call a kernel's tool again and again for the length of the block."""
+    is_over = threading.Event()
+
+    def call() -> None:
+        while not is_over.wait(LOOK):
+            assert text_of(link.call("add", a=1, b=2)) == "3"
+
+    with ThreadPoolExecutor(1) as threads:
+        calls = threads.submit(call)
+        try:
+            yield
+        finally:
+            is_over.set()
+            calls.result(TIMEOUT)
 
 
 @contextmanager
@@ -140,16 +160,12 @@ def test_kernels_whose_tools_are_called_are_not_culled_and_others_are(home, cull
         running, long_link = start()
         long_link.start("run_until", release=str(release))
         called, link = start()
-
-        def call_and_look() -> dict[str, str]:
-            assert text_of(link.call("add", a=1, b=2)) == "3"
-            return server.states()
-
-        wait_for(lambda: call_and_look()[running] == "busy")
-        unused, _ = start()
-        assert unused in call_and_look()
-        wait_for(lambda: unused not in call_and_look())
-        states = call_and_look()
+        with calling(link):
+            wait_for(lambda: server.states()[running] == "busy")
+            unused, _ = start()
+            assert unused in server.states()
+            wait_for(lambda: unused not in server.states())
+            states = server.states()
         assert states == {running: "busy", called: "idle"}, "the unused kernel was younger"
         release.touch()
         assert text_of(long_link.result()) == "released"
