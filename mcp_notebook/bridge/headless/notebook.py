@@ -155,7 +155,13 @@ async def _run_cells(
     progress: Callable[[CellProgress], None],
 ) -> None:
     """Run the cells in order; they are numbered among the code cells only."""
-    runner = NotebookClient(notebook, km=kernel.manager, log=make_silent_logger())
+    runner = NotebookClient(
+        notebook,
+        km=kernel.manager,
+        log=make_silent_logger(),
+        allow_errors=True,  # else the kernel may drop a cell that comes soon after one that failed
+        on_cell_error=_raise_error,
+    )
     runner.kc = kernel.client
     total = len(notebook.cells)
     failure: str | None = None
@@ -172,6 +178,12 @@ async def _run_cells(
                 f"{failure}\nFix the cell, or go on despite it with --allow-errors."
             )
     progress(CellProgress(notebook=path, done=total, total=total, failure=failure))
+
+
+def _raise_error(cell: NotebookNode, cell_index: int, execute_reply: Any) -> None:  # noqa: ARG001
+    """Raise what a cell raised, which nbclient was told to allow; the names are nbclient's."""
+    if "raises-exception" not in cell.metadata.get("tags", []):
+        raise CellExecutionError.from_cell_and_msg(cell, execute_reply["content"])
 
 
 async def _run_cell(

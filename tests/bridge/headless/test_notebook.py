@@ -139,6 +139,14 @@ async def test_a_failing_cell_is_passed_over_and_told_when_errors_are_allowed(fo
         assert "ZeroDivisionError" in failures[0]
 
 
+async def test_no_cell_after_a_failing_one_is_dropped(folder, home):
+    settings = Settings(home=home / "state", allow_errors=True)
+    # A kernel drops what comes within this time after an error, if it is told to stop on errors.
+    slow = "get_ipython().kernel.stop_on_error_timeout = 60"
+    async with _run(_notebook(folder, LOAD, slow, "1 / 0", ADD), settings) as (record, _):
+        assert record.name == "sums"
+
+
 async def test_two_notebooks_run_side_by_side(folder, settings):
     one = _notebook(folder, LOAD, ADD, name="one.ipynb")
     two = _notebook(folder, LOAD, ADD, name="two.ipynb")
