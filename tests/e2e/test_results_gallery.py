@@ -11,6 +11,9 @@ import anyio
 import pytest
 from clients import ERAS, http_bridge, over_http, text_of
 
+# The first test waits for all calls: a busy machine may need minutes for them.
+pytestmark = pytest.mark.timeout(600)
+
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "results_gallery.ipynb"
 SLOW = {"endless"}
 """Asked for by one client only: it takes five seconds."""
