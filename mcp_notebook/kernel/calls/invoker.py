@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import Any, Protocol
@@ -76,6 +77,7 @@ class Invoker:
         """Results of read-only tools, for equal calls."""
         self.observer: CallObserver | None = None
         """Hears of the calls; to be set before the first one comes."""
+        self._shell = shell
         self._loop = loop
         self._registry = registry
         self._queue = CallQueue(settings.max_waiting_calls)
@@ -239,12 +241,30 @@ class Invoker:
         is_reusable = request is None and not result.is_error and not call.elicitations.is_used
         if call.ticket is not None and is_reusable:
             self.cache.store(call.ticket, result)
+        self._follow_variables(call)
         if not result.is_error:
             call.answer(CallState.DONE, result)
         else:
             call.answer(CallState.FAILED if request is None else request.state, result)
         self._queue.finish(call)
         self._start_waiting(call.tool)
+
+    def _follow_variables(self, call: ActiveCall) -> None:
+        """Bring the tools in step with what a call has rebound, before its client has the answer.
+
+        While a cell or another call runs, a variable may be between two values: the end of the cell
+        or of that call sees to it.
+        """
+        namespace = self._shell.user_ns
+        if self._registry.is_current(namespace) or self._cell_since is not None:
+            return
+        if any(other is not call and other.state is not CallState.QUEUED for other in self.calls):
+            return
+        # The variables may hold anything, which may raise anything, and the call must be answered.
+        # Why a tool was dropped is told by `%mcp status`: no call prints into the user's cells.
+        with suppress(BaseException):
+            self._registry.follow(namespace)
+        self.cache.keep(self._registry.tools)
 
 
 def _reply_and_notify(

@@ -4,6 +4,7 @@ Runs in the user's kernel, on any thread: cells declare tools, and so do tools t
 Readers get snapshots that never change.
 """
 
+import operator
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,12 @@ from typing import Any
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, read_mark
+from mcp_notebook.kernel.tools.declared_tool import (
+    DeclaredTool,
+    ToolOrigin,
+    make_tool,
+    read_mark,
+)
 from mcp_notebook.kernel.tools.dropped_tools import Drop, DroppedTools
 from mcp_notebook.missing_tools import RUN_AGAIN, DroppedTool
 
@@ -37,6 +43,7 @@ class ToolRegistry:
         self._lock = threading.Lock()
         self._tools: _Tools = {}
         self._dropped = DroppedTools()
+        self._sources = _list_sources(())
         self._batches = 0
         self._announced: tuple[DeclaredTool, ...] = ()
         self._announced_drops: Mapping[str, DroppedTool] = {}
@@ -146,6 +153,17 @@ class ToolRegistry:
                 self._batches -= 1
             self._announce()
 
+    def is_current(self, namespace: Mapping[str, Any]) -> bool:
+        """Tell whether the variables still hold what the tools are; quick, for after each call.
+
+        Args:
+            namespace: The notebook's variables.
+        """
+        variables, functions, origins = self._sources
+        return all(map(operator.is_, map(namespace.get, variables), functions)) and all(
+            origin.is_current(namespace) for origin in origins
+        )
+
     def follow(self, namespace: Mapping[str, Any]) -> tuple[str, ...]:
         """Bring the tools in step with the notebook's variables, after a cell ran.
 
@@ -173,6 +191,7 @@ class ToolRegistry:
             # A new dict each time: a reader on another thread keeps iterating over the old one.
             self._tools = make(self._tools)
             self._dropped.update(drops, self._tools)
+            self._sources = _list_sources(self._tools.values())
         self._announce()
 
     def _announce(self) -> None:
@@ -223,6 +242,16 @@ class _Update:
         # The messages of a declaration begin with the tool's name.
         reason = self.reason.removeprefix(f"`{self.before[0].name}`: ")
         return f"The tool {names} is gone: {reason}"
+
+
+def _list_sources(
+    tools: Iterable[DeclaredTool],
+) -> tuple[Sequence[str], Sequence[Any], Collection[ToolOrigin]]:
+    """Return the variables that tools follow, what they held, and the tools' origins."""
+    origins = {id(tool.origin): tool.origin for tool in tools if tool.origin is not None}
+    followers = [tool for tool in tools if tool.origin is None and tool.variable is not None]
+    variables = [tool.variable or "" for tool in followers]
+    return variables, [tool.function for tool in followers], tuple(origins.values())
 
 
 def _group(tools: Iterable[DeclaredTool]) -> Iterable[Sequence[DeclaredTool]]:

@@ -5,9 +5,9 @@ import os
 import signal
 
 import pytest
-from live import Link, record_of, text_of
+from live import Link, record_of, text_of, tools_of
 
-from mcp_notebook.content import Image, Text
+from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.wire import messages
 
 TOOLS = '''%%mcp_tool
@@ -227,10 +227,7 @@ def test_a_tool_that_was_deleted_is_named_with_the_reason(kernel, link):
     kernel.ok("del brief")
     result = link.call("brief")
     assert result.is_error
-    assert (
-        "'brief' is gone. `brief` was deleted. If it is still needed, define it again"
-        in text_of(result)
-    )
+    assert "'brief' is gone. `brief` was deleted. That was at " in text_of(result)
 
 
 def test_input_is_refused_with_a_reason(link):
@@ -489,3 +486,76 @@ def test_a_failure_is_not_given_again_though_results_are(kernel, link):
     )
     assert link.call("flaky").is_error
     assert [text_of(link.call("flaky")) for _ in range(2)] == ["2", "2"]
+
+
+# -- what a call changes in the notebook -----------------------------------------------------------
+
+CHANGE = """
+def top() -> str:
+    'First.'
+    return 'first'
+
+def change() -> None:
+    'Rebind a function.'
+    global top
+    def top(n: int) -> str:
+        'Second.'
+        return f'second {n}'
+
+async def change_later() -> None:
+    'Rebind it while others may run.'
+    change()
+
+def drop() -> None:
+    'Delete a function.'
+    global top
+    del top
+
+import threading
+began, released = threading.Event(), threading.Event()
+
+def hold() -> None:
+    'Run until it is released.'
+    began.set()
+    assert released.wait(60)
+
+def release() -> None:
+    'Release it.'
+    assert began.wait(60)
+    released.set()
+"""
+
+
+@pytest.mark.parametrize("options", ["", "--run thread"])
+@pytest.mark.parametrize("tool", ["change", "change_later"])
+def test_a_function_that_a_call_rebinds_is_the_next_calls(kernel, tool, options):
+    kernel.ok(f"%%mcp_tool {options}{CHANGE}")
+    with Link(record_of(kernel)) as link:
+        link.start(tool)
+        *before, _ = link.receive_until(lambda message: isinstance(message, Result))
+        assert [each.description for each in before[-1].tools if each.name == "top"] == ["Second."]
+        assert text_of(link.call("top", n=2)) == "second 2"
+        link.call("drop")
+        assert "`top` was deleted." in text_of(link.call("top"))
+    assert kernel.ok("1").text.strip() == "1"
+
+
+def test_a_cell_that_runs_has_its_functions_followed_when_it_ends(kernel):
+    kernel.ok(f"%%mcp_tool --run thread{CHANGE}")
+    with Link(record_of(kernel)) as link, kernel.busy():
+        link.call("drop")
+        assert "top" in tools_of(kernel)
+    assert "top" not in tools_of(kernel)
+
+
+def test_what_calls_rebind_is_followed_when_none_of_them_runs_any_more(kernel):
+    kernel.ok(f"%%mcp_tool --run thread{CHANGE}")
+    with Link(record_of(kernel)) as link:
+        link.start("hold")
+        link.call("drop")
+        assert "top" in tools_of(kernel)
+        link.start("release")
+        for _ in range(2):  # in any order
+            link.result()
+        link.call("add", a=1)
+    assert "top" not in tools_of(kernel)

@@ -154,6 +154,19 @@ def test_nothing_happens_while_the_variables_are_the_same(registry, changes):
     assert len(changes) == 1
 
 
+def test_the_tools_are_current_until_a_variable_of_theirs_is_rebound_or_deleted(registry):
+    namespace = {"a": make_function(), "counter": Counter(), "other": 1}
+    declare(registry, namespace, "a")
+    registry.add(*make_tools_by_name("counter", namespace), make_tool(make_function()))
+    assert registry.is_current(namespace)
+    assert registry.is_current({**namespace, "other": 2})
+    for changed in ({"a": make_function()}, {"a": None}, {"counter": Counter()}):
+        assert not registry.is_current(namespace | changed)
+    assert not registry.is_current({"counter": namespace["counter"]})
+    registry.follow({"counter": namespace["counter"]})
+    assert registry.is_current({"counter": namespace["counter"]})
+
+
 def test_a_tool_without_a_variable_follows_nothing(registry):
     registry.add(make_tool(make_function()))
     assert registry.follow({}) == ()
