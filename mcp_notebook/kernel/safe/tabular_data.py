@@ -10,18 +10,18 @@ from typing import Any
 
 from mcp_notebook.kernel.safe.text import is_instance
 
+_MISSING = (
+    *("pandas.api.typing.NAType", "pandas.api.typing.NaTType"),
+    "numpy.ma.core.MaskedConstant",
+)
 _RELATION = "duckdb.DuckDBPyRelation"
 _BUILT_IN = frozenset({NoneType, bool, int, float, str, bytes, list, tuple, dict})
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value is pandas' mark of a missing one: ``pd.NA`` or ``pd.NaT``."""
+    """Tell whether a value is a mark of a missing one: ``pd.NA``, ``pd.NaT``, ``np.ma.masked``."""
     # Before the look-ups, as most elements of a long list are of these types.
-    if type(value) in _BUILT_IN:
-        return False
-    return is_instance(value, "pandas.api.typing.NAType") or is_instance(
-        value, "pandas.api.typing.NaTType"
-    )
+    return type(value) not in _BUILT_IN and any(is_instance(value, path) for path in _MISSING)
 
 
 def is_plain_table(value: Any) -> bool:

@@ -8,7 +8,8 @@ first match first; the third column where a program gets something else:
 value                                 JSON in text                       in structured content
 ====================================  =================================  =======================
 ``Enum`` member                       its value
-None, ``pd.NA``, ``pd.NaT``           null
+None, ``pd.NA``, ``pd.NaT``,          null
+``np.ma.masked``
 bool, int, str                        as they are (an int too long to    strings keep control
                                       print: a sentence)                 characters and ANSI codes
 float                                 as it is; "NaN", "Infinity",       null for these three

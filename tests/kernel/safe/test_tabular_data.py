@@ -83,10 +83,11 @@ class Number(int):
     [
         (pd.NA, True),
         (pd.NaT, True),
+        (np.ma.masked, True),
         *((value, False) for value in (None, True, 1, 1.5, float("nan"), "NaT", b"", [], (), {})),
         *((value, False) for value in (Number(1), np.float64("nan"), np.datetime64("NaT", "s"))),
         *((value, False) for value in (pd.Timestamp(0), object())),
     ],
 )
-def test_pandas_marks_of_missing_values_are_known(value, missing):
+def test_marks_of_missing_values_are_known(value, missing):
     assert is_missing(value) is missing

@@ -176,7 +176,7 @@ def _to_array(arrow: Any, data: Any) -> Any:
 
 def _to_dense_array(arrow: Any, data: Any) -> Any:
     numpy = sys.modules["numpy"]  # loaded wherever there is a sparse column
-    return arrow.array(numpy.asarray(data), from_pandas=True)
+    return arrow.array(numpy.asanyarray(data), from_pandas=True)
 
 
 # -- values and names, for both --------------------------------------------------------------------

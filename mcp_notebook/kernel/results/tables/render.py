@@ -39,7 +39,7 @@ from mcp_notebook.kernel.results.tables.narwhals_frame import (
 )
 from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, wrap_pandas_table
 from mcp_notebook.kernel.results.tables.row_frame import wrap_array, wrap_dicts
-from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance
+from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance, safe_repr
 from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
 from mcp_notebook.wording import count
 
@@ -106,8 +106,19 @@ def render_dicts(value: Any, budget: Budget) -> list[Piece] | None:
 def format_array(value: Any) -> str:
     """Return a numpy array as numpy abbreviates it, under a line with its shape and type."""
     numpy = sys.modules["numpy"]
-    text = numpy.array2string(value, threshold=1_000, max_line_width=100)
+    numbers, formatter = value, None
+    if is_instance(value, "numpy.ma.MaskedArray"):
+        # numpy's own text of it leaves elements of long axes out without a word.
+        elements = value.ravel()
+        numbers = numpy.arange(value.size).reshape(value.shape)
+        formatter = {"int": lambda position: _format_element(elements[position])}
+    text = numpy.array2string(numbers, threshold=1_000, max_line_width=100, formatter=formatter)
     return f"array of shape {value.shape}, {value.dtype}\n{clean_text(text)}"
+
+
+def _format_element(element: Any) -> str:
+    """Return the text of an element of a masked array: ``--`` if it is masked."""
+    return safe_repr(str(element)) if isinstance(element, str) else str(element)
 
 
 def _render_frame(frame: Frame, budget: Budget, preview: "_Preview | None" = None) -> list[Piece]:

@@ -7,7 +7,9 @@ import pytest
 
 from mcp_notebook.kernel.results.tables.exports import write_csv, write_parquet
 from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_table
+from mcp_notebook.kernel.results.tables.row_frame import wrap_array
 
+np = pytest.importorskip("numpy")
 pd = pytest.importorskip("pandas")
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -76,3 +78,11 @@ def test_a_carriage_return_in_a_name_does_not_end_the_line():
         ["a\rb", "c"],
         ["1", "2"],
     ]
+
+
+def test_a_masked_element_is_a_missing_value():
+    days = np.array(["2020-01-01", "2020-01-02"], "M8[D]")
+    for array in (np.array([1, 2]), np.array([0.5, 2.5]), np.array(["a", "b"]), days):
+        frame = wrap_array(np.ma.array(array.reshape(1, 2), mask=[[0, 1]]))
+        assert write_csv(frame) == f"0,1\n{array[0]},\n"
+        assert pq.read_table(io.BytesIO(write_parquet(frame))).column("1").to_pylist() == [None]

@@ -133,6 +133,33 @@ def test_arrays_are_shortened_under_their_shape():
     assert len(text) < 500
 
 
+MASKED = np.ma.array([1.5, 2, 3], mask=[0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (MASKED, "[1.5 -- 3.0]"),
+        (np.ma.masked_invalid([[[1, np.nan]]]), "[[[1.0 --]]]"),
+        (np.ma.array([1, 2], mask=[0, 1]), "[1 --]"),
+        (np.ma.array(["a", "b"], mask=[0, 1]), "['a' --]"),
+        (np.ma.array(np.array(["2020-01-01"] * 2, "M8[D]"), mask=[0, 1]), "[2020-01-01 --]"),
+        (np.ma.array([MASKED, None], mask=[0, 1], dtype=object), "[[1.5 -- 3.0] --]"),
+        (np.ma.array([[(1, 2)]], mask=[[(0, 1)]], dtype="i8,i8"), "[[(1, --)]]"),
+        (np.ma.masked, "--"),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("error")
+def test_a_masked_element_is_shown_as_such(array, text):
+    assert format_array(array).split("\n")[1] == text
+
+
+def test_of_a_long_masked_array_it_is_seen_what_is_left_out():
+    text = format_array(np.ma.masked_less(np.arange(2_000).reshape(2, 5, 200), 3))
+    assert text.split("\n", 1)[1].startswith("[[[-- -- -- ... 197 198 199]\n")
+
+
 # -- formats, budgets, the whole -------------------------------------------------------------------
 
 
