@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import types
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Optional, Union, get_args, get_origin
@@ -18,6 +19,7 @@ from pydantic_core import SchemaValidator
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.annotations import translate_hint
 from mcp_notebook.kernel.schemas.argument_rules import tighten
+from mcp_notebook.kernel.schemas.column_shapes import Shape, read_shape
 from mcp_notebook.kernel.schemas.core_schemas import build_alone
 from mcp_notebook.kernel.schemas.dtypes import find_dtype_name, find_hint, has_zone
 from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, drop_infinite
@@ -53,10 +55,15 @@ class Column:
         return options[0] if len(options) == 1 and isinstance(options[0], type) else Any
 
     @cached_property
+    def shape(self) -> Shape:
+        """What its values are like where no library has a dtype by the name of their type."""
+        return read_shape(self.hint)
+
+    @cached_property
     def schema(self) -> dict[str, Any]:
         """JSON Schema of each value."""
-        plain = SchemaGenerator(by_alias=True).generate(self._adapter.core_schema)
-        return dict(drop_infinite(plain))
+        plain = drop_infinite(SchemaGenerator(by_alias=True).generate(self._adapter.core_schema))
+        return dict(_inline(plain, plain.get("$defs", {})))
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Any]:
@@ -92,7 +99,8 @@ def read_column(name: str, kind: Any) -> Column:
     else:
         hint = find_hint(dtype_name)
         # pandas' own dtypes begin with a capital, or are of Arrow: they have missing values.
-        can_miss = dtype_name[:1].isupper() or dtype_name in ("boolean", "string", "category")
+        is_nullable = dtype_name in ("boolean", "string", "category") or "[pyarrow]" in dtype_name
+        can_miss = dtype_name[:1].isupper() or is_nullable
         is_moment = dtype_name in ("Timestamp", "Timedelta")  # values, no dtypes
         can_miss = can_miss and not is_moment
         column = Column(
@@ -108,6 +116,24 @@ def read_column(name: str, kind: Any) -> Column:
             "values for nor a dtype: use `float`, `str | None`, `date`, `'float32'`..."
         ) from error
     return column
+
+
+def _inline(schema: Any, definitions: Mapping[str, Any], around: tuple[str, ...] = ()) -> Any:
+    """Return a schema with its definitions in their places, which tables have no room for."""
+    if isinstance(schema, list):
+        return [_inline(item, definitions, around) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" not in schema:
+        return {
+            key: _inline(item, definitions, around)
+            for key, item in schema.items()
+            if key != "$defs"
+        }
+    name = schema["$ref"].rpartition("/")[2]
+    if name in around:  # a model that contains itself
+        return {}
+    return _inline(definitions[name], definitions, (*around, name))
 
 
 def _unwrap(hint: Any) -> Any:

@@ -8,12 +8,14 @@ import datetime as dt
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 from pydantic_core import PydanticCustomError
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.schemas.column_shapes import NO_SHAPE, Shape, to_plain
 from mcp_notebook.kernel.schemas.column_types import Column
 from mcp_notebook.kernel.schemas.dtypes import (
     find_common_name,
@@ -39,6 +41,8 @@ class TableLibrary:
     """Of values, and labels if there are any."""
     has_labels: bool
     """Whether its series have labels."""
+    has_objects: bool
+    """Whether a column holds any Python values, as those of pandas do."""
     find_dtype: Callable[[Column], Any]
     """Returns its own dtype for that of a column, which may be another library's; None: none."""
 
@@ -48,6 +52,12 @@ class TableLibrary:
         Raises:
             DefinitionError: The library has no such dtype.
         """
+        if not self.has_objects and column.shape is NO_SHAPE:
+            raise DefinitionError(
+                "`Columns`: no column of the table's library holds the values of "
+                f"`{column.name}`, {column.hint!r}: use a type of one kind (`float`, `list[str]`), "
+                "or a DataFrame of pandas."
+            )
         if column.dtype is None or self.make_table is None:
             return column
         try:
@@ -100,7 +110,11 @@ def _use_pandas(library: Any, *, is_table: bool) -> TableLibrary:
         return library.Series(values, index=labels, dtype=_choose_free_dtype(values))
 
     return TableLibrary(
-        make_table if is_table else None, make_series, has_labels=True, find_dtype=_find_for_pandas
+        make_table if is_table else None,
+        make_series,
+        has_labels=True,
+        has_objects=True,
+        find_dtype=_find_for_pandas,
     )
 
 
@@ -166,46 +180,76 @@ def _choose_pandas_dtype(values: list[Any], column: Column) -> Any:
 
 
 def _use_polars(library: Any, *, is_table: bool) -> TableLibrary:
-    names = {int: "Int64", float: "Float64", bool: "Boolean", str: "String"} | {
-        dt.date: "Date",
-        dt.datetime: "Datetime",
-        dt.timedelta: "Duration",
-    }
-
     def make_column(values: list[Any], column: Column | None) -> Any:
         if column is None:
-            return make_free(values)
-        name = names.get(column.kind)
-        dtype = column.dtype or (getattr(library, name) if name else None)
+            return _make_free_series(library, values)
+        dtype = column.dtype
+        if dtype is None and column.kind in _POLARS_NAMES:  # a Decimal's scale is by its values
+            dtype = _make_polars_dtype(library, column.kind)
+        if dtype is None:
+            return _make_free_series(library, list(map(to_plain, values)), column.shape)
         series = library.Series(values, dtype=dtype)
         # Older versions wrap around what nanoseconds cannot count.
         if getattr(dtype, "time_unit", None) == "ns" and not _is_kept(values, series.to_list()):
             raise PydanticCustomError("lost", "it is out of bounds for this column's dtype")
         return series
 
-    def make_free(values: list[Any]) -> Any:
-        series = library.Series(values, strict=False)
-        kinds = set(map(type, values)) - {type(None)}
-        is_plain = len(kinds) == 1 and kinds <= {str, bool, int, float}
-        is_plain = is_plain and (kinds == {float} or not series.dtype.is_float())
-        if is_plain and series.null_count() == values.count(None):
-            return series
-        if not _is_kept(values, series.to_list()):
-            raise PydanticCustomError("mixture", "its values are of several types, or too large")
-        return series
-
     def make_table(columns: Lists) -> Any:
         return library.DataFrame({name: make_column(*item) for name, item in columns.items()})
 
     def make_series(values: list[Any], _labels: list[str] | None) -> Any:
-        return make_free(values)
+        return _make_free_series(library, values)
 
     return TableLibrary(
         make_table if is_table else None,
         make_series,
         has_labels=False,
+        has_objects=False,
         find_dtype=partial(_find_for_polars, library),
     )
+
+
+def _make_free_series(library: Any, values: list[Any], shape: Shape = None) -> Any:
+    """Return a series of values without a dtype, none of which is dropped or changed."""
+    series = library.Series(values, strict=False)
+    if shape is not None and _has_null(series.dtype, library):
+        series = library.Series(values, dtype=_make_polars_dtype(library, shape))
+    kinds = set(map(type, values)) - {type(None)}
+    is_plain = len(kinds) == 1 and kinds <= {str, bool, int, float}
+    is_plain = is_plain and (kinds == {float} or not series.dtype.is_float())
+    if is_plain and series.null_count() == values.count(None):
+        return series
+    if not _is_kept(values, series.to_list()):
+        raise PydanticCustomError("mixture", "its values are of several types, or too large")
+    return series
+
+
+_POLARS_NAMES: Mapping[Any, str] = {
+    int: "Int64",
+    float: "Float64",
+    bool: "Boolean",
+    str: "String",
+    bytes: "Binary",
+    dt.date: "Date",
+    dt.datetime: "Datetime",
+    dt.timedelta: "Duration",
+    dt.time: "Time",
+}
+
+
+def _make_polars_dtype(library: Any, shape: Shape) -> Any:
+    if isinstance(shape, list):
+        return library.List(_make_polars_dtype(library, shape[0]))
+    if isinstance(shape, dict):
+        return library.Struct({name: _make_polars_dtype(library, shape[name]) for name in shape})
+    return library.Decimal(38) if shape is Decimal else getattr(library, _POLARS_NAMES[shape])
+
+
+def _has_null(dtype: Any, library: Any) -> bool:
+    """Tell whether nothing is known of values, or of parts of them."""
+    element = getattr(dtype, "inner", None)
+    parts = [item.dtype for item in getattr(dtype, "fields", ())] + ([element] if element else [])
+    return dtype == library.Null or any(_has_null(part, library) for part in parts)
 
 
 def _find_for_polars(library: Any, column: Column) -> Any:
@@ -239,8 +283,6 @@ def _is_kept(value: Any, stored: Any) -> bool:
 
 
 def _use_pyarrow(library: Any) -> TableLibrary:
-    makers = {int: "int64", float: "float64", bool: "bool_", str: "string", dt.date: "date32"}
-
     def make_column(values: list[Any], column: Column | None) -> Any:
         if column is None:
             return library.array(values)
@@ -252,8 +294,9 @@ def _use_pyarrow(library: Any) -> TableLibrary:
             return library.array(values, type=kind)
         if column.kind is dt.timedelta:
             return library.array(values, type=library.duration("us"))
-        name = makers.get(column.kind)
-        return library.array(values, type=getattr(library, name)() if name else None)
+        if column.kind in _ARROW_MAKERS:
+            return library.array(values, type=_make_arrow_type(library, column.kind))
+        return _make_free_array(library, list(map(to_plain, values)), column.shape)
 
     def make_table(columns: Lists) -> Any:
         return library.table({name: make_column(*item) for name, item in columns.items()})
@@ -262,8 +305,43 @@ def _use_pyarrow(library: Any) -> TableLibrary:
         make_table,
         lambda values, _labels: library.array(values),
         has_labels=False,
+        has_objects=False,
         find_dtype=partial(_find_for_pyarrow, library),
     )
+
+
+_ARROW_MAKERS: Mapping[Any, str] = {
+    int: "int64",
+    float: "float64",
+    bool: "bool_",
+    str: "string",
+    bytes: "binary",
+    dt.date: "date32",
+}
+
+
+def _make_free_array(library: Any, values: list[Any], shape: Shape) -> Any:
+    array = library.array(values)
+    if shape is None or not _has_null_type(array.type):
+        return array
+    return library.array(values, type=_make_arrow_type(library, shape))
+
+
+def _make_arrow_type(library: Any, shape: Shape) -> Any:
+    if isinstance(shape, list):
+        return library.list_(_make_arrow_type(library, shape[0]))
+    if isinstance(shape, dict):
+        return library.struct({name: _make_arrow_type(library, shape[name]) for name in shape})
+    units = {dt.datetime: "timestamp", dt.timedelta: "duration", dt.time: "time64"}
+    if shape in units:
+        return getattr(library, units[shape])("us")
+    return library.decimal128(38) if shape is Decimal else getattr(library, _ARROW_MAKERS[shape])()
+
+
+def _has_null_type(kind: Any) -> bool:
+    """Tell whether nothing is known of values, or of parts of them."""
+    parts = [kind.field(number).type for number in range(kind.num_fields)]
+    return str(kind) == "null" or any(map(_has_null_type, parts))
 
 
 def _find_for_pyarrow(library: Any, column: Column) -> Any:

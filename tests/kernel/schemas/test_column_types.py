@@ -7,11 +7,18 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from pydantic import Field, ValidationError
+from hints import Shade
+from pydantic import BaseModel, Field, ValidationError
 
 from mcp_notebook import Columns
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.column_types import read_column
+
+SHADE = {"type": "string", "enum": ["red", "blue"], "title": "Shade"}
+
+
+class Node(BaseModel):
+    next: "Node | None"
 
 
 @pytest.mark.parametrize(
@@ -38,6 +45,24 @@ from mcp_notebook.kernel.schemas.column_types import read_column
         ("M8[ns]", {"type": "string", "format": "date-time"}, False),
         (pd.Timestamp, {"type": "string", "format": "date-time"}, False),
         (Any, {}, True),
+        (
+            Shade | None,
+            {"anyOf": [SHADE, {"type": "null"}]},
+            True,
+        ),
+        (
+            list[Node],
+            {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"next": {"anyOf": [{}, {"type": "null"}]}},
+                    "required": ["next"],
+                    "title": "Node",
+                },
+            },
+            False,
+        ),
     ],
 )
 def test_a_column_is_a_type_hint_or_a_dtype(kind, schema, is_optional):

@@ -1,13 +1,17 @@
 """Each library makes tables and series of lists, with the types that the columns say."""
 
 import datetime as dt
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hints import Cat, Shade, accept, error_for, schema_of
 
+from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.columns import Columns
 from mcp_notebook.kernel.schemas.table_libraries import find_library
 
@@ -105,3 +109,83 @@ def test_a_class_that_is_no_table_has_no_library():
     assert find_library(pd.Index) is None
     assert find_library(dict) is None
     assert find_library(type("DataFrame", (), {"__module__": "pandas"})) is None
+
+
+def read(table):
+    return getattr(table["c"], "to_list", None) or table["c"].to_pylist
+
+
+def type_of(table):
+    return str(table["c"].type if isinstance(table, pa.Table) else table["c"].dtype)
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pa.Table])
+@pytest.mark.parametrize(
+    ("hint", "values", "stored"),
+    [
+        (list[int | float], [[1], [2.5]], None),
+        (list[Any], [[1], [2.5]], None),
+        (list[int | float] | None, [[1], None, [2.5]], None),
+        (Any, [[1], [2.5]], None),
+        (int | float, [1, 2.5], None),
+        (int | float, [2.5, 1], None),
+        (dict[str, int], [{"x": 1}, {"y": 2}], [{"x": 1, "y": None}, {"x": None, "y": 2}]),
+        (tuple[int, float], [[1, 2.5], [3, 4]], None),
+        (Shade, ["red", "blue"], None),
+        (Cat, [{"kind": "cat", "lives": 9}], None),
+        (list[Shade], [["red"], []], None),
+        (Decimal, ["1.5", "2.25"], [Decimal("1.5"), Decimal("2.25")]),
+    ],
+)
+def test_a_column_of_one_type_drops_and_changes_no_value(kind, hint, values, stored):
+    table = accept(Annotated[kind, Columns(c=hint)], {"c": values})
+    assert read(table)() == (stored or values)
+
+
+@pytest.mark.parametrize("hint", [Any, list[Any], int | str])
+def test_polars_refuses_what_it_would_drop_in_a_declared_column(hint):
+    wrong = [[1], ["x"]] if hint != int | str else [1, "x"]
+    message = error_for(Annotated[pl.DataFrame, Columns(c=hint)], {"c": wrong})
+    assert message.startswith("value.c[1]: got ")
+    assert "its values are of several types, or too large" in message
+
+
+@pytest.mark.parametrize(
+    ("hint", "values", "of_polars", "of_arrow"),
+    [
+        (Literal["a", "b"], [], "String", "string"),
+        (Shade | None, [None], "String", "string"),
+        (Decimal, [], "Decimal(precision=38, scale=0)", "decimal128(38, 0)"),
+        (list[int], [], "List(Int64)", "list<item: int64>"),
+        (list[int], [[]], "List(Int64)", "list<item: int64>"),
+        (int | float, [], "Float64", "double"),
+        (dt.time, [], "Time", "time64[us]"),
+        (bytes, [], "Binary", "binary"),
+        (Cat, [], "Struct({'kind': String, 'lives': Int64})", "struct<kind: string, lives: int64>"),
+        (Any, [], "Null", "null"),
+    ],
+)
+def test_a_column_without_values_has_the_dtype_that_values_would_have(
+    hint, values, of_polars, of_arrow
+):
+    columns = Columns(c=hint)
+    assert type_of(accept(Annotated[pl.DataFrame, columns], {"c": values})) == of_polars
+    assert type_of(accept(Annotated[pa.Table, columns], {"c": values})) == of_arrow
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pa.Table])
+@pytest.mark.parametrize("hint", [complex, list[complex], tuple[int, str]])
+def test_a_column_that_a_library_cannot_have_is_refused_at_definition(kind, hint):
+    with pytest.raises(DefinitionError, match="no column of the table's library holds the values"):
+        schema_of(Annotated[kind, Columns(c=hint)])
+    assert accept(Annotated[pd.DataFrame, Columns(c=hint)], []).c.tolist() == []
+
+
+@pytest.mark.parametrize("dtype", [pd.ArrowDtype(pa.int64()), "int64[pyarrow]"])
+def test_arrows_dtypes_of_pandas_have_missing_values(dtype):
+    table = accept(Annotated[pd.DataFrame, Columns(c=dtype)], {"c": [2**60 + 1, None]})
+    assert (type_of(table), table.c[0], table.c.isna().tolist()) == (
+        "int64[pyarrow]",
+        2**60 + 1,
+        [False, True],
+    )
