@@ -32,11 +32,6 @@ class OptionRow:
     text: str
     """What it does, in a few sentences with Markdown's backticks."""
 
-    @property
-    def line_words(self) -> tuple[str, ...]:
-        """The words of the magic's line without values: ``--output-schema``."""
-        return tuple(example.partition(" ")[0] for example in self.line)
-
 
 def list_options() -> tuple[OptionRow, ...]:
     """Return a row for each field of `ToolOptions`, in its order."""
