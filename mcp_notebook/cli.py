@@ -8,7 +8,6 @@ import gc
 import json
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -22,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from mcp_notebook._version import __version__
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.termination import list_termination_signals
 
 T = TypeVar("T")
 
@@ -336,8 +336,9 @@ def clear() -> None:
 def _run(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
     """Run a coroutine function to its end, on the fastest event loop available.
 
-    SIGTERM cancels it, so that no headless kernel is left behind; bridges take the signal
-    themselves. Python's handler of SIGINT would not do: ``command &`` in a script ignores SIGINT.
+    SIGTERM and SIGHUP cancel it, so that no headless kernel is left behind; bridges take these
+    signals themselves. Python's handler of SIGINT would not do: ``command &`` in a script ignores
+    SIGINT.
     """
     import asyncio  # noqa: PLC0415
 
@@ -346,7 +347,8 @@ def _run(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> 
     async def run() -> T:
         with anyio.CancelScope() as scope:
             with suppress(NotImplementedError):  # Windows has no such signals
-                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, scope.cancel)
+                for number in list_termination_signals():
+                    asyncio.get_running_loop().add_signal_handler(number, scope.cancel)
             return await function(*args, **keywords)
         raise _Terminated
 
@@ -362,7 +364,7 @@ def _run(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> 
 
 
 class _Terminated(Exception):
-    """SIGTERM ended the command."""
+    """A signal ended the command."""
 
 
 def main() -> None:

@@ -307,6 +307,9 @@ def test_a_reader_that_has_gone_is_no_error(sales):
         pytest.param(["serve", "--port", "0"], signal.SIGTERM, 0, marks=pytest.mark.slow),
         pytest.param(["stdio"], signal.SIGINT, 130, marks=pytest.mark.slow),
         (["stdio"], signal.SIGTERM, 0),
+        # The terminal was closed.
+        (["call", "add", "--notebook"], signal.SIGHUP, 130),
+        (["serve", "--port", "0"], signal.SIGHUP, 0),
     ],
 )
 def test_a_signal_while_cells_run_ends_all_at_once(home, arguments, number, code):

@@ -39,6 +39,7 @@ from mcp_notebook.errors import McpNotebookError, NotebookError
 from mcp_notebook.missing_tools import MissingTool
 from mcp_notebook.private_files import read_private, write_private
 from mcp_notebook.settings import Settings
+from mcp_notebook.termination import list_termination_signals
 
 logger = logging.getLogger(__name__)
 
@@ -247,7 +248,8 @@ class _Bridge:
     async def _watch_signals(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        numbers = (signal.SIGINT, *list_termination_signals())
+        with anyio.open_signal_receiver(*numbers) as signals:
             task_status.started()
             async for signum in signals:
                 self._is_interrupted = signum == signal.SIGINT
