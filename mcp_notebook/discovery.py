@@ -328,11 +328,13 @@ async def _changes(folder: Path) -> AsyncIterator[object]:
                 if change or monotonic() > rescan_at:
                     yield change
                     rescan_at = monotonic() + _RESCAN
-        except (OSError, RuntimeError) as error:
+        # `awatch` puts into a group what stops it once it runs: a name of a file that is not UTF-8.
+        except (OSError, RuntimeError, ExceptionGroup) as error:
             # Inotify watches run out on shared machines. A folder that was removed comes back with
             # the next kernel.
             if polling is None and folder.is_dir():  # noqa: ASYNC240 - once
-                logger.warning("%s cannot be watched (%s), so it is polled", folder, error)
+                reasons = error.exceptions if isinstance(error, ExceptionGroup) else [error]
+                logger.warning("%s cannot be watched (%s), so it is polled", folder, reasons[0])
                 polling = True
             else:
                 await sleep(_RESCAN)

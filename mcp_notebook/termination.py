@@ -13,5 +13,5 @@ def list_termination_signals() -> list[signal.Signals]:
     ``nohup`` ignores SIGHUP so that what it starts outlives the terminal. Windows has no SIGHUP.
     """
     names = ("SIGTERM", "SIGHUP")
-    known = [signal.Signals[name] for name in names if name in signal.Signals.__members__]
-    return [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]
+    present = [signal.Signals[name] for name in names if name in signal.Signals.__members__]
+    return [number for number in present if signal.getsignal(number) is not signal.SIG_IGN]

@@ -404,3 +404,22 @@ async def test_watching_goes_on_when_the_folder_is_removed_and_comes_back(tmp_pa
                 discovery.write_record(folder, record)
             while await anext(sets) != (record,):
                 pass
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files that are not UTF-8")
+async def test_watching_goes_on_when_the_name_of_a_file_cannot_be_read(
+    tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setattr(discovery, "_RESCAN", 0.05)
+    record, later = make_record(id="1"), make_record(id="2")
+    discovery.write_record(tmp_path, record)
+    with anyio.fail_after(60):
+        async with aclosing(discovery.watch_records(tmp_path)) as sets:
+            assert await anext(sets) == (record,)
+            (tmp_path / os.fsdecode(b"caf\xe9.json")).write_text("{}")
+            while "cannot be watched" not in caplog.text:
+                assert await anext(sets) == (record,)
+            discovery.write_record(tmp_path, later)
+            while await anext(sets) != (record, later):
+                pass
