@@ -303,10 +303,22 @@ CHANGES = (
         "kernel/tools/test_tool_registry.py",
     ),
     Change(
-        "kernel/tools/tool_registry.py",
-        "                if name not in self._tools\n",
-        "",
-        "kernel/tools/test_tool_registry.py kernel/notebook/test_cell_tools.py",
+        "kernel/tools/dropped_tools.py",
+        " if name not in tools}",
+        "}",
+        "kernel/tools/test_dropped_tools.py kernel/tools/test_tool_registry.py",
+    ),
+    Change(
+        "kernel/tools/dropped_tools.py",
+        "entry.cell is not None and entry.cell == drop.cell",
+        "False",
+        "kernel/tools/test_dropped_tools.py",
+    ),
+    Change(
+        "kernel/calls/invoker.py",
+        " or self._cell_since is not None:\n            return",
+        ":\n            return",
+        "kernel/calls/test_invoker.py",
     ),
     Change(
         "kernel/notebook/cell_tools.py",
@@ -415,9 +427,9 @@ CHANGES = (
     ),
     Change(
         "departures.py",
-        "< KEEP:  # a clock",
-        "< 9 * KEEP:  # a clock",
-        "test_departures.py",
+        "< KEEP  # a clock",
+        "< 9 * KEEP  # a clock",
+        "test_departures.py kernel/tools/test_dropped_tools.py",
     ),
     Change(
         "bridge/kernels/former_tools.py",
