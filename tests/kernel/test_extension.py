@@ -41,6 +41,36 @@ def left_behind(kernel):
     return json.loads(kernel.ok(LEFT_BEHIND).stdout)
 
 
+@pytest.fixture(scope="module")
+def one_kernel(module_home):
+    """The kernel that most tests share, one after the other."""
+    with live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def bare(one_kernel):
+    """A kernel without the extension and without variables."""
+    yield one_kernel
+    one_kernel.ok("import os; os.environ.pop('MCP_NOTEBOOK_MAX_TABLE_ROWS', None)")
+    one_kernel.ok("%unload_ext mcp_notebook\n%reset -f")
+
+
+@pytest.fixture
+def kernel(bare):
+    """A kernel with the extension, freshly loaded, and without tools and variables."""
+    bare.ok("%load_ext mcp_notebook")
+    return bare
+
+
+@pytest.fixture
+def own_kernel(home):
+    """A kernel with the extension that the test may end."""
+    with live_kernel(home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        yield kernel
+
+
 def test_unloading_leaves_no_thread_socket_hook_or_record_behind(home):
     with live_kernel(home) as kernel:
         kernel.ok("import asyncio, os, threading")
@@ -158,16 +188,15 @@ def test_calls_that_an_unload_stops_are_answered_with_the_goodbye(kernel):
         assert link.receive() == messages.Goodbye(reason="The notebook unloaded mcp_notebook.")
 
 
-def test_a_variable_that_fails_whatever_it_is_asked_does_not_hinder_loading(home):
-    with live_kernel(home) as kernel:
-        kernel.ok(
-            "class Unbound:\n    def __getattribute__(self, name): raise RuntimeError('unbound')\n"
-            "proxy = Unbound()\nfrom mcp_notebook import mcp_tool\n"
-            "@mcp_tool\ndef one() -> int:\n    'One.'\n    return 1"
-        )
-        assert kernel.ok("%load_ext mcp_notebook").text.strip() == ""
-        with Link(record_of(kernel)) as link:
-            assert text_of(link.call("one")) == "1"
+def test_a_variable_that_fails_whatever_it_is_asked_does_not_hinder_loading(bare):
+    bare.ok(
+        "class Unbound:\n    def __getattribute__(self, name): raise RuntimeError('unbound')\n"
+        "proxy = Unbound()\nfrom mcp_notebook import mcp_tool\n"
+        "@mcp_tool\ndef one() -> int:\n    'One.'\n    return 1"
+    )
+    assert bare.ok("%load_ext mcp_notebook").text.strip() == ""
+    with Link(record_of(bare)) as link:
+        assert text_of(link.call("one")) == "1"
 
 
 @pytest.mark.parametrize(("magic", "loaded"), [("unload_ext", 0), ("reload_ext", 1)])
@@ -221,45 +250,43 @@ def test_the_kernel_withdraws_its_record_when_it_shuts_down(home):
 
 
 @pytest.mark.parametrize("busy_with", ["cell", "running"])
-def test_a_restart_is_told_at_once_although_the_main_thread_is_busy(kernel, busy_with):
-    kernel.ok("%%mcp_tool\ndef sleep() -> None:\n    'S.'\n    import time\n    time.sleep(60)")
-    with Link(record_of(kernel)) as link:
+def test_a_restart_is_told_at_once_although_the_main_thread_is_busy(own_kernel, busy_with):
+    own_kernel.ok("%%mcp_tool\ndef sleep() -> None:\n    'S.'\n    import time\n    time.sleep(60)")
+    with Link(record_of(own_kernel)) as link:
         if busy_with == "cell":
-            kernel.start("print('began', flush=True)\nimport time; time.sleep(60)")
-            kernel.wait_for("stream")
+            own_kernel.start("print('began', flush=True)\nimport time; time.sleep(60)")
+            own_kernel.wait_for("stream")
         link.start("sleep", progress=True)
         link.receive_until(lambda message: busy_with in getattr(message, "message", ""))
         began = time.monotonic()
-        kernel.client.shutdown(restart=True)  # without the interrupt that frontends send before
+        own_kernel.client.shutdown(restart=True)  # without the interrupt that frontends send before
         *before, goodbye = link.receive_until(lambda message: message.type == "goodbye")
         assert {message.type for message in before} <= {"progress"}
         assert goodbye.reason == "The kernel was restarted."
         assert time.monotonic() - began < SOON
         assert link.receive() is None
-        assert not list((kernel.home / ".mcp-notebook" / "kernels").glob("*.json"))
+        assert not list((own_kernel.home / ".mcp-notebook" / "kernels").glob("*.json"))
 
 
-def test_the_record_names_the_notebook(home):
-    with live_kernel(home, notebook=str(home / "sales.ipynb")) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
-        assert record_of(kernel).name == "sales"
-        assert record_of(kernel).notebook == str(home / "sales.ipynb")
-        assert record_of(kernel).owner == "user"
+def test_the_record_names_the_notebook(kernel):
+    assert record_of(kernel).name == "sales"
+    assert record_of(kernel).notebook == str(kernel.home / "sales.ipynb")
+    assert record_of(kernel).owner == "user"
 
 
-def test_a_forked_child_lets_go_of_the_kernels_sockets(kernel):
-    kernel.ok(
+def test_a_forked_child_lets_go_of_the_kernels_sockets(own_kernel):
+    own_kernel.ok(
         "import os, warnings\nwarnings.simplefilter('ignore', DeprecationWarning)  # 3.12: fork"
     )
-    kernel.ok(
+    own_kernel.ok(
         "%%mcp_tool\ndef fork() -> int:\n    'Fork.'\n    pid = os.fork()\n"
         "    if pid == 0:\n        import time\n        time.sleep(60)\n        os._exit(0)\n"
         "    return pid"
     )
-    with Link(record_of(kernel)) as link:
+    with Link(record_of(own_kernel)) as link:
         child = int(text_of(link.call("fork")))
         try:
-            os.kill(kernel.pid, 9)
+            os.kill(own_kernel.pid, 9)
             assert link.receive() is None  # although the child still lives
             os.kill(child, 0)
         finally:
@@ -308,34 +335,30 @@ def test_ipython_in_a_terminal_is_told_what_it_lacks():
 
 
 @pytest.mark.parametrize("wrong", ["abc", "-"])
-def test_a_wrong_setting_is_named_and_nothing_is_loaded(home, wrong):
-    with live_kernel(home) as kernel:
-        output = kernel.run(f"%env MCP_NOTEBOOK_MAX_TABLE_ROWS={wrong}\n%load_ext mcp_notebook")
-        assert "MCP_NOTEBOOK_MAX_TABLE_ROWS" in output.error
-        assert left_behind(kernel)["threads"] == []
+def test_a_wrong_setting_is_named_and_nothing_is_loaded(bare, wrong):
+    output = bare.run(f"%env MCP_NOTEBOOK_MAX_TABLE_ROWS={wrong}\n%load_ext mcp_notebook")
+    assert "MCP_NOTEBOOK_MAX_TABLE_ROWS" in output.error
+    assert left_behind(bare)["threads"] == []
 
 
-def test_a_tool_may_unload_the_extension_and_its_end_hurts_nothing(home):
-    with live_kernel(home) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
-        kernel.ok(
-            "%%mcp_tool\ndef unload() -> None:\n    'Unload.'\n"
-            "    get_ipython().run_line_magic('unload_ext', 'mcp_notebook')\n    done.append(True)"
-        )
-        kernel.ok("done = []")
-        with Link(record_of(kernel)) as link:
-            link.start("unload")
-            link.receive_until(lambda message: message is None)
-        assert kernel.ok("print(done)").stdout == "[True]\n"
-        assert not list_live_records(kernel.home / ".mcp-notebook" / "kernels")
+def test_a_tool_may_unload_the_extension_and_its_end_hurts_nothing(kernel):
+    kernel.ok(
+        "%%mcp_tool\ndef unload() -> None:\n    'Unload.'\n"
+        "    get_ipython().run_line_magic('unload_ext', 'mcp_notebook')\n    done.append(True)"
+    )
+    kernel.ok("done = []")
+    with Link(record_of(kernel)) as link:
+        link.start("unload")
+        link.receive_until(lambda message: message is None)
+    assert kernel.ok("print(done)").stdout == "[True]\n"
+    assert not list_live_records(kernel.home / ".mcp-notebook" / "kernels")
 
 
-def test_a_decorated_function_that_cannot_be_a_tool_does_not_hinder_loading(home):
-    with live_kernel(home) as kernel:
-        kernel.ok(
-            "from mcp_notebook import mcp_tool\n@mcp_tool(max_concurrency='2')\ndef odd(): 'Odd.'\n"
-            "@mcp_tool\ndef one() -> int:\n    'One.'\n    return 1"
-        )
-        assert "odd is not offered as a tool" in kernel.ok("%load_ext mcp_notebook").stderr
-        with Link(record_of(kernel)) as link:
-            assert [tool.name for tool in link.welcome.tools] == ["one"]
+def test_a_decorated_function_that_cannot_be_a_tool_does_not_hinder_loading(bare):
+    bare.ok(
+        "from mcp_notebook import mcp_tool\n@mcp_tool(max_concurrency='2')\ndef odd(): 'Odd.'\n"
+        "@mcp_tool\ndef one() -> int:\n    'One.'\n    return 1"
+    )
+    assert "odd is not offered as a tool" in bare.ok("%load_ext mcp_notebook").stderr
+    with Link(record_of(bare)) as link:
+        assert [tool.name for tool in link.welcome.tools] == ["one"]

@@ -3,7 +3,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -16,6 +16,7 @@ from mcp_notebook.kernel.notebook import background_bridge
 from mcp_notebook.private_files import write_private
 from mcp_notebook.settings import Settings
 
+TOKEN = "token-of-the-tests-0123456789abcdef"
 STARTER = (
     "import sys\n"
     "from pathlib import Path\n"
@@ -32,6 +33,36 @@ def settings(home, monkeypatch):
         monkeypatch.setenv(name, value)
     settings = Settings(home=home / "state", port=0)
     yield settings
+    background_bridge.stop_bridge(settings)
+
+
+@dataclass
+class Running:
+    """A background bridge that runs."""
+
+    settings: Settings
+    record: BridgeRecord
+    process: psutil.Process
+    secret: Path
+    """A file that was open, and to be inherited, where the bridge was started."""
+
+
+@pytest.fixture(scope="module")
+def running(module_home):
+    """A bridge that several tests look at, started in a folder as untidy as a notebook's may be."""
+    settings = Settings(home=module_home / "state", port=0, token=TOKEN, idle_minutes=3)
+    for name in ("mcp_notebook", "anyio", "subprocess"):
+        hiding = module_home / f"{name}.py"
+        hiding.write_text("raise SystemExit('the wrong module')", encoding="utf-8")
+    write_private(settings.home / "bridge.log", "x" * (2**20 + 1))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in kernel_env(module_home).items():
+            patch.setenv(name, value)
+        patch.chdir(module_home)
+        with (module_home / "secret").open("w") as file:
+            os.set_inheritable(file.fileno(), True)
+            record = background_bridge.start_bridge(settings)
+    yield Running(settings, record, psutil.Process(record.pid), Path(file.name))
     background_bridge.stop_bridge(settings)
 
 
@@ -60,58 +91,47 @@ def test_the_bridge_that_is_started_is_found_answers_and_can_be_stopped(settings
     assert read_start_time(record.pid) is None
 
 
-def test_a_bridge_that_runs_is_not_started_again(settings):
-    assert background_bridge.start_bridge(settings) == background_bridge.start_bridge(settings)
+def test_a_bridge_that_runs_is_not_started_again(running):
+    assert background_bridge.start_bridge(running.settings) == running.record
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sessions and process groups")
-def test_the_bridge_is_out_of_reach_of_what_ends_or_interrupts_the_kernel(settings):
-    record = background_bridge.start_bridge(settings)
-    assert os.getsid(record.pid) != os.getsid(0)
-    assert os.getpgid(record.pid) != os.getpgid(0)
-    assert record.pid not in {child.pid for child in psutil.Process().children(recursive=True)}
+def test_the_bridge_is_out_of_reach_of_what_ends_or_interrupts_the_kernel(running):
+    pid = running.record.pid
+    assert os.getsid(pid) != os.getsid(0)
+    assert os.getpgid(pid) != os.getpgid(0)
+    assert pid not in {child.pid for child in psutil.Process().children(recursive=True)}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_the_bridge_inherits_nothing_but_its_log(settings):
-    with (settings.home.parent / "secret").open("w") as file:
-        os.set_inheritable(file.fileno(), True)
-        record = background_bridge.start_bridge(settings)
-    assert file.name not in {opened.path for opened in psutil.Process(record.pid).open_files()}
-    descriptors = Path(f"/proc/{record.pid}/fd")
+def test_the_bridge_inherits_nothing_but_its_log(running):
+    assert str(running.secret) not in {opened.path for opened in running.process.open_files()}
+    descriptors = Path(f"/proc/{running.record.pid}/fd")
     assert (descriptors / "0").readlink() == Path(os.devnull)
     for stream in ("1", "2"):
-        assert (descriptors / stream).readlink() == settings.home / "bridge.log"
+        assert (descriptors / stream).readlink() == running.settings.home / "bridge.log"
 
 
-def test_token_and_settings_reach_the_bridge_and_the_token_is_not_in_its_arguments(settings):
-    given = replace(settings, token="token-of-the-tests-0123456789abcdef", idle_minutes=3)
-    record = background_bridge.start_bridge(given)
-    process = psutil.Process(record.pid)
-    assert given.token not in " ".join(process.cmdline())
-    assert process.environ()["MCP_NOTEBOOK_TOKEN"] == given.token
-    assert process.environ()["MCP_NOTEBOOK_IDLE_MINUTES"] == "3"
+def test_token_and_settings_reach_the_bridge_and_the_token_is_not_in_its_arguments(running):
+    assert TOKEN not in " ".join(running.process.cmdline())
+    assert running.process.environ()["MCP_NOTEBOOK_TOKEN"] == TOKEN
+    assert running.process.environ()["MCP_NOTEBOOK_IDLE_MINUTES"] == "3"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file modes")
-def test_the_log_is_for_the_user_only(settings):
-    background_bridge.start_bridge(settings)
-    assert (settings.home / "bridge.log").stat().st_mode & 0o777 == 0o600
+def test_the_log_is_for_the_user_only(running):
+    assert (running.settings.home / "bridge.log").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_long_log_is_put_aside(settings):
-    log = settings.home / "bridge.log"
-    write_private(log, "x" * (2**20 + 1))
-    background_bridge.start_bridge(settings)
+def test_a_long_log_is_put_aside(running):
+    log = running.settings.home / "bridge.log"
     assert log.stat().st_size < 2**20
     assert log.with_suffix(".log.1").stat().st_size > 2**20
 
 
-def test_modules_in_the_notebooks_folder_do_not_hide_those_of_the_bridge(settings, monkeypatch):
-    monkeypatch.chdir(settings.home.parent)
-    for name in ("mcp_notebook", "anyio", "subprocess"):
-        Path(f"{name}.py").write_text("raise SystemExit('the wrong module')", encoding="utf-8")
-    assert background_bridge.start_bridge(settings)
+def test_modules_in_the_notebooks_folder_do_not_hide_those_of_the_bridge(running):
+    assert (running.settings.home.parent / "mcp_notebook.py").exists()
+    assert _status(running.record.url) == 401
 
 
 def test_notebooks_that_start_it_at_once_end_with_one_bridge(settings):
