@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import nbformat
 import pytest
@@ -59,29 +58,32 @@ def test_every_block_has_a_language_that_these_tests_check():
 # -- python ----------------------------------------------------------------------------------------
 
 
+def _names(status):
+    """Return the names of the tools that a status counts and lists."""
+    return status.partition(": ")[2].split(", ")
+
+
 @pytest.fixture(scope="module")
-def run_page():
-    """Return the kernel in which a page was run: what the README shows, then the page's blocks."""
-    kernels = {}
-    with TemporaryDirectory(prefix="mcpnb-") as folder:
+def run_page(module_home):
+    """Return the kernel in which a page was run: what the README shows, then the page's blocks.
+
+    It is one for all pages, as their libraries take most of the time, and is emptied before each.
+    """
+    has_run = []
+    with live_kernel(module_home) as kernel:
 
         def run(name):
-            if name not in kernels:
-                for _, context in kernels.values():  # at most one at a time
-                    context.__exit__(None, None, None)
-                kernels.clear()
-                home = Path(folder) / str(len(list(Path(folder).iterdir())))
-                home.mkdir()
-                context = live_kernel(home)
-                kernels[name] = context.__enter__(), context
+            if has_run != [name]:
+                for before in has_run:
+                    kernel.ok(f"%mcp remove {' '.join(_names(TOOLS[before]))}\nplt.close('all')")
+                    kernel.ok("%unload_ext mcp_notebook\n%reset_selective -f .")
+                has_run[:] = [name]
                 (page,) = (page for page in PAGES if page.name == f"docs/{name}")
                 for code in [*README.code("python"), *page.code("python")]:
-                    kernels[name][0].ok(code)
-            return kernels[name][0]
+                    kernel.ok(code)
+            return kernel
 
         yield run
-        for _, context in kernels.values():
-            context.__exit__(None, None, None)
 
 
 TOOLS = {

@@ -53,7 +53,7 @@ def bare(one_kernel):
     """A kernel without the extension and without variables."""
     yield one_kernel
     one_kernel.ok("import os; os.environ.pop('MCP_NOTEBOOK_MAX_TABLE_ROWS', None)")
-    one_kernel.ok("%unload_ext mcp_notebook\n%reset -f")
+    one_kernel.ok("%unload_ext mcp_notebook\n%reset_selective -f .")
 
 
 @pytest.fixture
