@@ -212,7 +212,8 @@ def check_stock(kernel, before):
         now["timers"] = max(now["timers"], before["timers"])
         if now == before or time.monotonic() > deadline:
             break
-    assert now == before
+    changed = {name: (before[name], now[name]) for name in now if now[name] != before[name]}
+    assert not changed, changed  # whole, as nobody can ask again after so many calls
 
 
 def call_each_kind(link, number):
@@ -337,8 +338,8 @@ class Caller:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.anyio
-@pytest.mark.parametrize(("era", "number"), [*zip(ERAS, (MANY, 10 * FEW), strict=True)])
-async def test_a_bridge_and_its_kernel_are_as_before_after_calls_of_every_kind(kernel, era, number):
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_bridge_and_its_kernel_are_as_before_after_calls_of_every_kind(kernel, era):
     with http_bridge(kernel.home) as served:
         process = psutil.Process(served.process.pid)
 
@@ -347,7 +348,7 @@ async def test_a_bridge_and_its_kernel_are_as_before_after_calls_of_every_kind(k
         files, threads = process.num_fds(), process.num_threads()
         before = take_stock(kernel)
         async with Caller.connect(served, era) as caller:
-            await caller.call_each_kind(number)
+            await caller.call_each_kind(MANY)
             # A bridge that forgot that calls have ended would be busy for ever.
             await caller.call("sync", "1", x=1)
         check_stock(kernel, before)
