@@ -9,7 +9,7 @@ bool is not taken as a number, neither text nor a number as a bool, and a number
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Optional, cast, get_args, get_origin
 
 import typing_extensions
@@ -26,6 +26,7 @@ from mcp_notebook.kernel.schemas.data_types import (
     refuse_foreign_types,
 )
 from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, clean_schema
+from mcp_notebook.kernel.schemas.sentinels import drop_sentinel
 
 NO_DEFAULT: Any = object()
 """Stands for no default."""
@@ -39,7 +40,7 @@ class Parameter:
     annotation: Any
     """For pydantic, with its description."""
     default: Any = NO_DEFAULT
-    """As the author wrote it."""
+    """As the author wrote it; `NO_DEFAULT` also for one that says that nothing was given."""
     optional: bool = False
     """Whether clients may leave it out; the default may also be in the annotation's ``Field``."""
 
@@ -55,6 +56,9 @@ def make_parameter(
         default: Its default or `NO_DEFAULT`; may be a ``Field(...)``, as other frameworks have it.
         documented: What the docstring says about it.
     """
+    rest = drop_sentinel(annotation, default)
+    if rest is not None:
+        return replace(make_parameter(name, rest, NO_DEFAULT, documented), optional=True)
     annotation = keep_dtypes(annotation)
     base, extras = annotation, []
     if get_origin(annotation) is Annotated:
