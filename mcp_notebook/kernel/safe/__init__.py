@@ -10,6 +10,7 @@ Face, for all rooms of `kernel`:
 - `to_json`: any value as JSON, for a model (bounded) or for a program (whole, or refused)
 - `tabular_data`: tables, series and arrays of the data libraries as lists and dicts
 - `deadline`: time limits for the code of values; `foreign_code`: the guard around it
+- `moments`: moments and durations with nanoseconds
 - `magic_numbers`: the formats of encoded images and sounds
 - `interrupter`: raising an exception in the code of another thread
 

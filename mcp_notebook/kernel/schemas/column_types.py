@@ -21,7 +21,8 @@ from mcp_notebook.kernel.schemas.annotations import translate_hint
 from mcp_notebook.kernel.schemas.argument_rules import tighten
 from mcp_notebook.kernel.schemas.column_shapes import Shape, read_shape
 from mcp_notebook.kernel.schemas.core_schemas import build_alone
-from mcp_notebook.kernel.schemas.dtypes import find_dtype_name, find_hint, has_zone
+from mcp_notebook.kernel.schemas.dtypes import find_dtype_name, find_hint, find_unit, has_zone
+from mcp_notebook.kernel.schemas.exact_moments import keep_digits
 from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, drop_infinite
 from mcp_notebook.kernel.schemas.time_zones import align_zones
 
@@ -37,6 +38,8 @@ class Column:
     """The type of each value."""
     dtype: Any = None
     """The library's own; None: the one that fits the type."""
+    unit: str = "us"
+    """What moments and durations are counted in: ``s``, ``ms``, ``us`` or ``ns``."""
 
     @cached_property
     def is_optional(self) -> bool:
@@ -53,6 +56,11 @@ class Column:
             _unwrap(item) for item in (get_args(hint) if is_union else (hint,)) if item is not _NONE
         ]
         return options[0] if len(options) == 1 and isinstance(options[0], type) else Any
+
+    @property
+    def is_time(self) -> bool:
+        """Whether its values are moments or durations."""
+        return self.kind is dt.datetime or self.kind is dt.timedelta
 
     @cached_property
     def shape(self) -> Shape:
@@ -71,7 +79,10 @@ class Column:
 
     @cached_property
     def _validator(self) -> SchemaValidator:
-        core: Any = {"type": "list", "items_schema": self._adapter.core_schema}
+        core: Any = {
+            "type": "list",
+            "items_schema": keep_digits(self._adapter.core_schema, self.unit),
+        }
         return build_alone(SchemaValidator, tighten(core))
 
     def check(self, values: list[Any]) -> list[Any]:
@@ -107,6 +118,7 @@ def read_column(name: str, kind: Any) -> Column:
             name,
             Optional[hint] if can_miss else hint,  # noqa: UP045
             None if is_moment else kind,
+            "ns" if is_moment else find_unit(dtype_name),
         )
     try:
         _ = column.schema

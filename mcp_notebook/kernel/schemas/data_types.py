@@ -6,6 +6,7 @@ instance. Where that class is a table, a series, an array, a moment or a number 
 it gets a schema that JSON has values for.
 """
 
+import datetime as dt
 import sys
 import types
 from collections.abc import Mapping
@@ -31,8 +32,10 @@ from mcp_notebook.kernel.schemas.dtypes import (
     describe_long_integer,
     make_range_check,
 )
+from mcp_notebook.kernel.schemas.exact_moments import count_if_precise, keep_digits
 from mcp_notebook.kernel.schemas.table_libraries import find_library
 from mcp_notebook.kernel.schemas.table_parameters import make_series_schema, make_table_schema
+from mcp_notebook.kernel.schemas.time_zones import refuse_zone
 
 _UNIONS = (Union, types.UnionType)
 _CONTAINERS = (*_UNIONS, list, dict, tuple, set)
@@ -152,9 +155,9 @@ class _Array:
 def _make_moment_schema(kind: Any) -> Any:
     pandas: Any = sys.modules.get("pandas")
     if kind is getattr(pandas, "Timestamp", None):
-        return _convert_after(kind, core_schema.datetime_schema())
+        return _convert_after(kind, keep_digits(core_schema.datetime_schema(), "ns"))
     if kind is getattr(pandas, "Timedelta", None):
-        return _convert_after(kind, core_schema.timedelta_schema())
+        return _convert_after(kind, keep_digits(core_schema.timedelta_schema(), "ns"))
     return None
 
 
@@ -166,23 +169,44 @@ def _convert_after(kind: Any, element: Any) -> Any:
             return value
         plain = validate(value)
         try:
-            return kind(plain)
+            return _make_scalar(kind, plain)
         except Exception as error:  # noqa: BLE001 - a library's: out of bounds, ragged...
             raise _make_failure(error) from None
 
     return core_schema.no_info_wrap_validator_function(convert, element)
 
 
+def _make_scalar(kind: Any, plain: Any) -> Any:
+    counts = count_if_precise([plain])
+    if counts is None:
+        return kind(plain)
+    if kind.__module__.startswith("numpy"):
+        return kind(counts[0], "ns")
+    zone = {"tz": plain.tzinfo} if isinstance(plain, dt.datetime) else {}
+    return kind(counts[0], unit="ns", **zone)
+
+
+def _make_naive_schema() -> Any:
+    """Return the core schema of moments without a time zone, which numpy does not have."""
+    return core_schema.no_info_after_validator_function(
+        refuse_zone, keep_digits(core_schema.datetime_schema(), "ns")
+    )
+
+
+def _make_duration_schema() -> Any:
+    return keep_digits(core_schema.timedelta_schema(), "ns")
+
+
 def _make_element_schema(numpy: Any, kind: Any) -> Any:
     """Return the core schema of JSON's values for a numpy scalar; None for void, complex..."""
     kind = _choose_kind(numpy, kind)
     makers = (
-        (numpy.timedelta64, core_schema.timedelta_schema),  # a signed integer to numpy
+        (numpy.timedelta64, _make_duration_schema),  # a signed integer to numpy
         (numpy.integer, lambda: _make_integer_schema(numpy.iinfo(kind))),
         (numpy.floating, lambda: _make_float_schema(kind.__name__)),
         (numpy.bool_, core_schema.bool_schema),
         (numpy.str_, core_schema.str_schema),
-        (numpy.datetime64, core_schema.datetime_schema),
+        (numpy.datetime64, _make_naive_schema),
     )
     return next((make() for base, make in makers if issubclass(kind, base)), None)
 
@@ -240,7 +264,7 @@ def _make_array_schema(numpy: Any, dtype: Any) -> Any:
         try:
             if dtype is None:
                 _refuse_mixture(numpy.array(elements, dtype=object))
-            return numpy.array(elements, dtype=_choose_dtype(numpy, dtype))
+            return _make_array(numpy, elements, dtype)
         except Exception as error:  # noqa: BLE001 - a library's: out of bounds, ragged...
             raise _make_failure(error) from None
 
@@ -252,6 +276,19 @@ def _make_array_schema(numpy: Any, dtype: Any) -> Any:
             ]
         },
     )
+
+
+def _make_array(numpy: Any, elements: Any, dtype: Any) -> Any:
+    if dtype in (numpy.datetime64, numpy.timedelta64):
+        objects = numpy.array(elements, dtype=object)
+        counts = count_if_precise(objects.ravel().tolist())
+        if counts is not None:
+            return (
+                numpy.array(counts, dtype=numpy.int64)
+                .reshape(objects.shape)
+                .view(f"{numpy.dtype(dtype).kind}8[ns]")
+            )
+    return numpy.array(elements, dtype=_choose_dtype(numpy, dtype))
 
 
 def _refuse_mixture(array: Any) -> None:

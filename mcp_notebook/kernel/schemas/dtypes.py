@@ -135,11 +135,17 @@ def find_common_name(name: str) -> str | None:
         return plain
     if plain in _SYNONYMS:
         return _SYNONYMS[plain]
-    hint, unit = find_hint(name), _UNIT.search(name)
+    hint = find_hint(name)
     if hint not in (dt.datetime, dt.timedelta) or has_zone(name):
         return None
     word = "datetime" if hint is dt.datetime else "duration"
-    return f"{word}[{unit[1] if unit else 'us'}]"
+    return f"{word}[{find_unit(name)}]"
+
+
+def find_unit(name: str) -> str:
+    """Return the unit of a dtype of moments or durations: ``s``, ``ms``, ``us`` or ``ns``."""
+    unit = _UNIT.search(name)
+    return unit[1] if unit else "us"
 
 
 def has_zone(name: str) -> bool:

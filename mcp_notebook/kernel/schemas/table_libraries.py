@@ -23,6 +23,7 @@ from mcp_notebook.kernel.schemas.dtypes import (
     get_library_name,
     is_dictionary,
 )
+from mcp_notebook.kernel.schemas.exact_moments import count_if_precise, has_zones
 
 Lists = Mapping[str, tuple[list[Any], Column | None]]
 """Columns: the values of each, and what the author says of it."""
@@ -96,6 +97,11 @@ def _use_pandas(library: Any, *, is_table: bool) -> TableLibrary:
     def make_column(values: list[Any], column: Column | None) -> Any:
         if column is None:
             return library.Series(values, dtype=_choose_free_dtype(values))
+        if column.is_time and (counts := count_if_precise(values)) is not None:
+            zone = "UTC" if has_zones(values) else None
+            is_moment = column.kind is dt.datetime
+            series = _make_precise_series(library, counts, zone, is_moment=is_moment)
+            return series if column.dtype is None else _convert(series, column.dtype)
         if column.dtype is not None and column.kind is int:
             return library.Series(values, dtype=column.dtype)  # `astype` wraps -1 around
         series = library.Series(values, dtype=_choose_pandas_dtype(values, column))
@@ -116,6 +122,13 @@ def _use_pandas(library: Any, *, is_table: bool) -> TableLibrary:
         has_objects=True,
         find_dtype=_find_for_pandas,
     )
+
+
+def _make_precise_series(
+    library: Any, counts: list[int | None], zone: str | None, *, is_moment: bool
+) -> Any:
+    make = partial(library.Timestamp, tz=zone) if is_moment else library.Timedelta
+    return library.Series([None if count is None else make(count, unit="ns") for count in counts])
 
 
 def _find_for_pandas(column: Column) -> Any:
@@ -188,6 +201,11 @@ def _use_polars(library: Any, *, is_table: bool) -> TableLibrary:
             dtype = _make_polars_dtype(library, column.kind)
         if dtype is None:
             return _make_free_series(library, list(map(to_plain, values)), column.shape)
+        if column.is_time and (counts := count_if_precise(values)) is not None:
+            zone = "UTC" if has_zones(values) else None
+            is_moment = column.kind is dt.datetime
+            free = library.Datetime("ns", zone) if is_moment else library.Duration("ns")
+            return library.Series(counts, dtype=library.Int64).cast(column.dtype or free)
         series = library.Series(values, dtype=dtype)
         # Older versions wrap around what nanoseconds cannot count.
         if getattr(dtype, "time_unit", None) == "ns" and not _is_kept(values, series.to_list()):
@@ -286,14 +304,12 @@ def _use_pyarrow(library: Any) -> TableLibrary:
     def make_column(values: list[Any], column: Column | None) -> Any:
         if column is None:
             return library.array(values)
+        if column.is_time:
+            counts = count_if_precise(values)
+            kind = column.dtype or _choose_arrow_time(library, column, values, counts)
+            return library.array(values if counts is None else counts, type=kind)
         if column.dtype is not None:
             return library.array(values, type=column.dtype)
-        if column.kind is dt.datetime:
-            is_aware = any(value is not None and value.tzinfo for value in values)
-            kind = library.timestamp("us", tz="UTC" if is_aware else None)
-            return library.array(values, type=kind)
-        if column.kind is dt.timedelta:
-            return library.array(values, type=library.duration("us"))
         if column.kind in _ARROW_MAKERS:
             return library.array(values, type=_make_arrow_type(library, column.kind))
         return _make_free_array(library, list(map(to_plain, values)), column.shape)
@@ -308,6 +324,13 @@ def _use_pyarrow(library: Any) -> TableLibrary:
         has_objects=False,
         find_dtype=partial(_find_for_pyarrow, library),
     )
+
+
+def _choose_arrow_time(library: Any, column: Column, values: list[Any], counts: Any) -> Any:
+    unit = "us" if counts is None else "ns"
+    if column.kind is dt.timedelta:
+        return library.duration(unit)
+    return library.timestamp(unit, tz="UTC" if has_zones(values) else None)
 
 
 _ARROW_MAKERS: Mapping[Any, str] = {

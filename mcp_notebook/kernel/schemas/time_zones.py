@@ -43,6 +43,17 @@ def align_zones(
     return aligned
 
 
+def refuse_zone(moment: dt.datetime) -> dt.datetime:
+    """Return a moment that has no time zone.
+
+    Raises:
+        PydanticCustomError: It has one.
+    """
+    if moment.tzinfo is not None:
+        raise PydanticCustomError("time_zone", "{reason}", {"reason": _REASONS[False]})
+    return moment
+
+
 def _move_to_utc(moment: Any) -> Any:
     try:
         return None if moment is None else moment.astimezone(dt.UTC)

@@ -1,0 +1,145 @@
+"""Moments, durations and times of day with nanoseconds, which Python's own types do not have.
+
+Runs in the user's kernel, wherever values are read or written. Pure. pandas' `Timestamp` and
+`Timedelta` have nanoseconds; polars and numpy give Python's types for theirs, without them. The
+classes here are Python's with the same attributes as pandas', so that whoever knows nothing of
+nanoseconds takes them for what they are otherwise.
+"""
+
+import datetime as dt
+from typing import Any, Self
+
+from typing_extensions import override
+
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of moments with and without a zone
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+class Moment(dt.datetime):
+    """A moment with nanoseconds."""
+
+    nanosecond = 0
+
+    @override
+    def astimezone(self, tz: Any = None) -> Self:
+        moved = super().astimezone(tz)
+        moved.nanosecond = self.nanosecond
+        return moved
+
+    @override
+    def __str__(self) -> str:
+        return _add_digits(dt.datetime.isoformat(self, " ", "microseconds"), 26, self.nanosecond)
+
+
+class Duration(dt.timedelta):
+    """A duration with nanoseconds, 0 to 999 also in one that is negative."""
+
+    nanoseconds = 0
+
+    @override
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}{'' if self.microseconds else '.000000'}{self.nanoseconds:03}"
+
+
+class Clock(dt.time):
+    """A time of day with nanoseconds."""
+
+    nanosecond = 0
+
+    @override
+    def __str__(self) -> str:
+        return _add_digits(self.isoformat("microseconds"), 15, self.nanosecond)
+
+
+def read_nanosecond(value: Any) -> int:
+    """Return the nanoseconds that a moment, a duration or a time has beside its microseconds."""
+    name = "nanoseconds" if isinstance(value, dt.timedelta) else "nanosecond"
+    return int(getattr(value, name, 0))
+
+
+def count_nanoseconds(value: dt.datetime | dt.timedelta) -> int:
+    """Return the nanoseconds of a duration, or of a moment since 1970; without a zone as in UTC."""
+    duration = value
+    if isinstance(value, dt.datetime):
+        moment = dt.datetime.combine(value.date(), value.time())
+        duration = moment - _EPOCH - (value.utcoffset() or dt.timedelta())
+    elif isinstance(value, dt.timedelta):
+        duration = dt.timedelta(value.days, value.seconds, value.microseconds)
+    return duration // _MICROSECOND * 1000 + read_nanosecond(value)
+
+
+def restore_nanoseconds(count: int | None, value: Any) -> Any:
+    """Return a value with the nanoseconds that a library dropped when it made one of Python's.
+
+    Args:
+        count: All of its nanoseconds: since 1970 in UTC, or since midnight; None: it is missing.
+        value: What the library made.
+    """
+    nanosecond = 0 if count is None else count % 1000
+    if count is None or not nanosecond:
+        return value
+    microseconds = dt.timedelta(microseconds=count // 1000)
+    if isinstance(value, dt.timedelta):
+        return add_nanosecond(microseconds, nanosecond)
+    if isinstance(value, dt.datetime):
+        moment = _EPOCH + microseconds
+        if value.tzinfo is not None:
+            moment = moment.replace(tzinfo=dt.UTC).astimezone(value.tzinfo)
+        return add_nanosecond(moment, nanosecond)
+    return add_nanosecond((_EPOCH + microseconds).time(), nanosecond)
+
+
+def add_nanosecond(value: Any, nanosecond: int) -> Any:
+    """Return a moment, a duration or a time with some nanoseconds more, 0 to 999."""
+    if isinstance(value, dt.timedelta):
+        duration = Duration(value.days, value.seconds, value.microseconds)
+        duration.nanoseconds = nanosecond
+        return duration
+    parts = (value.hour, value.minute, value.second, value.microsecond, value.tzinfo)
+    precise: Moment | Clock
+    if isinstance(value, dt.datetime):
+        precise = Moment(value.year, value.month, value.day, *parts, fold=value.fold)
+    else:
+        precise = Clock(*parts, fold=value.fold)
+    precise.nanosecond = nanosecond
+    return precise
+
+
+def format_nanoseconds(value: Any) -> str | None:
+    """Return a value in ISO 8601 with nine digits; None if its microseconds say all."""
+    nanosecond = read_nanosecond(value)
+    if not nanosecond:
+        return None
+    if isinstance(value, dt.timedelta):
+        return _format_duration(count_nanoseconds(value))
+    if not isinstance(value, dt.datetime):
+        return _add_digits(value.isoformat("microseconds"), 15, nanosecond)
+    text = _add_digits(dt.datetime.isoformat(value, "T", "microseconds"), 26, nanosecond)
+    return f"{text.removesuffix('+00:00')}Z" if text.endswith("+00:00") else text
+
+
+def write_nanoseconds(value: Any) -> Any:
+    """Return a value in which moments with nanoseconds are texts, in lists and objects too."""
+    if isinstance(value, dt.datetime | dt.timedelta | dt.time):
+        return format_nanoseconds(value) or value
+    if type(value) in (list, tuple):
+        return type(value)(map(write_nanoseconds, value))
+    if type(value) is dict:
+        return {key: write_nanoseconds(item) for key, item in value.items()}
+    return value
+
+
+def _add_digits(text: str, end: int, nanosecond: int) -> str:
+    """Return a text with three digits more, after its microseconds."""
+    return f"{text[:end]}{nanosecond:03}{text[end:]}"
+
+
+def _format_duration(count: int) -> str:
+    seconds, nanoseconds = divmod(abs(count), 10**9)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [f"{days}D" if days else "", "T"]
+    parts += [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
+    return f"{'-' if count < 0 else ''}P{''.join(parts)}{seconds}.{nanoseconds:09}S"
