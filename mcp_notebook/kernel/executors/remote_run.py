@@ -1,19 +1,30 @@
-"""What runs on an executor's worker: the tool's function, and the collection of what it prints.
+"""What runs on an executor's worker: the tool's function, and the collection of what it gives.
+
+What it prints goes back to the call; a coroutine is awaited and a generator's items are taken here,
+as neither can be sent.
 
 This module goes to workers by value, so that they need Python and cloudpickle, but not this
 package: it imports nothing of it. Nothing in here runs in the user's kernel, unless a worker does.
 """
 
+import asyncio
+import inspect
 import io
 import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, contextmanager
+from itertools import islice
+from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 MAX_PRINTED = 1_000_000
 """Characters that are brought back of what a function prints on its worker."""
+
+MAX_ITEMS = 100_000
+"""Items that are taken from a generator on its worker."""
 
 
 class PrintedText:
@@ -100,12 +111,55 @@ def run_remotely(pickled_call: bytes) -> tuple[str, bytes, str | None]:
     with collect_prints(printed):
         try:
             function, arguments = cloudpickle.loads(pickled_call)
-            result = _pickle_value(function(**arguments))
+            result = _pickle_value(_complete(function(**arguments), printed))
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
             within = None if error.__traceback__ is None else error.__traceback__.tb_next
             remote_traceback = "".join(traceback.format_exception(type(error), error, within))
             result = _pickle_error(error)
     return str(printed), result, remote_traceback
+
+
+def _complete(value: Any, printed: PrintedText) -> Any:
+    """Return what can be sent of what the function returned."""
+    if isinstance(value, AsyncGeneratorType) or inspect.isawaitable(value):
+        value = _await(value, printed)
+    if isinstance(value, (GeneratorType, map, filter, zip, enumerate, reversed)):
+        return _mark_end(list(islice(value, MAX_ITEMS + 1)))
+    return value
+
+
+def _await(value: Any, printed: PrintedText) -> Any:
+    """Return the result of an awaitable, or the items of an async generator."""
+
+    async def wait() -> Any:
+        result = value if isinstance(value, AsyncGeneratorType) else await value
+        if not isinstance(result, AsyncGeneratorType):
+            return result
+        items: list[Any] = []
+        async with aclosing(result):
+            async for item in result:
+                items.append(item)
+                if len(items) > MAX_ITEMS:
+                    break
+        return _mark_end(items)
+
+    def run() -> Any:
+        with collect_prints(printed):
+            return asyncio.run(wait())
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    # The worker has a loop of its own on this thread, as ipyparallel's have.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result()
+
+
+def _mark_end(items: list[Any]) -> list[Any]:
+    if len(items) > MAX_ITEMS:
+        items[-1] = f"... only the first {MAX_ITEMS:,} items were taken ..."
+    return items
 
 
 def _pickle_value(value: Any) -> bytes:

@@ -43,6 +43,14 @@ def hold() -> str:
     """Hold what cannot be sent."""
     return str(pool)
 
+@mcp_tool(executor=pool)
+async def wait() -> int:
+    """Wait."""
+    import asyncio
+    await asyncio.sleep(0)
+    print("on the worker")
+    return SCALE
+
 @mcp_tool(executor=pool, timeout=1)
 def sleep() -> None:
     """Sleep."""
@@ -131,6 +139,10 @@ def test_an_exception_of_a_cell_comes_back_with_what_was_printed(link):
     assert ", in fail" in text
     assert "caused by:\n\nRemoteTraceback: \n" in text
     assert "mcp_notebook" not in text
+
+
+def test_a_coroutine_is_awaited_on_the_worker(link):
+    assert text_of(link.call("wait")) == "on the worker\n2"
 
 
 def test_what_cannot_be_sent_is_one_sentence(kernel, link):

@@ -2,9 +2,11 @@
 
 # ruff: noqa: T201 - what is printed is what is tested
 
+import asyncio
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from threading import Barrier
 
 import cloudpickle
@@ -65,6 +67,63 @@ def test_a_value_that_cannot_be_sent_is_named():
 
     _, error, _ = run(give)
     assert str(error).startswith("a value of type lock cannot be sent from the worker: ")
+
+
+def count_up():
+    print("counting")
+    yield 1
+    yield 2
+
+
+async def count_up_later():
+    for number in count_up():
+        await asyncio.sleep(0)
+        yield number
+
+
+async def sum_up():
+    await asyncio.sleep(0)
+    print("counting")
+    return 3
+
+
+async def give_generator():
+    return count_up()
+
+
+VALUES = {count_up: [1, 2], count_up_later: [1, 2], sum_up: 3, give_generator: [1, 2]}
+
+
+@pytest.mark.parametrize("function", VALUES, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("is_loop_running", [False, True])
+def test_coroutines_are_awaited_and_items_taken_on_the_worker(function, is_loop_running):
+    async def run_on_loop():
+        return run(function)
+
+    outcome = asyncio.run(run_on_loop()) if is_loop_running else run(function)
+    assert outcome == ("counting\n", VALUES[function], None)
+
+
+def test_a_coroutine_that_fails_does_so_as_a_function():
+    async def fail():
+        print("before")
+        raise LookupError("on purpose")
+
+    printed, error, text = run(fail)
+    assert (printed, repr(error)) == ("before\n", "LookupError('on purpose')")
+    assert ", in fail" in text
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_generator_without_an_end_ends(monkeypatch, is_async):
+    monkeypatch.setattr(remote_run, "MAX_ITEMS", 3)
+
+    async def count_for_ever():
+        for number in count():
+            yield number
+
+    _, items, _ = run(count_for_ever) if is_async else run(lambda: map(abs, count()))
+    assert items == [0, 1, 2, "... only the first 3 items were taken ..."]
 
 
 def test_a_function_that_the_worker_cannot_import_is_an_error_of_its_call(tmp_path, monkeypatch):
