@@ -257,7 +257,7 @@ class OutputRouter:
                     _route(self._shell, "ask_exit", _refuse_exit),
                     _route(self._loop, "stop", _refuse_exit),
                     _route(self._loop, "create_task", self._create_guarded_task),
-                    _route(threading.Thread, "start", _start_thread),
+                    _route(threading.Thread, "start", self._start_thread),
                 ]
 
     def release(self) -> None:
@@ -281,6 +281,9 @@ class OutputRouter:
 
     def _create_guarded_task(self, capture: Capture, task: Any, **options: Any) -> Any:
         return self._create_task(guard_coroutine(task, capture.steps), **options)
+
+    def _start_thread(self, _capture: Capture, thread: threading.Thread) -> None:
+        start_in_context(thread, acquire=self.acquire, release=self.release)
 
 
 def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], None]:
@@ -313,10 +316,6 @@ def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], N
 
     setattr(owner, name, replacement)
     return restore
-
-
-def _start_thread(_capture: Capture, thread: threading.Thread) -> None:
-    start_in_context(thread)
 
 
 def _publish(

@@ -8,6 +8,7 @@ progress bars) are left alone: they outlive the call and serve the user's cells 
 
 import contextvars
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,23 +16,41 @@ _start = threading.Thread.start
 _NOTEBOOK = "__main__"
 
 
-def start_in_context(thread: threading.Thread) -> None:
-    """Start a thread, in the context of the caller if it runs a function of the notebook."""
-    if _runs_notebook_code(thread):
-        context = contextvars.copy_context()
+def start_in_context(
+    thread: threading.Thread, *, acquire: Callable[[], None], release: Callable[[], None]
+) -> None:
+    """Start a thread, in the context of the caller if it runs a function of the notebook.
 
-        def run() -> None:
-            del thread.run  # no cycle is left, and `run` is the thread's own again
-            try:
-                context.run(thread.run)
-            except BaseException as error:  # noqa: BLE001 - `Thread` does so, outside of the context
-                trace = error.__traceback__ and error.__traceback__.tb_next  # without this frame
-                error.__traceback__ = trace
-                failure = threading.ExceptHookArgs((type(error), error, trace, thread))
-                context.run(threading.excepthook, failure)
+    Args:
+        thread: To be started.
+        acquire: Keeps what the thread displays away from the user's cells, also after the call.
+        release: Undoes that, when the thread ends.
+    """
+    if thread.ident is not None or not _runs_notebook_code(thread):
+        _start(thread)  # which refuses to start a thread twice
+        return
+    context = contextvars.copy_context()
 
-        thread.run = run  # type: ignore[method-assign]
-    _start(thread)
+    def run() -> None:
+        vars(thread).pop("run", None)  # no cycle is left, and `run` is the thread's own again
+        try:
+            context.run(thread.run)
+        except BaseException as error:  # noqa: BLE001 - `Thread` does so, outside of the context
+            trace = error.__traceback__ and error.__traceback__.tb_next  # without this frame
+            error.__traceback__ = trace
+            failure = threading.ExceptHookArgs((type(error), error, trace, thread))
+            context.run(threading.excepthook, failure)
+        finally:
+            release()
+
+    acquire()
+    thread.run = run  # type: ignore[method-assign]
+    try:
+        _start(thread)
+    except RuntimeError:  # the system gives no more threads
+        vars(thread).pop("run", None)
+        release()
+        raise
 
 
 def _runs_notebook_code(thread: threading.Thread) -> bool:

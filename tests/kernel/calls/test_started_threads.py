@@ -49,6 +49,18 @@ def leave_a_thread() -> str:
     began.wait(30)
     return "done"
 
+def display_late():
+    go.wait(30)
+    display("late")
+    get_ipython().display_pub.clear_output()
+    ended.set()
+
+@mcp_tool
+def leave_a_displaying_thread() -> str:
+    'Leave.'
+    threading.Thread(target=display_late).start()
+    return "done"
+
 def fail():
     print("before it fails")
     raise LookupError("on purpose")
@@ -112,6 +124,15 @@ def test_what_a_thread_prints_after_the_call_is_not_in_the_cell(kernel, link):
     assert "early" in text_of(link.call("leave_a_thread"))
     output = kernel.ok("go.set(); ended.wait(30); print('mine')")
     assert output.stdout == "mine\n"
+
+
+def test_what_a_thread_displays_after_the_call_is_in_no_cell(kernel, link):
+    kernel.ok("go.clear(); ended.clear()")
+    assert text_of(link.call("leave_a_displaying_thread")) == "done"
+    request = kernel.start("go.set(); assert ended.wait(30); display('mine')")
+    # It would come first, and for any of the cells before.
+    assert kernel.wait_for("display_data")["data"] == {"text/plain": "'mine'"}
+    kernel.finish(request)
 
 
 @pytest.mark.skipif(
