@@ -9,6 +9,7 @@ import anyio
 import httpx2
 import pytest
 from clients import COMMAND, TOKEN, text_of
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 pytestmark = pytest.mark.anyio
 
@@ -221,7 +222,6 @@ async def test_text_that_is_no_utf8_arrives_mended(kernel, connect, era, transpo
 
 
 NAMES = ["add", "sleep", "hold", "train", "talk", "odd"]
-HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 
 def _initialize(version):
@@ -243,7 +243,22 @@ CALL = {
 }
 
 
-@pytest.mark.parametrize("version", HANDSHAKES)
+def _check(version, hello, tools, result):
+    """Check what a client of this version is answered, schemas and data included."""
+    assert hello["protocolVersion"] == version
+    assert hello["capabilities"]["tools"]["listChanged"] is True
+    assert [tool["name"] for tool in tools["tools"]] == NAMES
+    add = tools["tools"][NAMES.index("add")]
+    assert result["content"] == [{"type": "text", "text": "42"}]
+    if version < "2025-06-18":  # which brought both
+        assert "outputSchema" not in add
+        assert "structuredContent" not in result
+    else:
+        assert add["outputSchema"]["type"] == "object"
+        assert result["structuredContent"] == {"result": 42}
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
 def test_every_handshake_version_is_spoken_over_stdio(kernel, version):
     with subprocess.Popen(
         [*COMMAND, "stdio"],
@@ -262,14 +277,11 @@ def test_every_handshake_version_is_spoken_over_stdio(kernel, version):
                     answers.append(answer["result"])
                     break
         bridge.stdin.close()
-    hello, tools, result = answers
-    assert hello["protocolVersion"] == version
-    assert hello["capabilities"]["tools"]["listChanged"] is True
-    assert [tool["name"] for tool in tools["tools"]] == NAMES
-    assert result["content"][0]["text"] == "42"
+    _check(version, *answers)
 
 
-@pytest.mark.parametrize("version", HANDSHAKES[1:])  # 2024-11-05 had another HTTP transport
+# The first of them, 2024-11-05, had another HTTP transport.
+@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS[1:])
 async def test_every_handshake_version_is_spoken_over_http(kernel, served, version):
     headers = {
         "Authorization": f"Bearer {TOKEN}",
@@ -287,8 +299,4 @@ async def test_every_handshake_version_is_spoken_over_http(kernel, served, versi
                 data = [line for line in answer.text.splitlines() if line.startswith("data:")]
                 body = data[-1].removeprefix("data:") if data else answer.text
                 answers.append(json.loads(body)["result"])
-    hello, tools, result = answers
-    assert hello["protocolVersion"] == version
-    assert hello["capabilities"]["tools"]["listChanged"] is True
-    assert [tool["name"] for tool in tools["tools"]] == NAMES
-    assert result["content"][0]["text"] == "42"
+    _check(version, *answers)

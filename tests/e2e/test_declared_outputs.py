@@ -1,14 +1,11 @@
 """Output schemas, structured results, results by hand, flattened models: as a client reads them."""
 
 import json
-import os
-import subprocess
 
 import anyio
 import pytest
-from clients import COMMAND, ERAS, connected, text_of
+from clients import ERAS, connected, text_of
 from jsonschema import Draft202012Validator
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 pytestmark = pytest.mark.anyio
 
@@ -183,53 +180,6 @@ async def test_a_client_of_either_era_reads_every_row(kernel, era):
         assert json.loads(text_of(got)) == {"got": "Query", "region": "EU", "limit": 10}
         refused = await client.call_tool("search", {"region": "Asia"})
         assert text_of(refused) == "region: got 'Asia' (string); allowed: 'EU' | 'US'."
-
-
-def test_every_handshake_version_gets_results_with_schemas(kernel):
-    for version in HANDSHAKE_PROTOCOL_VERSIONS:
-        tools, found = _spoken(kernel.home, version)
-        told = {tool["name"]: tool for tool in tools["tools"]}
-        assert found["content"] == [{"type": "text", "text": "42"}]
-        if version < "2025-06-18":  # which brought both
-            assert "outputSchema" not in told["number"]
-            assert "structuredContent" not in found
-        else:
-            assert told["number"]["outputSchema"]["type"] == "object"
-            assert found["structuredContent"] == {"result": 42}
-
-
-def _spoken(home, version):
-    """Return what a client of this version is answered to a list and a call, as it is sent."""
-    hello = {
-        "protocolVersion": version,
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "1"},
-    }
-    call = {"name": "number", "arguments": {}}
-    messages = [
-        {"id": 1, "method": "initialize", "params": hello},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/list"},
-        {"id": 3, "method": "tools/call", "params": call},
-    ]
-    answers = []
-    with subprocess.Popen(
-        [*COMMAND, "stdio"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={"HOME": str(home), "PATH": os.environ["PATH"]},
-    ) as bridge:
-        for message in messages:
-            bridge.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-            bridge.stdin.flush()
-            while "id" in message:
-                answer = json.loads(bridge.stdout.readline())
-                if answer.get("id") == message["id"]:
-                    answers.append(answer["result"])
-                    break
-        bridge.stdin.close()
-    return answers[1:]
 
 
 async def test_a_structured_result_that_need_not_match_is_sent_as_it_is(kernel):

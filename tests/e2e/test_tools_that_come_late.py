@@ -31,11 +31,18 @@ def square(side: int):
 """
 
 
-@pytest.fixture
-def kernel(home):
-    with live_kernel(home, notebook=str(home / "sales.ipynb")) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
+@pytest.fixture(scope="module")
+def one_kernel(module_home):
+    with live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel:
         yield kernel
+
+
+@pytest.fixture
+def kernel(one_kernel):
+    """A kernel with the extension, and as yet without tools."""
+    one_kernel.ok("%load_ext mcp_notebook")
+    yield one_kernel
+    one_kernel.ok("%unload_ext mcp_notebook\n%reset_selective -f .")
 
 
 async def _define_later(client, kernel):
