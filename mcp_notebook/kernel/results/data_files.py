@@ -5,6 +5,7 @@ Runs in the user's kernel, on the thread of the call. pandas, polars and numpy a
 Nothing that a file contains is run (no pickles), and how much is read of it is bounded.
 """
 
+import csv
 import io
 import json
 import re
@@ -32,8 +33,9 @@ _TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson")
 _DELIMITERS = (",", ";", "\t", "|")
 _LARGEST_EXACT = 2**53
 """Integers beyond it are rounded where they become floats."""
-_LEADING_ZERO = r"^\s*[+-]?0\d"
-_LONG_INTEGER = r"^\s*[+-]?(?:0\d|\d{16})"
+_CODE = r"^\s*(?:[+-]?0\d|\+\d{7}|[+-]?\d+[eE]\d+\s*$)"
+"""What would be a number, but no number is written like it: 007, +4712345678 (a telephone), 1E5."""
+_CODE_OR_LONG_INTEGER = rf"{_CODE}|^\s*[+-]?\d{{16}}"
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,9 @@ def _explain(reader: _Reader, info: FileInfo, error: BaseException) -> DataFile:
         return DataFile(note=note, is_refused=True)
     if isinstance(error, _TooLarge):
         return DataFile(note=f"{info.name} {error}", is_refused=True)
-    return DataFile(note=f"{reader.library} cannot read {info.name}: {describe_error(error)}")
+    note = f"{reader.library} cannot read {info.name}: {describe_error(error)}"
+    # What one library refuses of a text, another reads as something else.
+    return DataFile(note=note, is_refused=info.path.suffix.lower() in _TEXTS)
 
 
 # -- text ------------------------------------------------------------------------------------------
@@ -136,14 +140,14 @@ def _read_pandas_csv(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
     options["nrows"] = MAX_ROWS
     table = pandas.read_csv(file, **options)
     file.seek(0)
-    has_zeros = _has_leading_zeros(file.read(), encoding, delimiter)
+    has_codes = _may_have_codes(file.read(), encoding, delimiter)
     suspects = {}
     for position in range(table.shape[1]):
         column = table.iloc[:, position]
         kind = pandas.api.types.infer_dtype(column)
         is_rounded = kind == "floating" and column.abs().max() >= _LARGEST_EXACT
-        if is_rounded or (has_zeros and kind in ("integer", "floating")):
-            suspects[position] = _LONG_INTEGER if is_rounded else _LEADING_ZERO
+        if is_rounded or (has_codes and kind in ("integer", "floating")):
+            suspects[position] = _CODE_OR_LONG_INTEGER if is_rounded else _CODE
     if suspects:
         file.seek(0)
         texts = pandas.read_csv(file, **options, usecols=[*suspects], dtype=object)
@@ -159,12 +163,14 @@ def _read_polars_csv(polars: Any, file: BinaryIO, info: FileInfo) -> Any:
     data = file.read().decode(encoding).encode()
     options = {"separator": delimiter, "n_rows": MAX_ROWS}
     table = polars.read_csv(io.BytesIO(data), infer_schema_length=10_000, **options)
-    has_zeros = _has_leading_zeros(data, "utf-8", delimiter)
+    if b'"' in data and table.height < _count_rows(data.decode(), delimiter):
+        raise ValueError("some of its rows are lost between two quotes")
+    has_codes = _may_have_codes(data, "utf-8", delimiter)
     suspects = {}
     for name, dtype in table.schema.items():
         is_rounded = dtype.is_float() and (table[name].abs().max() or 0) >= _LARGEST_EXACT
-        if is_rounded or (has_zeros and dtype.is_numeric()):
-            suspects[name] = _LONG_INTEGER if is_rounded else _LEADING_ZERO
+        if is_rounded or (has_codes and dtype.is_numeric()):
+            suspects[name] = _CODE_OR_LONG_INTEGER if is_rounded else _CODE
     if suspects:
         texts = polars.read_csv(io.BytesIO(data), infer_schema_length=0, **options)
         names = [
@@ -174,7 +180,18 @@ def _read_polars_csv(polars: Any, file: BinaryIO, info: FileInfo) -> Any:
     return table
 
 
-def _has_leading_zeros(data: bytes, encoding: str, delimiter: str) -> bool:
+def _count_rows(text: str, delimiter: str) -> int:
+    """Return how many rows a CSV file has below its header, at most `MAX_ROWS`.
+
+    Raises:
+        csv.Error: A quote is not closed, or something follows the closing one.
+    """
+    lines = io.StringIO(text.lstrip("\ufeff\r\n"), newline="")
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    return sum(1 for _ in islice(rows, 1, MAX_ROWS + 1))
+
+
+def _may_have_codes(data: bytes, encoding: str, delimiter: str) -> bool:
     """Tell whether some field may be a code such as 007, which no number keeps.
 
     Faster than to read each column as text, which takes several times as long as the table.
@@ -183,8 +200,12 @@ def _has_leading_zeros(data: bytes, encoding: str, delimiter: str) -> bool:
         data = data.decode(encoding).encode()
     before = rb'[\s"%s]' % re.escape(delimiter.encode())
     after = rb'[.\s"%s]' % re.escape(delimiter.encode())
-    zero = rb"0(?:(?<=%s0)|(?<=%s[+-]0))\d+(?:%s|\Z)" % (before, before, after)
-    return re.search(zero, data) is not None
+    patterns = (
+        rb"0(?:(?<=%s0)|(?<=%s[+-]0))\d+(?:%s|\Z)" % (before, before, after),
+        rb"\+\d{7}",
+        rb"[eE](?<=\d[eE])\d+(?:%s|\Z)" % after,
+    )
+    return any(re.search(pattern, data) for pattern in patterns)
 
 
 def _read_pandas_lines(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
@@ -212,7 +233,26 @@ def _make_exact_column(pandas: Any, values: list[Any]) -> Any:
 
 def _read_polars_lines(polars: Any, file: BinaryIO, _info: FileInfo) -> Any:
     # `read_ndjson` leaves out a name that the first lines do not have, in older versions always.
-    return polars.scan_ndjson(file, infer_schema_length=None, n_rows=MAX_ROWS).collect()
+    table = polars.scan_ndjson(file, infer_schema_length=None, n_rows=MAX_ROWS).collect()
+    floats = [name for name, dtype in table.schema.items() if "Float" in str(dtype)]
+    file.seek(0)
+    if not floats or not re.search(rb"\d{16}", file.read()):
+        return table
+    file.seek(0)
+    rows = [json.loads(line) for line in islice(filter(bytes.strip, file), MAX_ROWS)]
+    for name in floats:
+        values = [row.get(name) for row in rows]
+        if any(map(_has_long_integer, values)):
+            texts = [None if value is None else json.dumps(value) for value in values]
+            table = table.with_columns(polars.Series(name, texts))
+    return table
+
+
+def _has_long_integer(value: Any) -> bool:
+    """Tell whether a JSON value is or has an integer that a float would round."""
+    if isinstance(value, (list, dict)):
+        return any(map(_has_long_integer, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and abs(value) >= _LARGEST_EXACT
 
 
 def _detect_dialect(file: BinaryIO, info: FileInfo) -> tuple[str, str]:
@@ -248,8 +288,37 @@ def _read_pandas_parquet(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
     packed = sum(metadata.row_group(group).total_byte_size for group in groups)
     # Equal values take no room in the file.
     _check_unpacked(max(packed, metadata.num_rows * metadata.num_columns * _VALUE_BYTES))
+    return _read_exactly(pandas, pandas.read_parquet, file)
+
+
+def _read_pandas_feather(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
+    return _read_exactly(pandas, pandas.read_feather, file)
+
+
+def _read_exactly(pandas: Any, read: Callable[..., Any], file: BinaryIO) -> Any:
+    """Read a table of Arrow; where pandas' own columns would round its integers, keep Arrow's."""
     file.seek(0)
-    return pandas.read_parquet(file)
+    table = read(file)
+    file.seek(0)
+    exact = read(file, dtype_backend="pyarrow")
+    for position in range(table.shape[1]):
+        if _is_rounded(pandas, table.iloc[:, position], exact.iloc[:, position]):
+            table.isetitem(position, exact.iloc[:, position].array)
+    if _is_rounded(pandas, table.index, exact.index):
+        table.index = exact.index
+    return table
+
+
+def _is_rounded(pandas: Any, column: Any, exact: Any) -> bool:
+    """Tell whether integers are floats in pandas' column: those beside nulls, or within lists."""
+    from pyarrow import types  # noqa: PLC0415 - as above
+
+    kind = getattr(exact.dtype, "pyarrow_dtype", None)
+    if kind is None:
+        return False
+    if types.is_nested(kind):
+        return bool(column.dtype == object)
+    return types.is_integer(kind) and pandas.api.types.is_float_dtype(column.dtype) is True
 
 
 def _read_sheets(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
@@ -284,7 +353,7 @@ READERS: Mapping[str, tuple[_Reader, ...]] = {
     **dict.fromkeys(
         (".feather", ".arrow"),
         (
-            _Reader("pandas", lambda pandas, file, _: pandas.read_feather(file)),
+            _Reader("pandas", _read_pandas_feather),
             _Reader("polars", lambda polars, file, _: polars.read_ipc(file, n_rows=MAX_ROWS)),
         ),
     ),

@@ -1,8 +1,10 @@
 """Tables and arrays in files, with the libraries that the notebook has loaded."""
 
+import io
 import json
 import re
 import sys
+from datetime import date
 
 import pytest
 from sample_files import write_file
@@ -13,7 +15,9 @@ from mcp_notebook.kernel.results import data_files
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
 pl = pytest.importorskip("polars")
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
+feather = pytest.importorskip("pyarrow.feather")
+parquet = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("openpyxl")
 
 SHORT = pd.DataFrame({"city": ["Rome", "Oslo"], "mm": [1.5, None]})
@@ -175,6 +179,9 @@ def test_paths_in_a_list_are_shown_as_their_tables(folder, convert):
         ["9007199254740993,1", ",2"],
         ["1,9007199254740993", "2,0.5"],
         ["012345678901234567,1", "12345678901234567,2"],
+        ["1E5,1", "20000,2"],
+        ["1e20,1", "3E400,2"],
+        ["+4712345678,1", "4798765432,2"],
     ],
 )
 def test_a_table_has_the_texts_of_its_file(folder, convert, only, library, rows):
@@ -224,6 +231,81 @@ def test_a_table_has_the_values_of_its_json_lines(folder, convert, only, library
     text = convert(path)[0].text
     assert "007,9007199254740993,1700000000,NA," in text.replace('"', "")
     assert text.endswith("a\u2028b")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_long_integer_in_json_lines_is_not_rounded_beside_floats(folder, convert, only, library):
+    only(library)
+    lines = [{"a": 2**53 + 1, "b": [2**53 + 1, 1]}, {"a": 0.5, "b": [0.5]}, {"a": None}]
+    path = write_file(folder / "a.jsonl", "\n".join(map(json.dumps, lines)))
+    text, link = convert(path)
+    assert text.text.endswith('\n9007199254740993,"[9007199254740993, 1]"\n0.5,[0.5]\n,')
+    assert link.name == "a.jsonl"
+
+
+def arrow_table():
+    return pa.table(
+        {
+            "id": pa.array([2**60 + 1, None, 2**60]),
+            "big": pa.array([None, 2**64 - 1, 0], pa.uint64()),
+            "point": [{"x": 1}, {"x": None}, None],
+            "list": [[1, None], [2**53 + 1], None],
+            "mm": [0.5, None, 1.5],
+            "day": [date(2020, 1, 2), None, None],
+        }
+    )
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
+def test_integers_of_a_file_are_not_rounded_where_others_are_missing(
+    folder, convert, only, library, name
+):
+    only(library)
+    write = parquet.write_table if name == "a.parquet" else feather.write_feather
+    write(arrow_table(), folder / name)
+    text, *_ = convert(folder / name)
+    _, header, *rows = text.text.replace("'", "").split("\n")[1:]
+    assert header == "id,big,point,list,mm,day"
+    assert rows == [
+        '1152921504606846977,,{x: 1},"[1, None]",0.5,2020-01-02',
+        ",18446744073709551615,{x: None},[9007199254740993],,",
+        "1152921504606846976,0,,,1.5,",
+    ]
+
+
+def test_the_links_of_such_a_file_have_the_same_integers(folder, convert, store):
+    parquet.write_table(arrow_table().select(["id", "list"]), folder / "a.parquet")
+    *_, as_csv, as_parquet, link = convert(folder / "a.parquet", max_table_rows=2)
+    csv_text = store.find_format(as_csv.uri).content()
+    assert (
+        csv_text
+        == 'id,list\n1152921504606846977,"[1, None]"\n,[9007199254740993]\n1152921504606846976,\n'
+    )
+    table = parquet.read_table(io.BytesIO(store.find_format(as_parquet.uri).content()))
+    assert table.to_pylist() == arrow_table().select(["id", "list"]).to_pylist()
+    assert link.name == "a.parquet"
+
+
+def test_an_index_of_integers_is_not_rounded(folder, convert):
+    pd.DataFrame(
+        {"n": [1, 2]}, index=pd.Index([2**60 + 1, None], dtype="Int64", name="id")
+    ).to_parquet(folder / "a.parquet")
+    assert convert(folder / "a.parquet")[0].text.endswith("id,n\n1152921504606846977,1\n,2")
+
+
+@pytest.mark.parametrize("libraries", [["pandas", "polars"], ["polars"], ["pandas"]], ids=str)
+@pytest.mark.parametrize(
+    "text", ['a,b\n"unclosed,1\n2,3\n', 'a,b\n1,2\n3,"unclosed\n4,5\n', 'a,b\n1,5" pipe\n2,ok\n']
+)
+def test_no_row_is_lost_behind_an_open_quote(folder, convert, only, libraries, text):
+    only(*libraries)
+    block, note = convert(write_file(folder / "a.csv", text))
+    if " pipe" in text and "pandas" in libraries:
+        assert block.text.endswith('\na,b\n1,"5"" pipe"\n2,ok')
+    else:
+        assert block.text == text
+        assert note.text.startswith(f"[{libraries[0]} cannot read ")
 
 
 def test_a_table_has_the_texts_of_its_sheet(folder, convert):
