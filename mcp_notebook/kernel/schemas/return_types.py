@@ -28,7 +28,7 @@ from mcp_notebook.kernel.safe.tabular_data import (
     list_elements,
     list_records,
 )
-from mcp_notebook.kernel.safe.text import encode_bytes, is_instance, replace_surrogates
+from mcp_notebook.kernel.safe.text import encode_bytes, is_instance, replace_surrogates, safe_repr
 from mcp_notebook.kernel.safe.to_json import to_structured
 from mcp_notebook.kernel.schemas.core_schemas import build_alone, rewrite, walk_schemas
 from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, drop_infinite
@@ -234,7 +234,17 @@ def _convert_list(value: Any) -> Any:
 
 
 def _convert_mapping(value: Any) -> Any:
-    return value.to_dict() if is_instance(value, "pandas.Series") else value
+    """Return a Series as a dict of its labels, none of which may be lost."""
+    if not is_instance(value, "pandas.Series"):
+        return value
+    if not value.index.is_unique:
+        message = (
+            "labels of the Series repeat, as {label} does, and keys cannot: combine "
+            "their rows, or return all rows (`.reset_index()`, `-> list[dict]`)"
+        )
+        label = safe_repr(value.index[value.index.duplicated()][0])
+        raise PydanticCustomError("same_labels", message, {"label": label})
+    return value.to_dict()
 
 
 def _convert_whole_mapping(value: Any, validate: Callable[[Any], Any]) -> Any:

@@ -63,6 +63,14 @@ def test_no_key_is_lost_without_an_error():
         read_return_type(dict[str, int]).convert({1: 1, "1": 2})
 
 
+@pytest.mark.parametrize("annotation", [dict[str, float], dict, dict[str, Any] | None])
+@pytest.mark.parametrize("labels", [list("aab"), [("a", 1), ("a", 1), ("b", 2)]], ids=str)
+def test_no_row_of_a_series_is_lost_without_an_error(annotation, labels):
+    index = pd.MultiIndex.from_tuples(labels) if isinstance(labels[0], tuple) else pd.Index(labels)
+    with pytest.raises(ValidationError, match=r"labels of the Series repeat, as .*'a'.* does"):
+        read_return_type(annotation).convert(pd.Series([1.0, 2.0, 3.0], index=index))
+
+
 def test_schemas_say_that_a_number_may_be_null():
     assert read_return_type(list[float]).schema["items"]["type"] == ["number", "null"]
 
