@@ -87,6 +87,8 @@ def try_change(tree: Path, change: Change) -> tuple[str, str]:
     path = tree / "mcp_notebook" / change.file
     tests = [f"tests/{test}" for test in change.tests.split()]
     source = path.read_text(encoding="utf-8")
+    if (times := source.count(change.before)) != 1:
+        return "UNCLEAR", f"what it changes is {times} times in the file"
     path.write_text(source.replace(change.before, change.after), encoding="utf-8")
     try:
         changed = run_tests(tree, tests)
