@@ -481,8 +481,8 @@ CHANGES = (
     ),
     Change(
         "cli.py",
-        "add_signal_handler(signal.SIGTERM, scope.cancel)",
-        "add_signal_handler(signal.SIGTERM, list)",
+        "add_signal_handler(number, scope.cancel)",
+        "add_signal_handler(number, list)",
         "test_cli.py",
     ),
     # -- bridge ------------------------------------------------------------------------------------
