@@ -21,7 +21,13 @@ from mcp_notebook.kernel.schemas.annotations import translate_hint
 from mcp_notebook.kernel.schemas.argument_rules import tighten
 from mcp_notebook.kernel.schemas.column_shapes import Shape, read_shape
 from mcp_notebook.kernel.schemas.core_schemas import build_alone
-from mcp_notebook.kernel.schemas.dtypes import find_dtype_name, find_hint, find_unit, has_zone
+from mcp_notebook.kernel.schemas.dtypes import (
+    find_dtype_name,
+    find_hint,
+    find_unit,
+    has_zone,
+    refuse_rounding,
+)
 from mcp_notebook.kernel.schemas.exact_moments import keep_digits
 from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, drop_infinite
 from mcp_notebook.kernel.schemas.time_zones import align_zones
@@ -81,7 +87,7 @@ class Column:
     def _validator(self) -> SchemaValidator:
         core: Any = {
             "type": "list",
-            "items_schema": keep_digits(self._adapter.core_schema, self.unit),
+            "items_schema": refuse_rounding(keep_digits(self._adapter.core_schema, self.unit)),
         }
         return build_alone(SchemaValidator, tighten(core))
 

@@ -30,7 +30,9 @@ from mcp_notebook.kernel.schemas.core_schemas import build_alone, rewrite, walk_
 from mcp_notebook.kernel.schemas.dtypes import (
     LARGEST_FLOATS,
     describe_long_integer,
+    is_rounded,
     make_range_check,
+    make_rounding_check,
 )
 from mcp_notebook.kernel.schemas.exact_moments import count_if_precise, keep_digits
 from mcp_notebook.kernel.schemas.table_libraries import find_library
@@ -233,11 +235,12 @@ def _make_integer_schema(limits: Any) -> Any:
 
 
 def _make_float_schema(name: str) -> Any:
-    if name not in LARGEST_FLOATS:
-        return core_schema.float_schema()
-    return core_schema.no_info_after_validator_function(
-        make_range_check(name), core_schema.float_schema()
+    schema: Any = core_schema.no_info_before_validator_function(
+        make_rounding_check(name), core_schema.float_schema()
     )
+    if name not in LARGEST_FLOATS:
+        return schema
+    return core_schema.no_info_after_validator_function(make_range_check(name), schema)
 
 
 # -- arrays ----------------------------------------------------------------------------------------
@@ -262,8 +265,6 @@ def _make_array_schema(numpy: Any, dtype: Any) -> Any:
             checks[depth] = _nest(element, depth)
         elements = _validate_elements(checks[depth], value, depth)
         try:
-            if dtype is None:
-                _refuse_mixture(numpy.array(elements, dtype=object))
             return _make_array(numpy, elements, dtype)
         except Exception as error:  # noqa: BLE001 - a library's: out of bounds, ragged...
             raise _make_failure(error) from None
@@ -288,7 +289,15 @@ def _make_array(numpy: Any, elements: Any, dtype: Any) -> Any:
                 .reshape(objects.shape)
                 .view(f"{numpy.dtype(dtype).kind}8[ns]")
             )
-    return numpy.array(elements, dtype=_choose_dtype(numpy, dtype))
+    if dtype is not None:
+        return numpy.array(elements, dtype=_choose_dtype(numpy, dtype))
+    objects = numpy.array(elements, dtype=object)
+    _refuse_mixture(objects)
+    array = numpy.array(elements)
+    has_rounded = array.dtype.kind == "f" and any(
+        type(item) is int and is_rounded(item) for item in objects.ravel().tolist()
+    )
+    return objects if has_rounded else array  # as a Series has them
 
 
 def _refuse_mixture(array: Any) -> None:

@@ -5,11 +5,13 @@ Runs in the user's kernel, at definition. No library of tables is imported.
 
 import datetime as dt
 import re
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError, core_schema
+
+from mcp_notebook.kernel.schemas.core_schemas import rewrite
 
 _KINDS: tuple[tuple[str, Any], ...] = (
     ("u?int", int),
@@ -54,6 +56,11 @@ _LARGEST = 64
 LARGEST_FLOATS = {"float16": 65504.0, "float32": 3.4028234663852886e38}
 
 
+_PRECISIONS = {"float16": 11, "float32": 24}
+"""Bits of whole numbers that smaller floats have; others have 53."""
+_MAX_FLOAT_BITS = 1024
+
+
 def find_dtype_name(kind: Any) -> str | None:
     """Return a dtype's name as its library writes it; None if it is no dtype.
 
@@ -89,12 +96,60 @@ def find_hint(name: str) -> Any:
     if size := _SIZED_INTEGER.fullmatch(name):
         return _make_integer_hint(signed=not size[1], bits=int(size[2]))
     if size := _SMALL_FLOAT.fullmatch(name):
-        return Annotated[float, AfterValidator(make_range_check(size[1].lower()))]
+        name = size[1].lower()
+        check = AfterValidator(make_range_check(name))
+        return Annotated[float, BeforeValidator(make_rounding_check(name)), check]
     word = _WORD.fullmatch(name)
     for pattern, hint in _KINDS:
         if word is not None and re.fullmatch(pattern, word[1], re.IGNORECASE):
             return hint
     return NotImplemented  # pydantic has no schema for it
+
+
+def is_rounded(value: int, name: str = "float64") -> bool:
+    """Tell whether a whole number would be another one as a float of this name."""
+    size = value.bit_length()
+    spare = size - _PRECISIONS.get(name, 53)
+    return spare > 0 and (size > _MAX_FLOAT_BITS or value % (1 << spare) != 0)
+
+
+def make_rounding_check(name: str) -> Callable[[Any], Any]:
+    """Return a check, before a value is made a float, that no whole number changes by that."""
+    largest = 2 ** _PRECISIONS.get(name, 53)
+
+    def check(value: Any) -> Any:
+        if type(value) is float or not is_rounded(_read_integer(value), name):
+            return value
+        raise PydanticCustomError(
+            "rounded",
+            "it would be rounded: floats have each whole number only up to {largest}",
+            {"largest": largest},
+        )
+
+    return check
+
+
+def _read_integer(value: Any) -> int:
+    """Return a whole number, also of a text; 0 for anything else."""
+    try:
+        return int(value) if type(value) in (int, str) else 0
+    except ValueError:
+        return 0
+
+
+def refuse_rounding(schema: Any) -> Any:
+    """Return a core schema whose floats are no other numbers than were sent, at any depth."""
+
+    def change(original: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+        if original["type"] != "float":
+            return changed
+        reference = changed.pop("ref", None)
+        core = cast("core_schema.CoreSchema", changed)
+        return core_schema.no_info_before_validator_function(
+            make_rounding_check("float64"), core, ref=reference
+        )
+
+    return rewrite(schema, change)
 
 
 def make_range_check(name: str) -> Callable[[float], float]:

@@ -102,6 +102,30 @@ def test_an_array_has_the_dtype_of_its_type_hint(hint, sent, dtype):
     assert accept(hint, sent).dtype == dtype
 
 
+def test_an_array_without_a_dtype_rounds_no_whole_number():
+    exact = 2**60 + 1
+    for sent in ([exact, 1.5], [[exact], [1.5]]):
+        array = accept(np.ndarray, sent)
+        assert (array.dtype, array.tolist()) == (object, sent)
+    assert accept(np.ndarray, [2**60, 1.5]).dtype == "float64"
+    assert accept(np.ndarray, [exact, 1]).dtype == "int64"
+
+
+@pytest.mark.parametrize(
+    ("hint", "sent", "exact"),
+    [
+        (np.float64, 2**53 + 1, 2**60),
+        (np.float32, 2**24 + 1, 2**24 + 2),
+        (np.float16, 2**11 + 1, 0.1),
+        (npt.NDArray[np.float64], [0.5, 2**53 + 1], [0.5, 2**53]),
+        (npt.NDArray[np.float32], ["16777217"], ["16777216", 0.1]),
+    ],
+)
+def test_a_float_rounds_no_whole_number(hint, sent, exact):
+    assert "it would be rounded: floats have each whole number only up to" in error_for(hint, sent)
+    assert np.size(accept(hint, exact)) == np.size(exact)
+
+
 def test_data_types_are_known_within_models_dataclasses_and_collections():
     station = accept(Station, {"rain": [{"mm": 1}], "opened": "2024-01-01", "shape": [1]})
     assert (station.rain.mm[0], station.opened.year, station.shape[0]) == (1.0, 2024, 1)

@@ -154,6 +154,29 @@ def test_no_dtype_changes_a_value(kind, dtype, value, said):
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+@pytest.mark.parametrize(
+    ("dtype", "value", "largest"),
+    [
+        (float, 2**53 + 1, 2**53),
+        (float | None, -(2**53) - 1, 2**53),
+        (float, str(2**53 + 1), 2**53),
+        ("float64", 2**53 + 1, 2**53),
+        ("float32", 2**24 + 1, 2**24),
+        (list[float], [2**53 + 1], 2**53),
+    ],
+)
+def test_a_column_of_floats_rounds_no_whole_number(kind, dtype, value, largest):
+    hint = Annotated[kind, Columns(a=dtype)]
+    message = error_for(hint, [{"a": value}])
+    assert message.startswith("value[0].a")
+    assert message.endswith(
+        f"it would be rounded: floats have each whole number only up to {largest}."
+    )
+    exact = [largest * 4] if isinstance(value, list) else largest * 4
+    assert len(accept(hint, [{"a": exact}, {"a": [0.1] if isinstance(value, list) else 0.1}])) == 2
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
 @pytest.mark.parametrize("dtype", ["uint64", np.uint64, "UInt64"])
 def test_an_unsigned_column_takes_all_of_its_values(kind, dtype):
     table = accept(Annotated[kind, Columns(a=dtype)], {"a": [0, 2**63, 2**64 - 1]})
