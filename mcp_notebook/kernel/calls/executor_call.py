@@ -6,6 +6,7 @@ that has begun cannot be stopped; its call is answered, and what it returns is t
 
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from contextlib import closing
 from typing import Any
 
 from mcp_notebook.errors import ToolError
@@ -49,16 +50,20 @@ def run_in_executor(
         ToolError: The executor does not run the function.
         BaseException: What the function raised.
     """
+    with closing(Job(call.tool, function, arguments)) as job:
+        return _run_job(call, job, executor, stopper)
+
+
+def _run_job(call: ActiveCall, job: Job, executor: Executor, stopper: Stopper) -> Any:
     stopped: Future[None] = Future()
     call.set_interrupt(lambda: stopped.set_result(None))
-    job = Job(call.tool, function, arguments)
     future = _submit(call, job, executor)
     says_when = reports_begin(executor)
     call.wait_for("a free worker" if says_when else "its executor's result")
     if not says_when:
         stopper.limit_time(call)
     while not future.done() and not stopped.done() and call.stop_request is None:
-        if call.state is CallState.WAITING and future.running():
+        if call.state is CallState.WAITING and job.has_begun(future):
             call.resume()
             if says_when:
                 stopper.limit_time(call)  # not before a worker has begun
@@ -77,7 +82,7 @@ def _submit(call: ActiveCall, job: Job, executor: Executor) -> Future[Any]:
     if sends_elsewhere(executor):
         job.pickle_call()  # here, an error is the call's alone: Dask would log it, too
     try:
-        return executor.submit(job)
+        return job.submit(executor)
     except Exception as error:
         raise _explain(call, job, error) from error
 

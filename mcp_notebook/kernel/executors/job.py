@@ -6,10 +6,13 @@ and run by `remote_run` on a worker; whoever waits for it reads the value with `
 
 import contextvars
 import io
+import os
 import pickle
+import tempfile
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from functools import cache, partial
+from pathlib import Path
 from types import NoneType
 from typing import Any
 from uuid import uuid4
@@ -20,6 +23,8 @@ from mcp_notebook.kernel.tools.options import ToolOptions
 
 _REPORTING = frozenset({"concurrent", "executorlib", "loky"})
 """Packages of executors whose futures say when their function begins to run."""
+_PREFETCHING = ("concurrent.futures.process", "loky.process_executor")
+"""Modules of pools, all of this machine, whose futures run while they wait in a worker's queue."""
 _PICKLING = frozenset({"distributed", "executorlib", "ipyparallel", "loky"})
 _NOT_PICKLED = (
     "The function of {name!r} cannot be sent to its executor: {error}. Neither the function nor a "
@@ -39,6 +44,10 @@ def reports_begin(executor: Executor) -> bool:
 def sends_elsewhere(executor: Executor) -> bool:
     """Return whether an executor is known to pickle what it gets."""
     return isinstance(executor, ProcessPoolExecutor) or bool(_list_packages(executor) & _PICKLING)
+
+
+def _prefetches(executor: Executor) -> bool:
+    return any(kind.__module__ in _PREFETCHING for kind in type(executor).__mro__)
 
 
 def _list_packages(executor: Executor) -> set[str]:
@@ -75,9 +84,31 @@ class Job:
         self._context = contextvars.copy_context()
         self.is_local = False
         """Whether it was called in the process that made it."""
+        self._ticket: Path | None = None
         self._pickled_call: bytes | None = None
         self.failure: ToolError | None = None
         """Why it could not be pickled."""
+
+    def submit(self, executor: Executor) -> Future[Any]:
+        """Give the job to an executor, and return its future; `close` the job in the end.
+
+        Raises:
+            Exception: The executor does not take it.
+        """
+        if _prefetches(executor):
+            descriptor, path = tempfile.mkstemp(prefix="mcp-notebook-call-")
+            os.close(descriptor)
+            self._ticket = Path(path)
+        return executor.submit(self)
+
+    def close(self) -> None:
+        """Remove what tells that the function begins, if no worker has done so."""
+        if self._ticket is not None:
+            self._ticket.unlink(missing_ok=True)
+
+    def has_begun(self, future: Future[Any]) -> bool:
+        """Return whether a worker runs the function now, as far as one can know."""
+        return future.running() and (self._ticket is None or not self._ticket.exists())
 
     def __call__(self) -> Any:
         """Run the function here: what it prints and shows belongs to its call."""
@@ -98,10 +129,11 @@ class Job:
                 raise self.failure from error
         return self._pickled_call
 
-    def __reduce__(self) -> tuple[type[partial[Any]], tuple[Any, bytes]]:
+    def __reduce__(self) -> tuple[type[partial[Any]], tuple[Any, bytes, str | None]]:
         # What a worker unpickles needs nothing but cloudpickle. The function itself is unpickled
         # later: where it fails in between, a pool of processes breaks.
-        return partial, (_Runner(), self.pickle_call())
+        ticket = None if self._ticket is None else str(self._ticket)
+        return partial, (_Runner(), self.pickle_call(), ticket)
 
     def __dask_tokenize__(self) -> str:
         """Return what Dask takes for the same call: no other one, as results may be random."""
@@ -130,8 +162,8 @@ class Job:
 class _Runner:
     """Stands for `remote_run.run_remotely`: it is pickled as a whole, not as a name to import."""
 
-    def __call__(self, pickled_call: bytes) -> Any:
-        return remote_run.run_remotely(pickled_call)
+    def __call__(self, pickled_call: bytes, ticket: str | None) -> Any:
+        return remote_run.run_remotely(pickled_call, ticket)
 
     def __reduce__(self) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
         return pickle.loads, (_pickle_runner(),)

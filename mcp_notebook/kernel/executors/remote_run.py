@@ -15,8 +15,9 @@ import threading
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from itertools import islice
+from pathlib import Path
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
@@ -94,11 +95,12 @@ def collect_prints(printed: PrintedText) -> Iterator[None]:
                 setattr(sys, name, stream.before)
 
 
-def run_remotely(pickled_call: bytes) -> tuple[str, bytes, str | None]:
+def run_remotely(pickled_call: bytes, ticket: str | None = None) -> tuple[str, bytes, str | None]:
     """Run a function on an executor's worker.
 
     Args:
         pickled_call: The tool's function and its arguments.
+        ticket: Path of a file to remove now: whoever waits sees by that that the function begins.
 
     Returns:
         What the function printed; the pickle of what it returned or raised; the traceback if it
@@ -106,6 +108,9 @@ def run_remotely(pickled_call: bytes) -> tuple[str, bytes, str | None]:
     """
     import cloudpickle  # noqa: PLC0415 - it is loaded on workers, and in the kernel when one is used
 
+    if ticket is not None:
+        with suppress(OSError):
+            Path(ticket).unlink()
     printed = PrintedText()
     remote_traceback = None
     with collect_prints(printed):

@@ -1,9 +1,11 @@
 """What executors get, by what they pickle with; the executors themselves in a real kernel."""
 
+import multiprocessing
 import pickle
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
@@ -219,3 +221,28 @@ def test_what_cannot_be_pickled_is_told_with_its_reason():
     with pytest.raises(ToolError, match=r"'held' cannot be sent to its executor: cannot pickle"):
         pickle.dumps(job)
     assert job.failure is not None
+
+
+@pytest.mark.parametrize("package", ["concurrent.futures", "loky"])
+def test_a_function_begins_when_its_worker_comes_to_it(tmp_path, package):
+    futures = pytest.importorskip(package)
+    # Not by fork, which Python warns of in a process with threads.
+    context = {} if package == "loky" else {"mp_context": multiprocessing.get_context("spawn")}
+    go = tmp_path / "go"
+
+    def wait():
+        while not go.exists():
+            time.sleep(0.01)
+
+    with futures.ProcessPoolExecutor(1, **context) as pool:
+        first, second = Job("first", wait, {}), Job("second", wait, {})
+        its_future, later_future = first.submit(pool), second.submit(pool)
+        try:
+            while not (first.has_begun(its_future) and later_future.running()):
+                time.sleep(0.01)  # the test's own time limit ends this
+            assert not second.has_begun(later_future)
+        finally:
+            go.touch()
+        assert first.read(its_future.result(60), print) is None
+        assert second.read(later_future.result(60), print) is None
+        second.close()
