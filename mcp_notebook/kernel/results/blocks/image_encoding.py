@@ -26,6 +26,9 @@ _DARKEST = 64
 """Numbers that are all below this, of 255, would look black."""
 _DIM = 0.25
 """The same for numbers from 0 to 1."""
+_BLACK = 16
+"""The same for pictures of 8 bits, which are made for the eye: some of them are dark."""
+_GREY_MODES = frozenset({"L", "I", "I;16", "I;16B", "I;16L"})
 _COARSE = 2
 """Palettes and bitmaps are first reduced to this many times the final size, without mixing colours:
 converted to colours at full size they would take four to 32 times the memory."""
@@ -86,6 +89,18 @@ def encode_image(
     )
 
 
+def looks_black(image: Any) -> bool:
+    """Tell whether the picture in a file has numbers, but all of them would look black.
+
+    Only of a grey one: to decode each coloured picture would take too long.
+    """
+    if image.mode not in _GREY_MODES:
+        return False
+    lowest, highest = image.getextrema()
+    limit = _BLACK if image.mode == "L" else _BLACK * (_BRIGHTEST + 1)  # of 16 bits
+    return bool(lowest < highest < limit)
+
+
 def convert_for_png(image: Any) -> Any:
     """Return an image in a mode that PNG supports."""
     if image.mode in _PNG_MODES:
@@ -98,7 +113,9 @@ def convert_for_png(image: Any) -> Any:
 
 
 def _reduce_depth(image: Any) -> tuple[Any, tuple[str, ...]]:
-    """Scale an image of more than 8 bits to 8; return other images as they are."""
+    """Scale an image of more than 8 bits to 8, and one that would look black to all of them."""
+    if image.mode in {"L", "RGB"}:
+        return _brighten(image)
     if image.mode not in _WIDE_MODES:
         return image, ()
     image = image.convert("F")
@@ -116,7 +133,20 @@ def _reduce_depth(image: Any) -> tuple[Any, tuple[str, ...]]:
     # PIL and most viewers would show numbers above 255 as white, and those up to 1 as black.
     scale = _BRIGHTEST / ((highest - lowest) or 1.0)
     grey = image.point(lambda value: value * scale - lowest * scale).convert("L")
-    return grey, (f"Values from {lowest:g} to {highest:g} are shown as black to white.",)
+    return grey, (_describe_range(lowest, highest),)
+
+
+def _brighten(image: Any) -> tuple[Any, tuple[str, ...]]:
+    ranges = image.getextrema() if image.mode == "RGB" else [image.getextrema()]
+    highest = max(high for _, high in ranges)
+    if highest >= _BLACK or all(low == high for low, high in ranges):  # one dark colour is one
+        return image, ()
+    scale = _BRIGHTEST / highest
+    return image.point(lambda value: value * scale), (_describe_range(0, highest),)
+
+
+def _describe_range(lowest: float, highest: float) -> str:
+    return f"Values from {lowest:g} to {highest:g} are shown as black to white."
 
 
 def _describe_scaling(before: tuple[int, int], after: tuple[int, int]) -> tuple[str, ...]:

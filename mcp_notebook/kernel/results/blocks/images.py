@@ -24,6 +24,7 @@ from mcp_notebook.kernel.results.blocks.image_encoding import (
     EncodedImage,
     convert_for_png,
     encode_image,
+    looks_black,
 )
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
@@ -177,7 +178,7 @@ def _fit_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) ->
 
     size = image.size
     fits = max(size) <= budget.picture_side and len(data) <= budget.picture_bytes
-    if mime_type is not None and fits and min(size) > 0:
+    if mime_type is not None and fits and min(size) > 0 and not looks_black(image):
         if not _is_complete(data, mime_type):
             image.load()  # fails for an incomplete file, which models refuse
         return Piece(Image(data, mime_type))

@@ -70,6 +70,24 @@ def test_numbers_as_of_bytes_are_shown_as_they_are(highest, kind):
     assert read(encoded).getextrema() == (0, highest)
 
 
+@pytest.mark.parametrize("highest", [1, 15])
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_a_mask_of_bytes_is_shown_as_black_to_white(highest, mode):
+    mask = pil.fromarray((RAMP * highest).astype("u1")).convert(mode)
+    encoded = encode_image(mask, BUDGET)
+    assert encoded.notes == (f"Values from 0 to {highest} are shown as black to white.",)
+    assert read(encoded).convert("L").getextrema() == (0, 255)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_a_picture_that_is_dark_or_of_one_dark_colour_is_shown_as_it_is(mode):
+    night = pil.fromarray((RAMP * 16).astype("u1")).convert(mode)
+    for picture in (night, pil.new(mode, (2, 2)), pil.new(mode, (2, 2), "#010203")):
+        encoded = encode_image(picture, BUDGET)
+        assert encoded.notes == ()
+        assert read(encoded).tobytes() == picture.tobytes()
+
+
 def test_a_grey_of_floats_is_that_grey_and_one_of_zeros_is_black():
     assert read(encode_image(pil.new("F", (2, 2), 0.5), BUDGET)).getextrema() == (127, 127)
     black = encode_image(pil.new("F", (2, 2)), BUDGET)

@@ -178,6 +178,23 @@ def test_numbers_of_more_than_eight_bits_are_brought_into_range():
         encode_pil_image(pil.fromarray(np.full((2, 2), np.nan, "f4")), BUDGET)
 
 
+@pytest.mark.parametrize(("kind", "highest"), [("u1", 1), ("u2", 4), ("u2", 4_095)])
+def test_a_file_of_numbers_that_would_look_black_is_shown_as_black_to_white(kind, highest):
+    numbers = (np.linspace(0, 1, 100).reshape(10, 10) * highest).astype(kind)
+    data = encoded(pil.fromarray(numbers), "PNG")
+    picture = fit_image(data, BUDGET)
+    assert picture.notes == (f"Values from 0 to {highest} are shown as black to white.",)
+    assert opened(picture).getextrema() == (0, 255)
+    assert picture.original.formats[0].content() == data
+
+
+@pytest.mark.parametrize(("kind", "highest"), [("u1", 0), ("u1", 16), ("u2", 4_096)])
+def test_a_file_of_a_dark_picture_is_passed_on(kind, highest):
+    numbers = (np.linspace(0, 1, 100).reshape(10, 10) * highest).astype(kind)
+    data = encoded(pil.fromarray(numbers), "PNG")
+    assert fit_image(data, BUDGET).block.data == data
+
+
 def test_a_closed_image_is_refused_with_a_sentence():
     image = pil.new("RGB", (5, 5))
     image.close()
