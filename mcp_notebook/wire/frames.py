@@ -7,8 +7,9 @@ stream; a message that cannot be written is refused before any of it is.
 import asyncio
 import io
 import json
+import math
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
@@ -24,6 +25,8 @@ _LENGTH = 4
 _CHUNK = 256 * 2**10
 STREAM_LIMIT = 2**20
 """Bytes that a `StreamReader` should hold (``limit``): with asyncio's 64 KiB a picture is slow."""
+_Numbers: TypeAlias = Literal["constants", "null"]
+"""What is written in place of infinity and NaN."""
 _ANY_MESSAGE: TypeAdapter[messages.AnyMessage] = TypeAdapter(
     Annotated[messages.AnyMessage, Field(discriminator="type")]
 )
@@ -42,10 +45,12 @@ def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> l
     if attachments:
         header["attachments"] = [len(attachment) for attachment in attachments]
         _check_attachments(header["attachments"])
+    # Results say null where Python says NaN. What a client says is refused where it is checked.
+    numbers: _Numbers = "constants" if message.type in ("call", "answer") else "null"
     try:
-        body = _to_json(header)
+        body = _to_json(header, numbers)
     except ValueError:
-        body = _to_json_cleaned(header)
+        body = _to_json_cleaned(header, numbers)
     if len(body) > MAX_HEADER:
         raise FrameError(
             f"A {message.type!r} message has {len(body)} bytes without its attachments; "
@@ -54,13 +59,13 @@ def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> l
     return [len(body).to_bytes(_LENGTH, "big") + body, *attachments]
 
 
-def _to_json(value: Any) -> bytes:
-    return to_json(value, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
+def _to_json(value: Any, numbers: _Numbers) -> bytes:
+    return to_json(value, inf_nan_mode=numbers, bytes_mode="base64", serialize_unknown=True)
 
 
-def _to_json_cleaned(header: dict[str, Any]) -> bytes:
+def _to_json_cleaned(header: dict[str, Any], numbers: _Numbers) -> bytes:
     try:
-        return _to_json(_clean(header))
+        return _to_json(_clean(header), numbers)
     except (ValueError, RecursionError) as error:
         raise FrameError(
             f"A {header['type']!r} message cannot be sent as JSON: {error}."
@@ -123,13 +128,13 @@ def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
 
 
 def parse_arguments(attachment: bytes) -> dict[str, Any]:
-    """Return the arguments that are attached to a `Call`.
+    """Return the arguments that are attached to a `Call`; numbers beyond floats are infinity.
 
     Raises:
         FrameError: They are not a JSON object.
     """
     try:
-        arguments = _from_json(attachment)
+        arguments = _from_json(attachment, too_long=math.inf)
     except ValueError as error:
         raise FrameError(f"They are not JSON: {error}.") from None
     if not isinstance(arguments, dict):
@@ -137,7 +142,7 @@ def parse_arguments(attachment: bytes) -> dict[str, Any]:
     return arguments
 
 
-def _from_json(body: bytes) -> Any:
+def _from_json(body: bytes, too_long: float | None = None) -> Any:
     try:
         return from_json(body)
     except ValueError as error:
@@ -145,16 +150,16 @@ def _from_json(body: bytes) -> Any:
     # to_json writes what from_json refuses: nesting beyond 200, integers of over 4300 digits. An
     # author's odd value must not end the link, so such a header gets a second, more patient reader.
     try:
-        return json.loads(body, parse_int=_parse_int)
+        return json.loads(body, parse_int=lambda digits: _parse_int(digits, too_long))
     except (ValueError, RecursionError):
         raise reason from None
 
 
-def _parse_int(digits: str) -> int | None:
+def _parse_int(digits: str, too_long: float | None) -> float | None:
     try:
         return int(digits)
     except ValueError:
-        return None
+        return too_long
 
 
 def _check_attachments(lengths: object) -> None:

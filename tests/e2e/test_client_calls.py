@@ -300,3 +300,21 @@ async def test_every_handshake_version_is_spoken_over_http(kernel, served, versi
                 body = data[-1].removeprefix("data:") if data else answer.text
                 answers.append(json.loads(body)["result"])
     _check(version, *answers)
+
+
+@pytest.mark.parametrize("padding", [0, 300_000], ids=["small", "large"])
+async def test_a_number_beyond_floats_is_refused_and_not_null(kernel, served, padding):
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Accept": "application/json, text/event-stream",
+    }
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+        hello = await http.post(served.url, json=_initialize("2025-11-25"))
+        http.headers["mcp-session-id"] = hello.headers["mcp-session-id"]
+        http.headers["mcp-protocol-version"] = "2025-11-25"
+        await http.post(served.url, json=INITIALIZED)
+        call = json.dumps(CALL).replace("41", f"1e400{' ' * padding}")
+        answer = await http.post(
+            served.url, content=call, headers={"Content-Type": "application/json"}
+        )
+    assert "a: got inf (number); numbers end at 1.8e308." in answer.text

@@ -102,6 +102,16 @@ def test_what_json_cannot_say_does_not_end_the_link():
     }  # fmt: skip
 
 
+def test_numbers_beyond_floats_in_arguments_are_not_null():
+    odd = {"a": [math.inf, -math.inf, {"b": math.nan}]}
+    read = send(messages.Call(id=1, tool="f", arguments=odd)).arguments
+    assert read["a"][:2] == [math.inf, -math.inf]
+    assert math.isnan(read["a"][2]["b"])
+    attached = frames.parse_arguments(b'{"a": 1e400, "b": %s, "c": NaN}' % (b"9" * 5000))
+    assert attached["a"] == attached["b"] == math.inf
+    assert math.isnan(attached["c"])
+
+
 def test_a_circular_value_is_cut_where_it_comes_round():
     circular = [1]
     circular.append(circular)

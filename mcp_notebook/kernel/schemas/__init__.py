@@ -13,6 +13,7 @@ Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`
 - `schema_cache`: `SchemaCache`, schemas of earlier starts
 - `markers`: `Header` and `Hidden`, and `columns`: `Columns`, for authors
 - `parameters`, `annotations`: one type hint as schema and validator, for questions to the user
+- `finite_numbers`: what of an answer JSON does not have
 - `validation_messages`: values, schemas and problems in words; `docstrings`: how long descriptions
   may be
 

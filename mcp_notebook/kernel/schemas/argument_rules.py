@@ -6,6 +6,7 @@ Runs in the user's kernel: the rules at definition, their checks wherever a call
 import base64
 import binascii
 import json
+import math
 from collections.abc import Callable, Mapping
 from enum import Flag
 from functools import reduce
@@ -63,6 +64,15 @@ def _refuse_bool(value: Any) -> Any:
     return value
 
 
+def _check_float(value: Any) -> Any:
+    """Refuse a bool, and a text of digits that floats take for infinity."""
+    if isinstance(value, str) and value[-1:].isdigit() and _is_number(value):
+        number = float(value)
+        if math.isinf(number):
+            raise PydanticCustomError("finite", "numbers end at 1.8e308")
+    return _refuse_bool(value)
+
+
 def _refuse_number(value: Any) -> Any:
     """Refuse what pydantic would take as seconds since 1970: a year, mostly."""
     if isinstance(value, (int, float)) or (isinstance(value, str) and _is_number(value)):
@@ -101,7 +111,8 @@ def _decode_base64(value: Any) -> Any:
 
 
 _CHECKS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("int", "float", "decimal", "timedelta"), _refuse_bool),
+    **dict.fromkeys(("int", "decimal", "timedelta"), _refuse_bool),
+    "float": _check_float,
     **dict.fromkeys(("date", "datetime", "time"), _refuse_number),
     "bytes": _decode_base64,
 }

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from pydantic_core import ValidationError
+
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas import json_schema, json_validator
 from mcp_notebook.kernel.schemas.argument_binding import Binding
 from mcp_notebook.kernel.schemas.docstrings import shorten_description
+from mcp_notebook.kernel.schemas.finite_numbers import refuse_infinite
 from mcp_notebook.kernel.schemas.json_texts import (
     MAX_LAYERS,
     list_schema_text_places,
@@ -25,6 +28,7 @@ from mcp_notebook.kernel.schemas.signatures import Handler, read_handler
 from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
     describe_schema,
+    explain_arguments,
     format_path,
     format_value,
     name_json_type,
@@ -82,6 +86,8 @@ class AuthorSchema:
             if not lines:
                 # The schema is open, the function is not.
                 lines = [_describe_unknown((name,), self.input_schema) for name in sorted(extra)]
+        except ValidationError as error:
+            raise InvalidArguments(explain_arguments(error, arguments, self.input_schema)) from None
         except RecursionError:
             lines = ["arguments: nested too deeply; send less deep ones."]
         except Exception as error:
@@ -100,6 +106,7 @@ class AuthorSchema:
         """Return the arguments, their texts read as JSON where need be, and what is wrong."""
         errors: list[Any] = []
         for _ in range(MAX_LAYERS):
+            refuse_infinite(arguments)
             every = json_validator.find_errors(self._validator, arguments)
             errors = list(islice(every, _MAX_ERRORS))
             read = read_json_texts(arguments, list_schema_text_places(errors))

@@ -20,6 +20,7 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.argument_binding import Binding, read_binding
 from mcp_notebook.kernel.schemas.docstring_types import read_documented_type
 from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, parse_docstring, shorten_description
+from mcp_notebook.kernel.schemas.finite_numbers import refuse_infinite
 from mcp_notebook.kernel.schemas.json_texts import (
     MAX_LAYERS,
     list_text_places,
@@ -91,6 +92,7 @@ class FunctionSchema:
     def _check(self, arguments: Mapping[str, Any], layers: int) -> Any:
         validator = self._make_validator()
         try:
+            refuse_infinite(arguments)
             if self._flat is not None:
                 refuse_unknown(arguments, self.input_schema)
             return validator.validate_python(arguments)

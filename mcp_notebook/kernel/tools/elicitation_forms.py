@@ -27,6 +27,7 @@ from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import InvalidAnswer
 from mcp_notebook.kernel.schemas.annotations import translate_hint
+from mcp_notebook.kernel.schemas.finite_numbers import refuse_infinite
 from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT, build_schema, make_parameter
 from mcp_notebook.kernel.schemas.validation_messages import (
     explain_arguments,
@@ -83,6 +84,7 @@ class ElicitationForm:
         if self._is_whole:
             schema = {"type": "object", "properties": {VALUE: schema}}
         try:
+            refuse_infinite(values)
             return self._validator.validate_python(values)[VALUE]
         except ValidationError as error:
             reason = explain_arguments(error, values, schema)

@@ -36,7 +36,7 @@ class Report(BaseModel):
         (np.signedinteger, -5, np.int64(-5)),
         (np.unsignedinteger, 2**63, np.uint64(2**63)),
         (np.floating, 1.5, np.float64(1.5)),
-        (np.float32, float("inf"), np.float32("inf")),
+        (np.float32, "inf", np.float32("inf")),
         (np.bool_, True, np.bool_(True)),
         (np.str_, "a", np.str_("a")),
         (np.datetime64, "2024-01-02", np.datetime64("2024-01-02T00:00:00", "us")),
