@@ -15,7 +15,15 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of moments with and without a
 _MICROSECOND = dt.timedelta(microseconds=1)
 
 
-class Moment(dt.datetime):
+class _ShownByText:
+    """Shows itself by its text, also within lists: Python's repr has no nanoseconds."""
+
+    @override
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}('{self}')"
+
+
+class Moment(_ShownByText, dt.datetime):
     """A moment with nanoseconds."""
 
     nanosecond = 0
@@ -31,7 +39,7 @@ class Moment(dt.datetime):
         return _add_digits(dt.datetime.isoformat(self, " ", "microseconds"), 26, self.nanosecond)
 
 
-class Duration(dt.timedelta):
+class Duration(_ShownByText, dt.timedelta):
     """A duration with nanoseconds, 0 to 999 also in one that is negative."""
 
     nanoseconds = 0
@@ -42,7 +50,7 @@ class Duration(dt.timedelta):
         return f"{text}{'' if self.microseconds else '.000000'}{self.nanoseconds:03}"
 
 
-class Clock(dt.time):
+class Clock(_ShownByText, dt.time):
     """A time of day with nanoseconds."""
 
     nanosecond = 0

@@ -4,10 +4,12 @@ Runs in the user's kernel, on the thread of the call. Pure functions. No library
 value of one can only exist where the user has imported it.
 """
 
+import sys
 from collections.abc import Mapping
 from types import NoneType
 from typing import Any
 
+from mcp_notebook.kernel.safe.moments import restore_nanoseconds
 from mcp_notebook.kernel.safe.text import is_instance
 
 _MISSING = (
@@ -38,11 +40,16 @@ def is_plain_series(value: Any) -> bool:
 
 
 def list_elements(array: Any) -> Any:
-    """Return the nested lists of an array or series; numpy's own would have bare ints for times."""
+    """Return the nested lists of an array or series; moments and durations are Python's.
+
+    They have their nanoseconds (`safe.moments`), of which the libraries' own lists have none, or
+    make bare ints.
+    """
+    if is_instance(array, "polars.Series"):
+        return _list_polars(array)
     if is_plain_series(array):
-        return array.to_list() if hasattr(array, "to_list") else array.to_pylist()
-    kind = array.dtype.kind
-    return (array.astype(f"{kind}8[us]") if kind in "mM" else array).tolist()
+        return _list_arrow(array)
+    return _list_times(array) if array.dtype.kind in "mM" else array.tolist()
 
 
 def list_records(table: Any) -> list[dict[Any, Any]]:
@@ -69,6 +76,59 @@ def name_fields(row: Any) -> dict[Any, Any]:
     for name, value in zip(row.keys(), tuple(row), strict=True):
         fields[find_free_name(name, fields)] = value
     return fields
+
+
+def _list_times(array: Any) -> Any:
+    plain = array.astype(f"{array.dtype.kind}8[us]")
+    if not array.dtype.str.endswith("[ns]"):
+        return plain.tolist()
+    objects = plain.astype(object).reshape(-1)
+    counts = array.astype("int64").reshape(-1)
+    is_there = (array == array).reshape(-1)  # noqa: PLR0124 - NaT differs from itself
+    for place in ((counts % 1000 != 0) & is_there).nonzero()[0]:
+        objects[place] = restore_nanoseconds(int(counts[place]), objects[place])
+    return objects.reshape(array.shape).tolist()
+
+
+def _list_polars(series: Any) -> list[Any]:
+    values: list[Any] = series.to_list()
+    if not _has_nanoseconds(series.dtype):
+        return values
+    counts = series.to_physical().to_list()
+    return [_restore_part(series.dtype, *pair) for pair in zip(counts, values, strict=True)]
+
+
+def _has_nanoseconds(dtype: Any) -> bool:
+    element = getattr(dtype, "inner", None)
+    parts = [item.dtype for item in getattr(dtype, "fields", ())] + ([element] if element else [])
+    is_precise = getattr(dtype, "time_unit", None) == "ns" or str(dtype) == "Time"
+    return is_precise or any(map(_has_nanoseconds, parts))
+
+
+def _restore_part(dtype: Any, counts: Any, value: Any) -> Any:
+    """Return a value of polars, or one within lists and structs, with its nanoseconds."""
+    if value is None or not _has_nanoseconds(dtype):
+        return value
+    if isinstance(value, list):
+        pairs = zip(counts, value, strict=True)
+        return [_restore_part(dtype.inner, *pair) for pair in pairs]
+    if isinstance(value, dict):
+        kinds = {item.name: item.dtype for item in dtype.fields}
+        return {name: _restore_part(kinds[name], counts[name], value[name]) for name in value}
+    return restore_nanoseconds(counts, value)
+
+
+def _list_arrow(array: Any) -> list[Any]:
+    name, _, unit = str(array.type).partition("[")
+    if name not in ("timestamp", "duration", "time64") or not unit.startswith("ns"):
+        return list(array.to_pylist())
+    counts = array.cast("int64").to_pylist()
+    if not any(count is not None and count % 1000 for count in counts):
+        return list(array.to_pylist())
+    zone = {"tz": array.type.tz} if name == "timestamp" else {}
+    kind = getattr(sys.modules["pyarrow"], name)("us", **zone)
+    plain = array.cast(kind, safe=False).to_pylist()
+    return list(map(restore_nanoseconds, counts, plain))
 
 
 def _read_columns(table: Any) -> dict[Any, list[Any]]:

@@ -16,8 +16,8 @@ float                                 as it is; "NaN", "Infinity",       null fo
                                       "-Infinity" as strings
 numpy scalar                          its Python value; its text where
                                       it has none (datetime64)
-date, time, datetime, ``Timestamp``   ISO 8601 text
-timedelta                             ISO 8601 text ("P1DT2H")
+date, time, datetime, ``Timestamp``   ISO 8601 text, with all
+timedelta                             nanoseconds ("P1DT2H")
 Decimal, UUID, Path, IP address       text
 bytes, bytearray                      their text if they are UTF-8,      else base64 of all
                                       else their length and beginning
@@ -64,6 +64,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
+from mcp_notebook.kernel.safe.moments import format_nanoseconds
 from mcp_notebook.kernel.safe.tabular_data import (
     is_missing,
     is_plain_series,
@@ -250,7 +251,8 @@ class _Conversion:
         if is_instance(value, "numpy.generic"):
             return self._convert_numpy_scalar(value)
         if isinstance(value, _AS_TEXT):
-            return clean_text(str(to_jsonable_python(value, fallback=str)))
+            text = format_nanoseconds(value)
+            return text or clean_text(str(to_jsonable_python(value, fallback=str)))
         if isinstance(value, (bytes, bytearray)):
             return self._convert_bytes(bytes(value))
         return self._convert_nested(value)

@@ -21,6 +21,7 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator, core_schema
 
+from mcp_notebook.kernel.safe.moments import format_nanoseconds
 from mcp_notebook.kernel.safe.tabular_data import (
     is_missing,
     is_plain_series,
@@ -192,7 +193,7 @@ def _write_bytes(value: Any) -> Any:
 
 
 def _write_moment(value: Any, write: Callable[[Any], Any]) -> Any:
-    return None if is_missing(value) else write(value)
+    return None if is_missing(value) else format_nanoseconds(value) or write(value)
 
 
 def _convert_scalar(value: Any) -> Any:
@@ -201,7 +202,7 @@ def _convert_scalar(value: Any) -> Any:
     if not is_instance(value, "numpy.generic"):
         return value
     if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
-        return value.astype(f"{'M' if is_instance(value, 'numpy.datetime64') else 'm'}8[us]").item()
+        return list_elements(value.reshape(1))[0]
     return value.item()
 
 

@@ -13,6 +13,8 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
 
+from mcp_notebook.kernel.safe.moments import write_nanoseconds
+from mcp_notebook.kernel.safe.tabular_data import list_elements
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.schemas.docstrings import shorten_text
 
@@ -49,7 +51,7 @@ class SchemaGenerator(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
         """Publish a default only if it has a short JSON form."""
         mode: Any = "base64" if self.mode == "validation" else "utf8"
-        encoded = to_jsonable_python(dft, bytes_mode=mode, fallback=_read_number)
+        encoded = to_jsonable_python(write_nanoseconds(dft), bytes_mode=mode, fallback=_read_scalar)
         try:
             if len(json.dumps(encoded, allow_nan=False)) <= MAX_DEFAULT:
                 return encoded
@@ -78,8 +80,10 @@ class SchemaGenerator(GenerateJsonSchema):
         return _BASE64 | {key: -(-size // 3) * 4 for key, size in lengths if size is not None}
 
 
-def _read_number(value: Any) -> Any:
-    """Return a number of numpy's as Python's."""
+def _read_scalar(value: Any) -> Any:
+    """Return a number, moment or duration of numpy's as Python's."""
+    if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
+        return write_nanoseconds(list_elements(value.reshape(1))[0])
     if is_instance(value, "numpy.generic"):
         return value.item()
     raise PydanticSerializationError("no JSON")

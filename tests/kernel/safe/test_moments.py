@@ -40,6 +40,7 @@ OSLO = ZoneInfo("Europe/Oslo")
 def test_nanoseconds_are_written_with_nine_digits(value, iso, text):
     precise = add_nanosecond(value, 7)
     assert (format_nanoseconds(precise), str(precise)) == (iso, text)
+    assert repr([precise]).endswith(f"('{text}')]")
     assert isinstance(precise, type(value))
     assert format_nanoseconds(value) is None
 

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from mcp_notebook.kernel.safe.moments import count_nanoseconds
 from mcp_notebook.kernel.safe.tabular_data import (
     find_free_name,
     is_missing,
@@ -72,6 +73,44 @@ def test_arrays_become_nested_lists_and_times_stay_times():
     assert list_elements(np.array([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
     moments = np.array(["2024-01-01T00:00:00"], dtype="datetime64[ns]")
     assert list_elements(moments) == [datetime(2024, 1, 1)]  # noqa: DTZ001 - as numpy has it
+
+
+NANOSECONDS = [1_704_067_200_123_456_789, None, -1, 1_000]
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pl.Series(NANOSECONDS).cast(pl.Datetime("ns")),
+        pl.Series(NANOSECONDS).cast(pl.Duration("ns")),
+        pl.Series([NANOSECONDS]).cast(pl.List(pl.Datetime("ns", "Europe/Oslo"))).explode(),
+        pa.array(NANOSECONDS, pa.timestamp("ns", "UTC")),
+        pa.chunked_array([pa.array(NANOSECONDS, pa.duration("ns"))]),
+        np.array([-(2**63) if n is None else n for n in NANOSECONDS]).view("M8[ns]"),
+        np.array([-(2**63) if n is None else n for n in NANOSECONDS]).view("m8[ns]"),
+    ],
+    ids=lambda series: str(getattr(series, "type", None) or series.dtype),
+)
+def test_elements_keep_their_nanoseconds(series):
+    elements = list_elements(series)
+    counts = [None if item is None else count_nanoseconds(item) for item in elements]
+    assert counts == NANOSECONDS
+
+
+@pytest.mark.parametrize(
+    "series", [pl.Series([1, None]).cast(pl.Time), pa.array([1, None], pa.time64("ns"))], ids=type
+)
+def test_times_of_day_keep_their_nanoseconds(series):
+    assert list(map(str, list_elements(series))) == ["00:00:00.000000001", "None"]
+
+
+def test_nested_elements_keep_their_nanoseconds():
+    moments = pl.Series([[1], None]).cast(pl.List(pl.Datetime("ns")))
+    fields = pl.Series([{"t": 1}, {"t": None}]).cast(pl.Struct({"t": pl.Duration("ns")}))
+    array = np.array([[1], [1_000]]).view("m8[ns]")
+    assert str(list_elements(moments)) == "[[Moment('1970-01-01 00:00:00.000000001')], None]"
+    assert str(list_elements(fields)) == "[{'t': Duration('0:00:00.000000001')}, {'t': None}]"
+    assert str(list_elements(array)).startswith("[[Duration('0:00:00.000000001')], [")
 
 
 class Number(int):

@@ -140,3 +140,18 @@ def test_a_default_of_a_number_or_a_moment_is_told():
     assert schema_of(np.int64, np.int64(5)).input_schema["properties"]["value"]["default"] == 5
     moment = schema_of(pd.Timestamp, pd.Timestamp("2020-01-01"))
     assert moment.input_schema["properties"]["value"]["default"] == "2020-01-01T00:00:00"
+
+
+@pytest.mark.parametrize(
+    ("default", "told"),
+    [
+        (pd.Timestamp(1), "1970-01-01T00:00:00.000000001"),
+        (pd.Timedelta(1), "PT0.000000001S"),
+        (np.datetime64(1, "ns"), "1970-01-01T00:00:00.000000001"),
+        (np.datetime64(1, "s"), "1970-01-01T00:00:01"),
+        (np.timedelta64(1, "ns"), "PT0.000000001S"),
+    ],
+)
+def test_a_default_is_told_with_its_nanoseconds(default, told):
+    schema = schema_of(type(default), default).input_schema
+    assert schema["properties"]["value"]["default"] == told

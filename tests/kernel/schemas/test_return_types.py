@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import pytest
 from pydantic import BaseModel, ValidationError, field_serializer
 
 from mcp_notebook.kernel.schemas.return_types import read_return_type
+
+MOMENT = "1970-01-01T00:00:00.000000001"
 
 
 class Model(BaseModel):
@@ -45,6 +47,12 @@ class Point:
         (Model, {"when": "2024-01-01", "count": 1}, {"when": "2024-01-01T00:00:00", "count": 1}),
         (Point, Point(1.0), {"x": 1.0}),
         (Any, {"a": (1, {2})}, {"a": [1, [2]]}),
+        (datetime, pd.Timestamp(1), MOMENT),
+        (datetime, np.datetime64(1, "ns"), MOMENT),
+        (timedelta, pd.Timedelta(1), "PT0.000000001S"),
+        (list[datetime], np.array([1]).view("M8[ns]"), [MOMENT]),
+        (list[timedelta], pd.Series([pd.Timedelta(1)]), ["PT0.000000001S"]),
+        (Model, {"when": pd.Timestamp(1), "count": 1}, {"when": MOMENT, "count": 1}),
     ],
     ids=str,
 )

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, format_name
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
-from mcp_notebook.kernel.safe.tabular_data import find_free_name
+from mcp_notebook.kernel.safe.tabular_data import find_free_name, is_plain_series, list_elements
 from mcp_notebook.kernel.safe.text import cut_text, describe_error, is_instance
 from mcp_notebook.wording import count
 
@@ -100,7 +100,9 @@ class NarwhalsFrame(Frame):
 
     @override
     def column_values(self, position: int, start: int, stop: int) -> list[Any]:
-        return list(self.get_series(position)[start:stop].to_list())
+        series = self.get_series(position)[start:stop]
+        native = series.to_native()
+        return list(list_elements(native) if is_plain_series(native) else series.to_list())
 
     def get_series(self, position: int) -> Any:
         """Return a column as a narwhals Series."""

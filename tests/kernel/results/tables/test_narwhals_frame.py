@@ -45,6 +45,25 @@ def test_a_missing_value_is_not_a_number_that_is_none():
     assert write_csv(wrap_narwhals_table(frame)) == 'a,s\nNaN,"NaN"\n,\n'
 
 
+def test_previews_and_files_keep_nanoseconds():
+    counts = pl.Series([1, 2, None], dtype=pl.Int64)
+    frame = pl.DataFrame(
+        {
+            "at": counts.cast(pl.Datetime("ns")),
+            "for": counts.cast(pl.Duration("ns")),
+            "time": counts.cast(pl.Time),
+        }
+    )
+    lines = [
+        "1970-01-01 00:00:00.000000001,0:00:00.000000001,00:00:00.000000001",
+        "1970-01-01 00:00:00.000000002,0:00:00.000000002,00:00:00.000000002",
+        ",,",
+    ]
+    for table in (frame, frame.to_arrow()):
+        assert text(table, table_format="csv").splitlines()[-3:] == lines
+        assert write_csv(wrap_narwhals_table(table)).splitlines()[1:] == lines
+
+
 def test_a_series_is_a_table_of_one_column():
     assert text(pl.Series("n", [1.5, None])) == (
         "polars Series: 2 rows, n Float64\n\n| n |\n|---|\n| 1.5 |\n|  |"
