@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -33,7 +34,10 @@ if sys.dont_write_bytecode:
 
 
 def pytest_configure(config):
-    """Keep what the tests run out of the user's history of IPython, and of his profiles."""
+    """Keep the tests' programs from the user's IPython, and let SIGINT reach them."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A script's ``pytest &`` ignores it, and so would all that the tests start.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = tempfile.TemporaryDirectory(prefix="mcp-notebook-ipython-")
     config.add_cleanup(folder.cleanup)
     os.environ["IPYTHONDIR"] = folder.name
