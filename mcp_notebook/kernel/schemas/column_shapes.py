@@ -49,6 +49,23 @@ def to_plain(value: Any) -> Any:  # noqa: PLR0911 - a table of types
     return str(value) if is_address or isinstance(value, _TEXTS) else value
 
 
+def is_kept(value: Any, stored: Any) -> bool:
+    """Tell whether a library holds a value as sent; it may add missing fields, and make floats."""
+    if isinstance(value, dict):
+        return isinstance(stored, dict) and all(
+            is_kept(part, stored.get(name)) for name, part in value.items()
+        )
+    if isinstance(value, list):
+        return (
+            isinstance(stored, list)
+            and len(value) == len(stored)
+            and all(map(is_kept, value, stored))
+        )
+    if isinstance(value, bool) is not isinstance(stored, bool):
+        return False
+    return bool(value == stored) or (value != value and stored != stored)  # noqa: PLR0124 - NaN
+
+
 def read_shape(hint: Any, depth: int = 0) -> Shape:  # noqa: PLR0911 - a table of type hints
     """Return the shape of the plain values of a type hint, beside None."""
     arguments, origin = get_args(hint), get_origin(hint)

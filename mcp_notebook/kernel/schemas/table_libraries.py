@@ -15,7 +15,7 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.column_shapes import NO_SHAPE, Shape, to_plain
+from mcp_notebook.kernel.schemas.column_shapes import NO_SHAPE, Shape, is_kept, to_plain
 from mcp_notebook.kernel.schemas.column_types import Column
 from mcp_notebook.kernel.schemas.dtypes import (
     find_common_name,
@@ -208,7 +208,7 @@ def _use_polars(library: Any, *, is_table: bool) -> TableLibrary:
             return library.Series(counts, dtype=library.Int64).cast(column.dtype or free)
         series = library.Series(values, dtype=dtype)
         # Older versions wrap around what nanoseconds cannot count.
-        if getattr(dtype, "time_unit", None) == "ns" and not _is_kept(values, series.to_list()):
+        if getattr(dtype, "time_unit", None) == "ns" and not is_kept(values, series.to_list()):
             raise PydanticCustomError("lost", "it is out of bounds for this column's dtype")
         return series
 
@@ -230,14 +230,15 @@ def _use_polars(library: Any, *, is_table: bool) -> TableLibrary:
 def _make_free_series(library: Any, values: list[Any], shape: Shape = None) -> Any:
     """Return a series of values without a dtype, none of which is dropped or changed."""
     series = library.Series(values, strict=False)
-    if shape is not None and _has_null(series.dtype, library):
-        series = library.Series(values, dtype=_make_polars_dtype(library, shape))
+    dtype = _fill_polars_dtype(library, series.dtype, shape)
+    if dtype != series.dtype:
+        series = library.Series(values, dtype=dtype)
     kinds = set(map(type, values)) - {type(None)}
     is_plain = len(kinds) == 1 and kinds <= {str, bool, int, float}
     is_plain = is_plain and (kinds == {float} or not series.dtype.is_float())
     if is_plain and series.null_count() == values.count(None):
         return series
-    if not _is_kept(values, series.to_list()):
+    if not is_kept(values, series.to_list()):
         raise PydanticCustomError("mixture", "its values are of several types, or too large")
     return series
 
@@ -263,11 +264,18 @@ def _make_polars_dtype(library: Any, shape: Shape) -> Any:
     return library.Decimal(38) if shape is Decimal else getattr(library, _POLARS_NAMES[shape])
 
 
-def _has_null(dtype: Any, library: Any) -> bool:
-    """Tell whether nothing is known of values, or of parts of them."""
-    element = getattr(dtype, "inner", None)
-    parts = [item.dtype for item in getattr(dtype, "fields", ())] + ([element] if element else [])
-    return dtype == library.Null or any(_has_null(part, library) for part in parts)
+def _fill_polars_dtype(library: Any, dtype: Any, shape: Shape) -> Any:
+    """Return a dtype in which the parts that no value tells are as the shape says."""
+    if shape is not None and dtype == library.Null:
+        return _make_polars_dtype(library, shape)
+    if isinstance(shape, list) and isinstance(dtype, library.List):
+        return library.List(_fill_polars_dtype(library, dtype.inner, shape[0]))
+    if not isinstance(shape, dict) or not isinstance(dtype, library.Struct):
+        return dtype
+    fields = {item.name: item.dtype for item in dtype.fields}
+    return library.Struct(
+        {name: _fill_polars_dtype(library, fields[name], shape.get(name)) for name in fields}
+    )
 
 
 def _find_for_polars(library: Any, column: Column) -> Any:
@@ -278,23 +286,6 @@ def _find_for_polars(library: Any, column: Column) -> Any:
         return getattr(library, name.title())(unit.removesuffix("]"))
     special = {"bool": "Boolean", "category": "Categorical"}
     return getattr(library, special.get(name) or name.title().replace("Uint", "UInt"))
-
-
-def _is_kept(value: Any, stored: Any) -> bool:
-    """Tell whether a library holds a value as sent; it may add missing fields, and make floats."""
-    if isinstance(value, dict):
-        return isinstance(stored, dict) and all(
-            _is_kept(part, stored.get(name)) for name, part in value.items()
-        )
-    if isinstance(value, list):
-        return (
-            isinstance(stored, list)
-            and len(value) == len(stored)
-            and all(map(_is_kept, value, stored))
-        )
-    if isinstance(value, bool) is not isinstance(stored, bool):
-        return False
-    return bool(value == stored) or (value != value and stored != stored)  # noqa: PLR0124 - NaN
 
 
 # -- pyarrow ---------------------------------------------------------------------------------------
@@ -345,9 +336,8 @@ _ARROW_MAKERS: Mapping[Any, str] = {
 
 def _make_free_array(library: Any, values: list[Any], shape: Shape) -> Any:
     array = library.array(values)
-    if shape is None or not _has_null_type(array.type):
-        return array
-    return library.array(values, type=_make_arrow_type(library, shape))
+    kind = _fill_arrow_type(library, array.type, shape)
+    return array if kind == array.type else library.array(values, type=kind)
 
 
 def _make_arrow_type(library: Any, shape: Shape) -> Any:
@@ -361,10 +351,18 @@ def _make_arrow_type(library: Any, shape: Shape) -> Any:
     return library.decimal128(38) if shape is Decimal else getattr(library, _ARROW_MAKERS[shape])()
 
 
-def _has_null_type(kind: Any) -> bool:
-    """Tell whether nothing is known of values, or of parts of them."""
-    parts = [kind.field(number).type for number in range(kind.num_fields)]
-    return str(kind) == "null" or any(map(_has_null_type, parts))
+def _fill_arrow_type(library: Any, kind: Any, shape: Shape) -> Any:
+    """Return a type in which the parts that no value tells are as the shape says."""
+    if shape is not None and library.types.is_null(kind):
+        return _make_arrow_type(library, shape)
+    if isinstance(shape, list) and library.types.is_list(kind):
+        return library.list_(_fill_arrow_type(library, kind.value_type, shape[0]))
+    if not isinstance(shape, dict) or not library.types.is_struct(kind):
+        return kind
+    fields = [kind.field(number) for number in range(kind.num_fields)]
+    return library.struct(
+        {item.name: _fill_arrow_type(library, item.type, shape.get(item.name)) for item in fields}
+    )
 
 
 def _find_for_pyarrow(library: Any, column: Column) -> Any:

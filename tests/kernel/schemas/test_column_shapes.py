@@ -12,7 +12,7 @@ from hints import Cat, Shade
 from pydantic import BaseModel, HttpUrl
 from typing_extensions import TypedDict
 
-from mcp_notebook.kernel.schemas.column_shapes import NO_SHAPE, read_shape, to_plain
+from mcp_notebook.kernel.schemas.column_shapes import NO_SHAPE, is_kept, read_shape, to_plain
 
 
 @dataclasses.dataclass
@@ -80,3 +80,19 @@ def test_a_type_hint_tells_what_its_values_are_like(hint, shape):
 )
 def test_a_plain_value_has_no_class_of_an_author(value, plain):
     assert to_plain(value) == plain
+
+
+@pytest.mark.parametrize(
+    ("value", "stored", "kept"),
+    [
+        ([1, 2.5], [1.0, 2.5], True),
+        ([1, 2.5], [1, 2], False),
+        ({"x": 1}, {"x": 1, "y": None}, True),
+        ({"x": 1}, {"y": None}, False),
+        (float("nan"), float("nan"), True),
+        (True, 1, False),
+        ([1], [1, None], False),
+    ],
+)
+def test_a_value_is_kept_if_a_library_has_all_of_it(value, stored, kept):
+    assert is_kept(value, stored) is kept

@@ -299,7 +299,7 @@ def test_numpy_and_pandas_values_are_converted_to_match():
         assert made == structured or str(made).startswith(str(structured))
     moments = np.array(["2024-01-01", "NaT"], "M8[ns]")
     for annotation, value, made in [
-        (list[dt.timedelta], np.array([10**9, 2], "m8[ns]"), ["PT1S", "PT0S"]),
+        (list[dt.timedelta], np.array([10**9, 2], "m8[ns]"), ["PT1S", "PT0.000000002S"]),
         (list[dt.datetime], moments[:1], ["2024-01-01T00:00:00"]),
         (list[dt.datetime | None], [pd.NaT, None], [None, None]),
         (list[dt.datetime | None], moments, ["2024-01-01T00:00:00", None]),

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from hints import Cat, Shade, accept, error_for, schema_of
+from pydantic import BaseModel
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.columns import Columns
@@ -140,6 +141,23 @@ def type_of(table):
 def test_a_column_of_one_type_drops_and_changes_no_value(kind, hint, values, stored):
     table = accept(Annotated[kind, Columns(c=hint)], {"c": values})
     assert read(table)() == (stored or values)
+
+
+class Visit(BaseModel):
+    at: dt.datetime
+    note: str | None = None
+    marks: list[int] = []
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pa.Table])
+@pytest.mark.parametrize(
+    ("sent", "moment"),
+    [("2024-01-02T02:00:00+02:00", DAY.replace(tzinfo=dt.UTC)), ("2024-01-02T00:00:00", DAY)],
+)
+def test_a_struct_with_gaps_keeps_its_moments(kind, sent, moment):
+    table = accept(Annotated[kind, Columns(c=Visit)], {"c": [{"at": sent}]})
+    assert read(table)() == [{"at": moment, "note": None, "marks": []}]
+    assert "null" not in type_of(table).lower()
 
 
 @pytest.mark.parametrize("hint", [Any, list[Any], int | str])
