@@ -40,10 +40,10 @@ from mcp_notebook.kernel.link.endpoint import Address, Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.link.shutdown_hook import ShutdownHook
-from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared, find_cell
+from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared
 from mcp_notebook.kernel.notebook.completion import complete_mcp, complete_mcp_tool
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
-from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION
+from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
 from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.results.converter import Converter
@@ -240,7 +240,7 @@ class Extension:
         if previous is not None:
             self.registry.add(*previous.registry.tools)
         else:
-            self.cell_tools.begin_run(find_cell(self.shell))  # of the cell with `%load_ext`
+            self.cell_tools.begin_run(find_cell())  # of the cell with `%load_ext`
             earlier = vars(self.shell).pop(_DECORATED, ())
             declare_decorated(self.registry, self.shell.user_ns, earlier)
 

@@ -105,10 +105,3 @@ def describe_undeclared(names: Sequence[str]) -> str:
     listed = ", ".join(f"`{name}`" for name in names)
     subject = f"The tool {listed} is" if len(names) == 1 else f"The tools {listed} are"
     return f"{subject} gone: this cell no longer declares {'it' if len(names) == 1 else 'them'}."
-
-
-def find_cell(shell: Any) -> str | None:
-    """Return the id of the cell that runs now; None if the frontend gave none."""
-    request = shell.get_parent() if hasattr(shell, "get_parent") else None
-    cell = ((request or {}).get("metadata") or {}).get("cellId")
-    return cell if isinstance(cell, str) else None

@@ -17,7 +17,13 @@ from mcp_notebook.kernel.notebook.magic_line import Line, build_options
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.attribute_tools import find_classes_of_tools, make_tools_by_name
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, find_marked, make_tool, read_mark
+from mcp_notebook.kernel.tools.declared_tool import (
+    DeclaredTool,
+    find_marked,
+    make_tool,
+    read_cell,
+    read_mark,
+)
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
@@ -137,7 +143,9 @@ def declare_decorated(
         try:
             tools = tools_before.get(id(namespace[name]))
             if tools is None:
-                tools = make_tools_by_name(name, namespace, schemas=registry.schemas)
+                cell = read_cell(namespace[name])
+                new = make_tools_by_name(name, namespace, schemas=registry.schemas)
+                tools = [replace(tool, cell=cell) for tool in new]
             registry.add(*tools)
         except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
             reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)

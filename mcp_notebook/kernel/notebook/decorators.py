@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any, TypeVar, Unpack, overload
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.notebook.loaded_extension import find_extension
+from mcp_notebook.kernel.notebook.loaded_extension import find_cell, find_extension
 from mcp_notebook.kernel.notebook.option_help import document_keywords
 from mcp_notebook.kernel.tools.attribute_tools import (
     ClassOfTools,
@@ -19,7 +19,7 @@ from mcp_notebook.kernel.tools.attribute_tools import (
     make_object_tools,
     mark_class,
 )
-from mcp_notebook.kernel.tools.declared_tool import make_tool, mark
+from mcp_notebook.kernel.tools.declared_tool import make_tool, mark, note_cell
 from mcp_notebook.kernel.tools.options import ToolKeywords, ToolOptions
 from mcp_notebook.wording import suggest
 
@@ -58,7 +58,9 @@ def mcp_tool(
         _check_decorated(function)
         mark(function, tool_options)
         extension = find_extension()
-        if extension is not None and not _in_class_body(function):
+        if extension is None:
+            note_cell(function, find_cell())
+        elif not _in_class_body(function):
             variable = _find_variable(function)
             schemas = extension.registry.schemas
             extension.cell_tools.add(
@@ -114,6 +116,7 @@ def _declare_class(owner: type, mark: ClassOfTools) -> None:
     """Offer the tools of a class, in place of those that it had before."""
     extension, variable = find_extension(), _find_variable(owner)
     if extension is None:
+        note_cell(owner, find_cell())
         return
     origin = Origin(
         word=variable or f"{owner.__module__}.{owner.__qualname__}",

@@ -1,4 +1,4 @@
-"""Where the extension of this notebook is: an attribute of IPython's shell.
+"""Where the extension of this notebook is, an attribute of IPython's shell, and which cell runs.
 
 Runs on any thread, and also where there is no notebook.
 """
@@ -30,3 +30,11 @@ def find_extension() -> LoadedExtension | None:
     """Return the extension of the notebook that this code runs in; None if none is loaded."""
     extension: LoadedExtension | None = getattr(get_ipython(), EXTENSION, None)
     return extension
+
+
+def find_cell() -> str | None:
+    """Return the id of the cell that runs now; None if no frontend gave one."""
+    shell = get_ipython()
+    request = shell.get_parent() if hasattr(shell, "get_parent") else None
+    cell = ((request or {}).get("metadata") or {}).get("cellId")
+    return cell if isinstance(cell, str) else None

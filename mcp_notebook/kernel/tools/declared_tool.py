@@ -26,6 +26,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 MARK = "__mcp_tool__"
 """Attribute of a function that ``@mcp_tool`` marked: its `ToolOptions`."""
+CELL = "__mcp_cell__"
+"""Attribute of what was decorated before the extension was loaded: the id of its cell."""
 
 
 class ToolOrigin(Protocol):
@@ -210,6 +212,17 @@ def mark(function: _F, options: ToolOptions) -> _F:
             "Use `%mcp_tool` with its name instead."
         ) from None
     return function
+
+
+def note_cell(value: Any, cell: str | None) -> None:
+    """Remember in which cell a function or class was decorated, before it can be declared there."""
+    setattr(value, CELL, cell)
+
+
+def read_cell(value: Any) -> str | None:
+    """Return the id of the cell that `note_cell` left on this very object, if any."""
+    cell = vars(value).get(CELL)
+    return cell if isinstance(cell, str) else None
 
 
 def read_mark(function: Any) -> ToolOptions | None:

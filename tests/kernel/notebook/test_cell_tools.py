@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from live import Link, record_of, tools_of
+from live import Link, live_kernel, record_of, tools_of
 
 CLASS = """
 from mcp_notebook import mcp_tool, mcp_tools
@@ -30,6 +30,15 @@ def test_a_function_that_is_renamed_in_its_cell_leaves_no_tool_of_its_old_name(k
     with Link(record_of(kernel)) as link:
         missing = link.welcome.missing["tool_v1"]
     assert (missing.reason, missing.new_name) == ("Its cell now declares `tool_v2`.", "tool_v2")
+
+
+@pytest.mark.parametrize("suffix", ["", CLASS], ids=["function", "class"])
+def test_what_was_decorated_before_the_extension_was_loaded_belongs_to_its_cell(home, suffix):
+    with live_kernel(home) as kernel:
+        kernel.ok(cell_of("tool_v1") + suffix, cell="a")
+        kernel.ok("%load_ext mcp_notebook", cell="b")
+        kernel.ok(cell_of("tool_v2"), cell="a")
+        assert list(tools_of(kernel)) == ["tool_v2"]
 
 
 def test_who_misses_a_tool_that_was_renamed_twice_is_told_its_last_name(kernel):
