@@ -8,7 +8,7 @@ import binascii
 import json
 import math
 from collections.abc import Callable, Mapping
-from enum import Flag
+from enum import Enum, Flag
 from functools import reduce
 from operator import or_
 from typing import Any, cast
@@ -36,6 +36,10 @@ def _tighten_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
         return {**changed, "strict": True}
     if _decodes_itself(schema):
         return {**changed, "schema": schema["schema"]}
+    if schema["type"] == "generator":  # checked in full before the function runs
+        changed["type"] = "list"
+    if schema["type"] == "enum":  # a second name of a member is no other choice
+        changed["members"] = list({id(member): member for member in schema["members"]}.values())
     check = _choose_check(schema)
     if check is None:
         return changed
@@ -50,7 +54,7 @@ def _choose_check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     if kind in _CHECKS:
         return _CHECKS[kind]
     if kind == "literal":
-        return None if any(isinstance(item, bool) for item in schema["expected"]) else _refuse_bool
+        return _make_literal_check(schema["expected"])
     if kind == "enum" and issubclass(schema["cls"], Flag):
         return _make_flag_check(schema["members"])
     if kind == "enum":
@@ -140,13 +144,39 @@ def _make_flag_check(members: list[Any]) -> Callable[[Any], Any]:
     return check
 
 
+def _make_literal_check(expected: list[Any]) -> Callable[[Any], Any] | None:
+    """Return a check for values of ``Literal``; members of enumerations are sent as values."""
+    values = [item for item in expected if not isinstance(item, Enum)]
+    members = [item for item in expected if isinstance(item, Enum)]
+    takes_bool = any(isinstance(item, bool) for item in values)
+    if not members:
+        return None if takes_bool else _refuse_bool
+    by_json = {_write_json(item.value): item for item in members}
+    by_json |= {_write_json(item): item for item in values}
+
+    def check(value: Any) -> Any:
+        try:
+            key = _write_json(value)
+        except (TypeError, ValueError):  # a member already, in a default
+            return value
+        if key in by_json:
+            return by_json[key]
+        return value if takes_bool else _refuse_bool(value)
+
+    return check
+
+
+def _write_json(value: Any) -> str:
+    return json.dumps(to_jsonable_python(value))
+
+
 def _make_enum_check(members: list[tuple[Any, Any]]) -> Callable[[Any], Any] | None:
     """Return a check for an enumeration whose values JSON has no type for (tuples, dates)."""
     if any(isinstance(value, bool) for value, _ in members):
         return None
     if all(isinstance(value, (str, int, float, type(None))) for value, _ in members):
         return _refuse_bool
-    by_json = {json.dumps(to_jsonable_python(value)): member for value, member in members}
+    by_json = {_write_json(value): member for value, member in members}
 
     def check(value: Any) -> Any:
         try:

@@ -18,7 +18,8 @@ _CONTAINER_ERRORS = frozenset(
     {
         *("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"),
         *("sequence_str", "dict_type", "mapping_type", "model_type", "model_attributes_type"),
-        *("dataclass_type", "arguments_type"),
+        *("dataclass_type", "arguments_type", "named_tuple_type", "deque_type"),
+        *("ordered_dict_type", "counter_type"),
     }
 )
 """pydantic's errors of values that are no list or no object."""

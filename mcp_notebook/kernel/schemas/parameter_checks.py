@@ -13,6 +13,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerati
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.tabular_data import is_missing
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.markers import find_header_problem
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
@@ -125,6 +126,8 @@ def check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, name
         DefinitionError: Names the parameter.
     """
     for item, default in defaults.items():
+        if is_missing(default):  # as None, it may stand for no value of any type
+            continue
         try:
             validator.validate_python({item: default})
         except ValidationError as error:

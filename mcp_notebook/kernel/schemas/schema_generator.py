@@ -3,6 +3,7 @@
 Runs in the user's kernel, at definition. Pure.
 """
 
+import base64
 import json
 import math
 from enum import Flag
@@ -51,11 +52,14 @@ class SchemaGenerator(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
         """Publish a default only if it has a short JSON form."""
         mode: Any = "base64" if self.mode == "validation" else "utf8"
-        encoded = to_jsonable_python(write_nanoseconds(dft), bytes_mode=mode, fallback=_read_scalar)
+        plain = _encode_bytes(dft) if self.mode == "validation" else dft
         try:
+            encoded = to_jsonable_python(
+                write_nanoseconds(plain), bytes_mode=mode, fallback=_read_scalar
+            )
             if len(json.dumps(encoded, allow_nan=False)) <= MAX_DEFAULT:
                 return encoded
-        except (TypeError, ValueError):
+        except (TypeError, ValueError):  # NaT, say, is no moment
             pass
         raise PydanticSerializationError("no JSON, or too long")
 
@@ -78,6 +82,17 @@ class SchemaGenerator(GenerateJsonSchema):
         lengths = (("minLength", schema.get("min_length")), ("maxLength", schema.get("max_length")))
         # Three bytes are four characters.
         return _BASE64 | {key: -(-size // 3) * 4 for key, size in lengths if size is not None}
+
+
+def _encode_bytes(value: Any) -> Any:
+    """Return a default with its bytes as base64, in the alphabet that schemas mean."""
+    if type(value) in (bytes, bytearray):
+        return base64.b64encode(value).decode()
+    if type(value) in (list, tuple, set, frozenset):
+        return [_encode_bytes(item) for item in value]
+    if type(value) is dict:
+        return {key: _encode_bytes(item) for key, item in value.items()}
+    return value
 
 
 def _read_scalar(value: Any) -> Any:
@@ -103,6 +118,8 @@ def _describe_flags(plain: dict[str, Any], members: list[Any]) -> dict[str, Any]
         "type": "integer",
         _SUMS: f"Any sum of {sums}.",
     }
+    if mask < 0:  # a member with all bits but some: no range says it
+        return flags
     if mask & (mask + 1) and mask.bit_count() <= _MAX_FLAGS:
         return {**flags, "enum": [n for n in range(mask + 1) if not n & ~mask]}
     return {**flags, "minimum": 0, "maximum": mask}

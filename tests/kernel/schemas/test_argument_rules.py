@@ -1,8 +1,12 @@
 """Values that parameters take by rules of ours; `test_parameters` has them for each type."""
 
+import datetime as dt
 import enum
+from collections.abc import Generator, Iterable
+from typing import Literal
 
 import pytest
+from hints import Shade, accept, error_for
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
@@ -33,3 +37,50 @@ def test_the_rules_hold_within_models():
             taken(Upload, wrong)
         with pytest.raises(ValidationError):
             taken(list[Upload], [wrong])
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Odd(enum.Enum):
+    YES = True
+    PAIR = (1, 2)
+    DAY = dt.date(2024, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("hint", "sent", "value"),
+    [
+        (Literal[Shade.RED], "red", Shade.RED),
+        (list[Literal[Shade.RED, Shade.BLUE] | None], ["blue", None], [Shade.BLUE, None]),
+        (Literal[Level.LOW], 1, Level.LOW),
+        (Literal[Odd.YES, Odd.PAIR, Odd.DAY], True, Odd.YES),
+        (Literal[Odd.YES, Odd.PAIR, Odd.DAY], [1, 2], Odd.PAIR),
+        (Literal[Odd.YES, Odd.PAIR, Odd.DAY], "2024-01-02", Odd.DAY),
+        (Literal["red", Shade.RED], "red", "red"),
+    ],
+)
+def test_a_member_within_a_literal_is_sent_as_its_value(hint, sent, value):
+    assert accept(hint, sent) is value if isinstance(value, enum.Enum) else value
+    assert accept(hint, sent) == value
+
+
+def test_another_value_than_the_members_within_a_literal_is_refused():
+    assert error_for(Literal[Shade.RED], "blue").endswith("allowed: 'red'.")
+    assert error_for(Literal[Level.LOW], True).endswith("allowed: 1.")
+    assert error_for(Literal[Odd.YES, Odd.PAIR], 1).endswith("allowed: True | [1, 2].")
+
+
+@pytest.mark.parametrize("hint", [Iterable[int], Generator[int, None, None]])
+def test_what_is_iterated_is_checked_before_the_function_runs(hint):
+    assert accept(hint, [1, "2"]) == [1, 2]
+    assert accept(hint, "[1, 2]") == [1, 2]
+    for wrong in ("abc", {"a": 1}, 5):
+        assert error_for(hint, wrong).endswith("allowed: array of integer.")
+    assert error_for(hint, [1, "x"]) == "value[1]: got 'x' (string); allowed: integer."
+
+
+def test_a_second_name_of_a_member_is_not_told_of_a_key():
+    assert error_for(dict[Shade, int], {"x": 1}).endswith("should be 'red' or 'blue'.")

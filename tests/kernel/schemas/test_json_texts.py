@@ -1,5 +1,6 @@
 """JSON that a client sends as text is read where no text is allowed, and only there."""
 
+import collections
 import dataclasses
 import typing
 
@@ -20,6 +21,11 @@ class Span:
     days: int
 
 
+class Pair(typing.NamedTuple):
+    first: int
+    second: int = 2
+
+
 class Row(typing.TypedDict):
     n: int
 
@@ -38,6 +44,10 @@ class Row(typing.TypedDict):
         (list[Place], ['{"lat": 1}'], [Place(lat=1)]),
         (list[Place], '["{\\"lat\\": 1}"]', [Place(lat=1)]),
         (list[int] | int, "[1]", [1]),
+        (collections.deque[int], "[1]", collections.deque([1])),
+        (Pair, "[1]", Pair(1)),
+        (collections.OrderedDict[str, int], '{"a": 1}', {"a": 1}),
+        (collections.Counter[str], '{"a": 1}', {"a": 1}),
     ],
 )
 def test_json_as_text_is_read_where_no_text_is_allowed(hint, sent, value):
