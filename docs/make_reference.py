@@ -197,7 +197,6 @@ address is sent.
 - SVG is sent as an image, if what draws it is installed, with a link to the source; otherwise as \
 its source or its texts. See [Plots](../guides/results.md#plots).
 - A folium map is sent as the data that it shows, shortened, with a link to the whole.
-- A widget is sent as its repr.
 
 ## Values that fail
 

@@ -69,10 +69,16 @@ def read_relation(value: Any) -> list[Any]:
 
 
 def count_groups(value: Any) -> list[Any]:
-    """Return how many rows each group has of a pandas or polars ``GroupBy``."""
-    sizes = value.size() if hasattr(value, "size") else value.len()
+    """Return how many rows each group has of a ``GroupBy`` or ``Resampler``."""
+    is_pandas = hasattr(value, "size")
+    sizes = value.size() if is_pandas else value.agg(sys.modules["polars"].len())
     title = f"{type(value).__name__}, of which nothing is computed yet. Its groups:"
     return [title, sizes.rename("rows") if getattr(sizes, "ndim", 2) == 1 else sizes]
+
+
+def list_windowed(value: Any) -> list[Any]:
+    """Return what a window of pandas is, such as ``Rolling``, and the rows that it goes over."""
+    return [f"{value!r}, of which nothing is computed yet. Its rows:", value.obj]
 
 
 def summarize_fit(value: Any) -> list[Any]:

@@ -25,7 +25,13 @@ _BUILT_IN = frozenset({list, tuple, dict, set})
 _TABLES = frozenset({"pandas", "fireducks", "polars", "pyarrow", "modin", "cudf"})
 _GROUPS = (
     *("pandas.api.typing.DataFrameGroupBy", "pandas.api.typing.SeriesGroupBy"),
-    "polars.dataframe.group_by.GroupBy",
+    "pandas.api.typing.Resampler",
+    *(f"polars.dataframe.group_by.{name}" for name in ("GroupBy", "RollingGroupBy")),
+    "polars.dataframe.group_by.DynamicGroupBy",
+)
+_WINDOWS = tuple(
+    f"pandas.api.typing.{name}"
+    for name in ("Rolling", "Expanding", "ExponentialMovingWindow", "Window")
 )
 _PLOTS = frozenset({"plotly", "altair", "bokeh", "graphviz"})
 
@@ -152,11 +158,19 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         replaces_display=True,
     ),
     Rule(
-        values="`GroupBy` of pandas and polars",
+        values="`GroupBy` of pandas and polars, pandas `Resampler`",
         content="the number of rows of each group",
         libraries=frozenset({"pandas", "polars"}),
         accepts=lambda value: _is_any(value, *_GROUPS),
         render=library_values.render_parts(library_values.count_groups),
+        replaces_display=True,
+    ),
+    Rule(
+        values="pandas `Rolling`, `Expanding`, `Window`",
+        content="its settings, and a table of the rows that it goes over",
+        libraries=frozenset({"pandas"}),
+        accepts=lambda value: _is_any(value, *_WINDOWS),
+        render=library_values.render_parts(library_values.list_windowed),
         replaces_display=True,
     ),
     Rule(

@@ -16,6 +16,7 @@ _MISSING = (
     *("pandas.api.typing.NAType", "pandas.api.typing.NaTType"),
     "numpy.ma.core.MaskedConstant",
 )
+_PANDAS_ARRAYS = ("pandas.Index", "pandas.api.extensions.ExtensionArray")
 _RELATION = "duckdb.DuckDBPyRelation"
 _BUILT_IN = frozenset({NoneType, bool, int, float, str, bytes, list, tuple, dict})
 
@@ -24,6 +25,11 @@ def is_missing(value: Any) -> bool:
     """Tell whether a value is a mark of a missing one: ``pd.NA``, ``pd.NaT``, ``np.ma.masked``."""
     # Before the look-ups, as most elements of a long list are of these types.
     return type(value) not in _BUILT_IN and any(is_instance(value, path) for path in _MISSING)
+
+
+def is_pandas_text(value: Any) -> bool:
+    """Tell whether a value of pandas is best said by its text: a ``Period`` or an ``Interval``."""
+    return is_instance(value, "pandas.Period") or is_instance(value, "pandas.Interval")
 
 
 def is_plain_table(value: Any) -> bool:
@@ -36,7 +42,7 @@ def is_plain_table(value: Any) -> bool:
 def is_plain_series(value: Any) -> bool:
     """Tell whether a value is a series without an index, of which `list_elements` makes a list."""
     paths = ("polars.Series", "pyarrow.Array", "pyarrow.ChunkedArray")
-    return any(is_instance(value, path) for path in paths)
+    return any(is_instance(value, path) for path in (*paths, *_PANDAS_ARRAYS))
 
 
 def list_elements(array: Any) -> Any:
@@ -48,7 +54,8 @@ def list_elements(array: Any) -> Any:
     if is_instance(array, "polars.Series"):
         return _list_polars(array)
     if is_plain_series(array):
-        return _list_arrow(array)
+        is_pandas = any(is_instance(array, path) for path in _PANDAS_ARRAYS)
+        return list(array) if is_pandas else _list_arrow(array)
     return _list_times(array) if array.dtype.kind in "mM" else array.tolist()
 
 

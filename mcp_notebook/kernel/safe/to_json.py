@@ -19,6 +19,7 @@ numpy scalar                          its Python value; its text where
 date, time, datetime, ``Timestamp``   ISO 8601 text, with all
 timedelta                             nanoseconds ("P1DT2H")
 Decimal, UUID, Path, IP address       text
+pandas' ``Period``, ``Interval``      text ("2020-01", "(0, 1]")
 bytes, bytearray                      their text if they are UTF-8,      else base64 of all
                                       else their length and beginning
 pydantic model                        what ``model_dump()`` says         under its aliases
@@ -31,7 +32,7 @@ numpy array                           nested arrays; its shortened repr  nested 
 DataFrame, Series; polars, pyarrow    its repr (within a larger value)   an array of objects, one a
 tables; structured numpy array;                                          row, pandas' index among
 DuckDB relation                                                          them unless it only counts
-polars Series, pyarrow arrays         its repr                           an array
+pl.Series; arrays of Arrow, pandas    its repr                           an array
 geometry of shapely                   WKT
 anything else                         its repr, or its str if only that
                                       was written; bounded
@@ -67,6 +68,7 @@ from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.moments import format_nanoseconds
 from mcp_notebook.kernel.safe.tabular_data import (
     is_missing,
+    is_pandas_text,
     is_plain_series,
     is_plain_table,
     list_elements,
@@ -123,6 +125,7 @@ def is_jsonable(value: Any) -> bool:
         or _is_dataclass(value)
         or is_instance(value, "numpy.generic")
         or is_missing(value)
+        or is_pandas_text(value)
     )
 
 
@@ -250,7 +253,7 @@ class _Conversion:
             return self._convert_float(value)
         if is_instance(value, "numpy.generic"):
             return self._convert_numpy_scalar(value)
-        if isinstance(value, _AS_TEXT):
+        if isinstance(value, _AS_TEXT) or is_pandas_text(value):
             text = format_nanoseconds(value)
             return text or clean_text(str(to_jsonable_python(value, fallback=str)))
         if isinstance(value, (bytes, bytearray)):

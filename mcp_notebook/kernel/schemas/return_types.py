@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator
 from mcp_notebook.kernel.safe.moments import format_nanoseconds
 from mcp_notebook.kernel.safe.tabular_data import (
     is_missing,
+    is_pandas_text,
     is_plain_series,
     is_plain_table,
     list_elements,
@@ -215,7 +216,8 @@ def _convert_float(value: Any) -> Any:
 
 
 def _convert_text(value: Any) -> Any:
-    return str(value) if isinstance(value, (PurePath, UUID)) else value
+    is_text = isinstance(value, (PurePath, UUID)) or is_pandas_text(value)
+    return str(value) if is_text else value
 
 
 def _convert_key(key: Any) -> Any:
@@ -230,8 +232,7 @@ def _convert_list(value: Any) -> Any:
         return list_records(value)
     if is_instance(value, "numpy.ndarray") or is_plain_series(value):
         return list_elements(value)
-    is_pandas = is_instance(value, "pandas.Series") or is_instance(value, "pandas.Index")
-    return value.tolist() if is_pandas else value
+    return value.tolist() if is_instance(value, "pandas.Series") else value
 
 
 def _convert_mapping(value: Any) -> Any:

@@ -82,6 +82,26 @@ def test_groups_are_counted(to_text, pandas):
 def test_groups_of_polars_are_counted(to_text, pl):
     text = to_text(pl.DataFrame({"city": ["Rome", "Rome"]}).group_by("city"))
     assert table_of(text) == ["city,len", "Rome,2"]
+    frame = pl.DataFrame({"n": [1, 2, 3]})
+    assert table_of(to_text(frame.rolling("n", period="2i"))) == ["n,len", "1,1", "2,2", "3,2"]
+    assert table_of(to_text(frame.group_by_dynamic("n", every="2i"))) == ["n,len", "0,1", "2,2"]
+
+
+def test_rows_of_a_resampler_are_counted(to_text, pandas):
+    days = pandas.date_range("2020-01-01", periods=3, freq="12h", name="day")
+    for value in (pandas.DataFrame({"mm": [1, 2, 3]}, days), pandas.Series([1, 2, 3], days)):
+        text = to_text(value.resample("D"))
+        assert text.startswith("DatetimeIndexResampler, of which nothing is computed yet.")
+        assert table_of(text) == ["day,rows", "2020-01-01,2", "2020-01-02,1"]
+
+
+def test_a_window_shows_its_settings_and_its_rows(to_text, pandas):
+    frame = pandas.DataFrame({"mm": [1, 2]})
+    for window in (frame.rolling(2), frame.mm.expanding(), frame.ewm(1)):
+        text = to_text(window)
+        assert text.startswith(f"{type(window).__name__} [")
+        assert "], of which nothing is computed yet. Its rows:\n" in text
+        assert table_of(text) == ["mm", "1", "2"]
 
 
 def test_a_relation_of_duckdb_is_a_table_with_links(convert):

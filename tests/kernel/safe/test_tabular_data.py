@@ -61,7 +61,11 @@ def test_a_name_that_comes_twice_gets_a_number():
 
 
 @pytest.mark.parametrize(
-    "series", [pl.Series([1, 2]), pa.array([1, 2]), pa.chunked_array([[1], [2]])]
+    "series",
+    [
+        *(pl.Series([1, 2]), pa.array([1, 2]), pa.chunked_array([[1], [2]])),
+        *(pd.Index([1, 2]), pd.Categorical([1, 2]), pd.array([1, 2])),
+    ],
 )
 def test_a_series_without_an_index_becomes_a_list(series):
     assert is_plain_series(series)

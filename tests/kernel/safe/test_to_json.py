@@ -70,6 +70,9 @@ class Unfriendly:
         (deque([1, 2]), [1, 2]),
         ({"a": 1}.keys(), ["a"]),
         (np.zeros((2, 1)), [[0.0], [0.0]]),
+        (pd.Period("2020-01", "M"), "2020-01"),
+        ({pd.Interval(0, 1): [pd.Interval(1, 2)]}, {"(0, 1]": ["(1, 2]"]}),
+        (np.ma.masked, None),
     ],
     ids=repr,
 )
@@ -88,9 +91,10 @@ def test_a_value_has_the_same_json_for_a_model_and_for_a_program(value, text):
         (b"\xff\x00", "<2 bytes: ff 00>", "/wA="),
         (Model(Name="a"), {"name": "a"}, {"Name": "a"}),
         (np.zeros(1_001), repr(np.zeros(1_001)), [0.0] * 1_001),
+        (pd.Index([1]), "Index([1], dtype='int64')", [1]),
         ({"t": pd.DataFrame({"a": [1]})}, {"t": "   a\n0  1"}, {"t": [{"a": 1}]}),
     ],
-    ids=["nan", "inf", "codes", "surrogate", "bytes", "model", "array", "table"],
+    ids=["nan", "inf", "codes", "surrogate", "bytes", "model", "array", "index", "table"],
 )
 def test_a_program_gets_these_otherwise(value, text, structured):
     assert to_json_value(value, 10_000) == text
