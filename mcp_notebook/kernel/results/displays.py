@@ -151,6 +151,9 @@ def render_plot(plot: detect.Plot, budget: Budget) -> list[Piece]:
             pieces = render_encoded_image(plot.draw(budget.picture_side, budget.renderer), budget)
         except NotDrawn as error:
             note = str(error)
+    elif plot.html:
+        note = "[This is the picture that the page shows first.]"
+        pieces = [Piece(Text(note)), *_render_html(plot.html, budget)]
     if not pieces:
         text = plot.summarize(min(MAX_SPECIFICATION, max(budget.chars - len(note), 0)))
         heading = f"[{plot.kind}, not drawn here: {note}. What it is made of:]"

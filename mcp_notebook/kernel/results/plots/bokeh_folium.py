@@ -56,6 +56,17 @@ def summarize_bokeh(documents: Any) -> dict[str, Any]:
     return {key: value for key, value in summary.items() if any(value)}
 
 
+def find_bokeh_pictures(documents: Any) -> str:
+    """Return the HTML within bokeh documents that has a picture in it.
+
+    So panel shows what bokeh does not draw: the plots of holoviews with matplotlib, and their
+    sliders beside them.
+    """
+    texts = (model.get("attributes", {}).get("text") for model in _iterate_models(documents))
+    pages = [unescape(text) for text in texts if isinstance(text, str)]
+    return "\n".join(page for page in pages if "data:image/" in page)
+
+
 def find_folium_page(html: str) -> str | None:
     """Return the page of the folium map that a display shows, or None."""
     if "L.map(" not in html:

@@ -29,6 +29,7 @@ from mcp_notebook.kernel.results.blocks.budget import PlotRenderer
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.plots.bokeh_folium import (
     find_bokeh_documents,
+    find_bokeh_pictures,
     find_folium_page,
     summarize_bokeh,
     summarize_folium,
@@ -73,6 +74,8 @@ class Plot:
     """Draws it as PNG with at most this many pixels on the longer side."""
     note: str = ""
     """How to get a picture, for plots that are never drawn here."""
+    html: str = field(default="", repr=False)
+    """What it shows first, where that is a picture within HTML."""
 
     @property
     def original(self) -> Original:
@@ -178,6 +181,7 @@ def _make_bokeh(documents: Any) -> Plot:
         estimate_memory(documents),
         lambda size: compact_json(summarize_bokeh(documents), size),
         note=_BOKEH_NOTE,
+        html=find_bokeh_pictures(documents),
     )
 
 

@@ -1,5 +1,8 @@
 """Bokeh plots and folium maps: found in their pages, and summarized."""
 
+import base64
+import html
+import io
 import json
 
 import pytest
@@ -45,6 +48,37 @@ def test_a_shown_bokeh_plot_is_found_in_its_script(bokeh_figure):
     ):
         check_bokeh(plot)
     assert script
+
+
+def test_a_page_of_bokeh_with_a_picture_in_its_markup_is_that_picture(converter, read_original):
+    embed = pytest.importorskip("bokeh.embed")
+    models = pytest.importorskip("bokeh.models")
+    png = base64.b64encode(pil_png()).decode()
+    # As panel writes the plots of holoviews with matplotlib, beside their sliders.
+    picture = models.Div(text=html.escape(f"<img src='data:image/png;base64,{png}'></img>"))
+    slider = models.Slider(start=0, end=2, value=0)
+    document = json.dumps(embed.json_item(models.Row(picture, slider))["doc"])
+    script = f'<script>(function(root) {{ var docs_json = {{"id": {document}}}; }})</script>'
+    data = {"text/html": script, "text/plain": ":HoloMap [i]"}
+    text, image, link = converter.make_result(Shown(data), ()).content
+    assert text.text == "[This is the picture that the page shows first.]"
+    assert image.data == pil_png()
+    assert "Slider" in json.dumps(read_original(link))
+
+
+class Shown:
+    def __init__(self, data):
+        self.data = data
+
+    def _repr_mimebundle_(self, **_):
+        return self.data
+
+
+def pil_png():
+    pil = pytest.importorskip("PIL.Image")
+    file = io.BytesIO()
+    pil.new("RGB", (5, 5), "red").save(file, "PNG")
+    return file.getvalue()
 
 
 def test_a_map_says_where_it_is_and_what_is_on_it(converter, read_original):
