@@ -80,8 +80,7 @@ class CallConverter:
         self, capture: Capture, *args: Any, **kwargs: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Do for a call what ``display_formatter.format`` does for a cell."""
-        figure = self._converter.find_canvas_figure(args[0]) if args else None
-        if figure is not None:
+        for figure in self._converter.find_canvas_figures(args[0]) if args else ():
             capture.add_canvas(figure)
         return self._converter.format_display(*args, **kwargs, max_chars=capture.max_chars)
 

@@ -130,9 +130,9 @@ class Converter:
             if not matplotlib_figures.has_figure(value, figure):
                 yield self._format_figure(figure)
 
-    def find_canvas_figure(self, value: Any) -> Any:
-        """Return the figure that a canvas shows in the notebook; None of any other value."""
-        return value.figure if matplotlib_figures.is_canvas(value) else None
+    def find_canvas_figures(self, value: Any) -> list[Any]:
+        """Return the figures that a canvas, or a box of widgets, shows in the notebook."""
+        return matplotlib_figures.find_canvas_figures(value)
 
     def format_drawn_figures(
         self, figures: Iterable[Any]

@@ -11,7 +11,7 @@ from typing import Any
 from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
 from mcp_notebook.kernel.results.displays import render_mime_bundle
-from mcp_notebook.kernel.results.value_renderer import ValueRenderer
+from mcp_notebook.kernel.results.value_renderer import ValueRenderer, find_figures
 from mcp_notebook.kernel.results.value_rules import Position
 from mcp_notebook.kernel.safe.deadline import run_bounded
 from mcp_notebook.kernel.safe.text import is_instance, safe_repr
@@ -67,6 +67,8 @@ class _WidgetParts:
         elif is_instance(widget, "ipywidgets.Output"):
             for output in widget.outputs:
                 yield from self._render_output(output)
+        elif find_figures(widget):
+            yield from self._renderer.render(widget, self._position)
         else:
             yield make_text_piece(safe_repr(widget))
 

@@ -79,6 +79,17 @@ def show_canvas(way: str):
         display(figure.canvas)
 
 @mcp_tool
+def show_box(way: str):
+    import ipywidgets as widgets
+
+    figure, axes = plt.subplots()
+    axes.plot([1, 2])
+    box = widgets.VBox([widgets.Label("speed"), widgets.HBox([figure.canvas])])
+    if way == "return":
+        return box
+    display(box)
+
+@mcp_tool
 def cannot_be_drawn():
     plt.title(r"$\\frac{$")
 """
@@ -149,6 +160,9 @@ def test_with_figures_as_widgets_a_figure_is_shown_once(kernel):
         for way in ("return", "display", "show"):
             (picture,) = link.call("show_canvas", way=way).content
             assert isinstance(picture, Image)
+        for way in ("return", "display"):
+            text, picture = link.call("show_box", way=way).content
+            assert (text.text.strip(), type(picture)) == ("speed", Image)
     kernel.ok("%matplotlib agg")
 
 

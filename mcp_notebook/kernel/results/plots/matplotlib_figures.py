@@ -29,6 +29,8 @@ _PAD_INCHES = 0.3
 _MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from ")
 _MAX_NAMED = 20
 """Characters without a glyph that are named."""
+_MAX_WIDGETS = 200
+"""Widgets within boxes among which canvases are searched."""
 _NO_FIGURE = object()
 
 
@@ -50,6 +52,17 @@ def can_draw(value: Any) -> bool:
 def is_canvas(value: Any) -> bool:
     """Tell whether a value is the canvas of a figure: with ipympl, the figure as a widget."""
     return is_instance(value, "matplotlib.backend_bases.FigureCanvasBase")
+
+
+def find_canvas_figures(value: Any) -> list[Any]:
+    """Return the figures that a value shows as widgets: a canvas, or boxes with such in them."""
+    parts, figures = [value], []
+    for part in parts:  # which grows
+        if is_canvas(part):
+            figures.append(part.figure)
+        elif is_instance(part, "ipywidgets.Box") and len(parts) < _MAX_WIDGETS:
+            parts += part.children
+    return figures
 
 
 def is_animation(value: Any) -> bool:
@@ -162,7 +175,7 @@ def has_figure(value: Any, figure: Any) -> bool:
         # The figure of an animation has no public name.
         figure is (getattr(leaf, "_fig", None) if is_animation(leaf) else candidate)
         for leaf in flat
-        for candidate in find_figures(leaf) or (None,)
+        for candidate in find_figures(leaf) or find_canvas_figures(leaf) or (None,)
     )
 
 
