@@ -22,6 +22,12 @@ _MIDNIGHT = " 00:00:00"
 _MAX_DECIMAL = 1e15
 """Above this, the decimals of a float are noise."""
 _MIN_DECIMAL = 1e-4
+_LARGEST_EXACT = 2**53
+"""Up to this, a float that is whole is that number."""
+_PRECISION = 6
+"""Decimals of a float above 1, and digits of others, unless pandas' options say otherwise."""
+_MOST_DIGITS = 15
+"""Digits of a float that are no noise."""
 _LIKE_MISSING = frozenset(
     {"", "nan", "-nan", "none", "null", "nat", "<na>", "na", "n/a", "#na", "#n/a"}
 )
@@ -96,6 +102,25 @@ def strip_midnights(values: list[Any], texts: list[str]) -> list[str]:
     return texts
 
 
+def separate_floats(values: list[Any], texts: list[str]) -> list[str]:
+    """Give all their digits to the floats of a column that differ but would look the same."""
+    if _has_own_format():
+        return texts
+    alike: dict[str, set[float]] = {}
+    for value, text in zip(values, texts, strict=True):
+        if isinstance(value, float) and value == value:  # noqa: PLR0124 - not NaN
+            alike.setdefault(text, set()).add(value)
+    return [
+        text if len(alike.get(text, ())) < 2 or not isinstance(value, float) else _write_all(value)  # noqa: PLR2004
+        for value, text in zip(values, texts, strict=True)
+    ]
+
+
+def _write_all(value: float) -> str:
+    text = repr(float(value)) if abs(value) >= _MAX_DECIMAL else f"{value:.{_MOST_DIGITS}g}"
+    return text if "." in text or "e" in text else f"{text}.0"
+
+
 def _shorten(value: Any) -> Any:
     """Return about as much of a value as a cell shows: the whole text could take minutes."""
     if type(value) in (str, list, tuple) and len(value) > MAX_CELL:
@@ -106,7 +131,7 @@ def _shorten(value: Any) -> Any:
 
 
 def _format_float(value: float) -> str:
-    precision = 6
+    precision = _PRECISION
     get_option = getattr(sys.modules.get("pandas"), "get_option", None)
     if get_option is not None:
         precision = get_option("display.precision")
@@ -115,8 +140,23 @@ def _format_float(value: float) -> str:
             return clean_text(str(float_format(value)))
     if value != value:  # noqa: PLR0124 - only NaN differs from itself
         return "NaN"
-    if abs(value) >= _MAX_DECIMAL or 0 < abs(value) < _MIN_DECIMAL:
+    if value.is_integer() and abs(value) <= _LARGEST_EXACT:
+        return f"{value:.1f}"
+    if abs(value) >= _MAX_DECIMAL or abs(value) < _MIN_DECIMAL:
         return f"{value:.{precision}g}"
-    text = f"{value:.{precision}f}"
+    text = f"{value:.{precision}{'g' if abs(value) < 1 else 'f'}}"
     integer, _, decimals = text.partition(".")
-    return f"{integer}.{decimals.rstrip('0') or '0'}" if decimals else integer
+    decimals = decimals.rstrip("0")
+    if not decimals and precision >= _PRECISION:  # it is not whole: 0.9999999
+        text = f"{value:.{_MOST_DIGITS}g}"
+        return text if "." in text else f"{text}.0"
+    return f"{integer}.{decimals or '0'}" if precision else integer
+
+
+def _has_own_format() -> bool:
+    """Tell whether the user chose how pandas shows floats."""
+    get_option = getattr(sys.modules.get("pandas"), "get_option", None)
+    return get_option is not None and (
+        get_option("display.precision") != _PRECISION
+        or get_option("display.float_format") is not None
+    )

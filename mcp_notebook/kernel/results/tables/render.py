@@ -20,6 +20,7 @@ from mcp_notebook.kernel.results.tables.cell_text import (
     ELLIPSIS,
     MAX_CELL,
     quote_unclear,
+    separate_floats,
     strip_midnights,
 )
 from mcp_notebook.kernel.results.tables.exports import describe_exports
@@ -219,7 +220,7 @@ def _format_column(frame: Frame, column: Column) -> list[str]:
     texts = [
         "" if frame.is_missing(value) else frame.format_value(value) for value in column.values
     ]
-    return strip_midnights(column.values, texts)
+    return separate_floats(column.values, strip_midnights(column.values, texts))
 
 
 def _list_missing_columns(frame: Frame) -> str:

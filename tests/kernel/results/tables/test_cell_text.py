@@ -8,6 +8,7 @@ from mcp_notebook.kernel.results.tables.cell_text import (
     QuotedText,
     format_cell,
     quote_unclear,
+    separate_floats,
     strip_midnights,
 )
 
@@ -24,6 +25,13 @@ from mcp_notebook.kernel.results.tables.cell_text import (
         (float("nan"), "NaN"),
         (-0.5, "-0.5"),
         (0.0, "0.0"),
+        (0.0001234567, "0.000123457"),
+        (0.9999999, "0.9999999"),
+        (3.0000001, "3.0000001"),
+        (3.0000000000000004, "3.0"),
+        (0.30000000000000004, "0.3"),
+        (float(2**53), "9007199254740992.0"),
+        (1e15, "1000000000000000.0"),
     ],
 )
 def test_floats_are_as_exact_as_in_the_notebook(number, text):
@@ -36,6 +44,16 @@ def test_floats_follow_the_users_own_format():
         assert format_cell(1.25) == "1.2 EUR"
     with pd.option_context("display.precision", 2):
         assert format_cell(1.2345) == "1.23"
+        assert separate_floats([1.2345, 1.2346], ["1.23", "1.23"]) == ["1.23", "1.23"]
+
+
+def test_floats_of_a_column_that_differ_do_not_look_the_same():
+    values = [1.23456781, 1.23456782, 1.23456781, 0.1, 0.1 + 2e-17, float("nan"), float("nan"), "x"]
+    texts = ["1.234568"] * 3 + ["0.1", "0.1", "", "", "1.234568"]
+    separate = ["1.23456781", "1.23456782", "1.23456781", "0.1", "0.1", "", "", "1.234568"]
+    assert separate_floats(values, texts) == separate
+    large = [1234567890123456768.0, 1234567890123456512.0]
+    assert len(set(separate_floats(large, list(map(format_cell, large))))) == 2
 
 
 @pytest.mark.parametrize(
