@@ -74,6 +74,14 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.timeout(60 * minutes + 600))
 
 
+@pytest.fixture
+def without_nohup():
+    """Let SIGHUP reach this process and a test's programs, also where ``nohup`` runs the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection():
     """Look for no garbage while modules are imported: hardly any is made."""

@@ -296,6 +296,7 @@ def test_a_reader_that_has_gone_is_no_error(sales):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.usefixtures("without_nohup")
 @pytest.mark.parametrize(
     ("arguments", "number", "code"),
     [
