@@ -23,8 +23,6 @@ from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE
 
 PATH = "/mcp"
 """Path of the endpoint."""
-_SESSIONS_LIMIT = 30.0
-"""Seconds for all sessions to end; three thousand need two."""
 
 
 class Endpoint:
@@ -74,14 +72,7 @@ class Endpoint:
         if self._unanswered:
             with anyio.move_on_after(ANSWER_GRACE):  # some clients do not read
                 await self._all_answered.wait()
-        # One after the other: cancelling all of their tasks at once takes the SDK seconds for a
-        # thousand sessions, and four times as long for two thousand. It has no public way to them.
-        sessions = self._sessions._server_instances  # noqa: SLF001
-        for session in tuple(sessions.values()):
-            await session.terminate()
-        with anyio.move_on_after(_SESSIONS_LIMIT):
-            while sessions:  # noqa: ASYNC110 - the SDK has no event for their end
-                await anyio.sleep(0.01)
+        await self._sessions.end()
 
     def _count_message(self) -> None:
         self._unanswered += 1

@@ -1,4 +1,4 @@
-"""The sessions of HTTP clients of the handshake era: at most so many, and the newest ones remain.
+"""The sessions of HTTP clients of the handshake era: a bounded number, of which old ones make room.
 
 Runs on the bridge's event loop. The SDK's session manager does the work, and refuses a new client
 once there are too many sessions. Most of those belong to clients that have left without a word, so
@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
@@ -21,6 +22,8 @@ from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
 
 MAX_SESSIONS = 10_000
 """Sessions at a time."""
+_END_LIMIT = 30.0
+"""Seconds for all sessions to end; three thousand need two."""
 
 
 class Sessions(StreamableHTTPSessionManager):
@@ -43,6 +46,17 @@ class Sessions(StreamableHTTPSessionManager):
         self._idle: OrderedDict[str, None] = OrderedDict()
         """The other sessions, the one that has been idle for longest first; those that have expired
         are forgotten when they come first."""
+
+    async def end(self) -> None:
+        """End all sessions; waits at most `_END_LIMIT` for what is left of them."""
+        sessions = self._server_instances
+        # One after the other: cancelling all of their tasks at once takes the SDK seconds for a
+        # thousand sessions, and four times as long for two thousand.
+        for session in tuple(sessions.values()):
+            await session.terminate()
+        with anyio.move_on_after(_END_LIMIT):
+            while sessions:  # noqa: ASYNC110 - the SDK has no event for their end
+                await anyio.sleep(0.01)
 
     @contextmanager
     def hold(self, scope: Scope) -> Iterator[None]:
