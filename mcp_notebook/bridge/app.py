@@ -130,7 +130,7 @@ class _Bridge:
             with_meta_tools=settings.meta_tools,
             page_size=settings.page_size,
         )
-        self.server.find_departed = self._find_departed
+        self.server.find_departed_notebooks = self._find_departed_notebooks
         self.stop = anyio.Event()
         """Set when the bridge is to stop."""
 
@@ -237,7 +237,7 @@ class _Bridge:
     def _handle_resources(self, kernel_id: str) -> None:
         self.server.resource_notices.note_kernel(kernel_id)
 
-    def _find_departed(self) -> list[MissingTool]:
+    def _find_departed_notebooks(self) -> list[MissingTool]:
         """Return the user's notebooks that have left lately, if it is those that are served."""
         return [] if self._headless_count else find_departed_notebooks(self._settings)
 

@@ -56,9 +56,9 @@ _CACHEABLE: tuple[CacheableMethod, ...] = (
     "resources/read",
 )
 """Methods whose results tell clients how long to cache them: not at all."""
-MAX_DEPARTED = 5
+_MAX_DEPARTURES = 5
 """Notebooks that have left lately that a client hears of when it calls an unknown tool."""
-_DEPARTED = "Notebooks that have left lately:"
+_DEPARTURES = "Notebooks that have left lately:"
 MAX_CALLS = 1024
 """Calls that one bridge runs at a time, for all clients and kernels together."""
 _IS_STOPPED = (
@@ -102,7 +102,7 @@ class NotebookServer:
         self._catalog = catalog
         self._links = links
         self._ready = ready
-        self.find_departed: Callable[[], Sequence[MissingTool]] = tuple
+        self.find_departed_notebooks: Callable[[], Sequence[MissingTool]] = tuple
         """Returns the notebooks that have left lately, latest first; called in a thread."""
         self._meta_tools = meta_tools.TOOLS if with_meta_tools else ()
         self._pages, self._plain_pages = (
@@ -243,8 +243,7 @@ class NotebookServer:
         except UnknownState as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except UnknownTool as error:
-            departed = (await anyio.to_thread.run_sync(self.find_departed))[:MAX_DEPARTED]
-            text = "\n".join(map(str, (error, *([_DEPARTED] if departed else []), *departed)))
+            text = await self._explain_unknown(error)
             if self._is_meta_tool(params.name):  # the unknown name is one of its arguments
                 return make_error_result(text)
             raise MCPError(types.INVALID_PARAMS, replace_surrogates(text)) from None
@@ -256,6 +255,13 @@ class NotebookServer:
                 f"Internal error in mcp-notebook: {type(error).__name__}: {error}. "
                 "The tool may have run, but its result is lost."
             )
+
+    async def _explain_unknown(self, error: UnknownTool) -> str:
+        """Return the error, and below it the notebooks that may have had the tool."""
+        notebooks = await anyio.to_thread.run_sync(self.find_departed_notebooks)
+        if not notebooks:
+            return str(error)
+        return "\n".join([str(error), _DEPARTURES, *map(str, notebooks[:_MAX_DEPARTURES])])
 
     async def _answer(
         self,
