@@ -150,7 +150,7 @@ EXAMPLES = {
     ("page", "line", "shown"),
     [
         (page, line, shown)
-        for page, tools in TOOLS.items()  # page by page: each takes a kernel
+        for page, tools in TOOLS.items()  # page by page: each is run once
         for line, shown in [
             ("%mcp status", f"{tools}\n"),
             *((f"%mcp call {call}", answer) for call, answer in EXAMPLES.get(page, [])),

@@ -60,9 +60,8 @@ def test_a_flood_does_not_hide_an_error(logging_call, monkeypatch):
 
 def test_while_a_call_floods_its_client_gets_some_and_all_are_counted(logging_call, monkeypatch):
     monkeypatch.setattr(log_notices, "PERIOD", 0.05)
-    monkeypatch.setattr(
-        log_notices, "MAX_LOGS", 5
-    )  # each takes this process long to read meanwhile
+    # Each takes this process long to read meanwhile.
+    monkeypatch.setattr(log_notices, "MAX_LOGS", 5)
     link, echo = logging_call
     stopping = threading.Event()
     numbers = itertools.count()

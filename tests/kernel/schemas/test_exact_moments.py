@@ -81,9 +81,7 @@ def test_numpys_moments_have_no_zone(zone):
 def test_a_column_of_nanoseconds_keeps_them(kind, dtype, type_name):
     is_aware = any(zone in type_name for zone in ("UTC", "Oslo"))
     sent = f"{SENT}Z" if is_aware else SENT
-    table = accept(
-        Annotated[kind, Columns(t=dtype)], [{"t": sent}, {"t": f"{sent[:10]}{sent[10:]}"}]
-    )
+    table = accept(Annotated[kind, Columns(t=dtype)], [{"t": sent}, {"t": sent.replace("T", " ")}])
     column = table["t"]
     assert str(column.type if kind is pa.Table else column.dtype) == type_name
     if kind is pd.DataFrame:
@@ -98,7 +96,7 @@ def test_a_column_of_durations_keeps_nanoseconds(kind):
     for hint in ("timedelta64[ns]", pd.Timedelta):
         table = accept(Annotated[kind, Columns(t=hint)], {"t": ["PT0.000000001S", "P1D"]})
         first = table["t"][0]
-        assert "1" in str(first.value if kind is not pl.DataFrame else table["t"].to_physical()[0])
+        assert (table["t"].to_physical()[0] if kind is pl.DataFrame else first.value) == 1
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
