@@ -49,7 +49,7 @@ class Departure(BaseModel):
 
 
 def is_recent(at: float) -> bool:
-    """Return whether people are still told of what happened then, in seconds since the epoch."""
+    """Tell whether what happened at this time is still told; in seconds since the epoch."""
     return abs(time.time() - at) < KEEP  # a clock may have been set
 
 

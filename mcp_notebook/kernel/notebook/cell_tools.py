@@ -65,9 +65,8 @@ class CellTools:
         """
         info = getattr(result, "info", None)
         if info is not None and not (info.raw_cell or "").strip():
-            self.begin_run(
-                getattr(info, "cell_id", None)
-            )  # IPython announces only the end of an empty cell
+            # IPython announces only the end of an empty cell.
+            self.begin_run(getattr(info, "cell_id", None))
         runs = self.runs.get(threading.get_ident())
         if not runs:
             return ()  # the extension was loaded while the cell ran

@@ -104,7 +104,7 @@ def declare_names(
 
 
 @dataclass(frozen=True)
-class Decorated:
+class DecoratedObject:
     """A decorated function or class, as the notebook had it when the extension was unloaded."""
 
     value: Any
@@ -112,7 +112,7 @@ class Decorated:
     """Those that were made from it and not removed since."""
 
 
-def list_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> list[Decorated]:
+def list_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> list[DecoratedObject]:
     """Return what the notebook has decorated, with the tools that there are of it.
 
     Args:
@@ -121,13 +121,13 @@ def list_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> list
     """
     values = [namespace[name] for name in _find_decorated(namespace)]
     return [
-        Decorated(value, [tool for tool in registry.tools if _is_made_from(tool, value)])
+        DecoratedObject(value, [tool for tool in registry.tools if _is_made_from(tool, value)])
         for value in values
     ]
 
 
 def declare_decorated(
-    registry: ToolRegistry, namespace: Mapping[str, Any], earlier: Iterable[Decorated] = ()
+    registry: ToolRegistry, namespace: Mapping[str, Any], earlier: Iterable[DecoratedObject] = ()
 ) -> None:
     """Add what was decorated before the extension was loaded, once if it has two names.
 

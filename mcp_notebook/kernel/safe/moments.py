@@ -2,8 +2,8 @@
 
 Runs in the user's kernel, wherever values are read or written. Pure. pandas' `Timestamp` and
 `Timedelta` have nanoseconds; polars and numpy give Python's types for theirs, without them. The
-classes here are Python's with the same attributes as pandas', so that whoever knows nothing of
-nanoseconds takes them for what they are otherwise.
+classes here are subclasses of Python's with the same attributes as pandas', so that code that knows
+nothing of nanoseconds works with them, too.
 """
 
 import datetime as dt
@@ -50,7 +50,7 @@ class Duration(_ShownByText, dt.timedelta):
         return f"{text}{'' if self.microseconds else '.000000'}{self.nanoseconds:03}"
 
 
-class Clock(_ShownByText, dt.time):
+class TimeOfDay(_ShownByText, dt.time):
     """A time of day with nanoseconds."""
 
     nanosecond = 0
@@ -105,11 +105,11 @@ def add_nanosecond(value: Any, nanosecond: int) -> Any:
         duration.nanoseconds = nanosecond
         return duration
     parts = (value.hour, value.minute, value.second, value.microsecond, value.tzinfo)
-    precise: Moment | Clock
+    precise: Moment | TimeOfDay
     if isinstance(value, dt.datetime):
         precise = Moment(value.year, value.month, value.day, *parts, fold=value.fold)
     else:
-        precise = Clock(*parts, fold=value.fold)
+        precise = TimeOfDay(*parts, fold=value.fold)
     precise.nanosecond = nanosecond
     return precise
 

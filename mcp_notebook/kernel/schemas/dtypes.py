@@ -54,10 +54,10 @@ _WORD = re.compile(r"([A-Za-z_]+?)_?\d*(?:\[.*\]|\(.*\))?")
 _LARGEST = 64
 """Bits of integers whose limits would be noise in a schema."""
 LARGEST_FLOATS = {"float16": 65504.0, "float32": 3.4028234663852886e38}
-
-
+_PRECISION = 53
+"""Bits of the whole numbers up to which a float has each one."""
 _PRECISIONS = {"float16": 11, "float32": 24}
-"""Bits of whole numbers that smaller floats have; others have 53."""
+"""The same of smaller floats."""
 _MAX_FLOAT_BITS = 1024
 
 
@@ -109,13 +109,13 @@ def find_hint(name: str) -> Any:
 def is_rounded(value: int, name: str = "float64") -> bool:
     """Tell whether a whole number would be another one as a float of this name."""
     size = value.bit_length()
-    spare = size - _PRECISIONS.get(name, 53)
+    spare = size - _PRECISIONS.get(name, _PRECISION)
     return spare > 0 and (size > _MAX_FLOAT_BITS or value % (1 << spare) != 0)
 
 
 def make_rounding_check(name: str) -> Callable[[Any], Any]:
     """Return a check, before a value is made a float, that no whole number changes by that."""
-    largest = 2 ** _PRECISIONS.get(name, 53)
+    largest = 2 ** _PRECISIONS.get(name, _PRECISION)
 
     def check(value: Any) -> Any:
         if type(value) is float or not is_rounded(_read_integer(value), name):

@@ -27,6 +27,8 @@ _UNITS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 _WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _DIGITS = re.compile(r"([.,]\d{6})(\d+)(?![\dDHMW])")
 """Decimals of a second, those that pydantic reads and those that it drops."""
+_NANOSECOND_DIGITS = 3
+"""Digits of nanoseconds after those of microseconds."""
 
 
 def keep_digits(schema: Any, unit: str) -> Any:
@@ -93,8 +95,8 @@ def _read_digits(
     rest = digits[2].rstrip("0")
     if not rest:
         return moment
-    _refuse_part(unit != "ns" or len(rest) > len("999"), unit)
-    nanosecond = int(rest.ljust(len("999"), "0"))
+    _refuse_part(unit != "ns" or len(rest) > _NANOSECOND_DIGITS, unit)
+    nanosecond = int(rest.ljust(_NANOSECOND_DIGITS, "0"))
     if isinstance(moment, dt.timedelta) and text.lstrip().startswith("-"):
         return restore_nanoseconds(count_nanoseconds(moment) - nanosecond, moment)
     return add_nanosecond(moment, nanosecond)

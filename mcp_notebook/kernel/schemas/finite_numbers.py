@@ -5,7 +5,7 @@ on, it would be another value than the client sent.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -13,7 +13,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 Place = tuple[int | str, ...]
 """Where in the arguments something is."""
-MAX_ERRORS = 15
+_MAX_ERRORS = 15
 """Numbers that an error lists."""
 _PLAIN = frozenset({str, int, bool, type(None)})
 
@@ -26,7 +26,7 @@ def refuse_infinite(arguments: Mapping[str, Any]) -> None:
     """
     problems = [
         InitErrorDetails(type=_explain(number), loc=place, input=number)
-        for place, number in islice(_find_infinite(arguments, ()), MAX_ERRORS)
+        for place, number in islice(_find_infinite(arguments, ()), _MAX_ERRORS)
     ]
     if problems:
         raise ValidationError.from_exception_data("arguments", problems)
@@ -37,23 +37,19 @@ def _explain(number: float) -> PydanticCustomError:
     return PydanticCustomError("finite", "{reason}", {"reason": reason})
 
 
-def _find_infinite(value: Any, place: Place) -> Iterator[tuple[Place, float]]:
-    if isinstance(value, Mapping):
-        names, items = list(value), list(value.values())
-    elif isinstance(value, list):
-        names, items = range(len(value)), value  # type: ignore[assignment]
-    else:
-        names, items = [], []
-    # A list of a million numbers is looked at in no time.
-    if _is_plain(items):
+def _find_infinite(
+    value: Mapping[str, Any] | list[Any], place: Place
+) -> Iterator[tuple[Place, float]]:
+    # First all at once: many times faster for a list of a million numbers.
+    if _is_plain(value if isinstance(value, list) else value.values()):
         return
-    for name, item in zip(names, items, strict=True):
+    for name, item in enumerate(value) if isinstance(value, list) else value.items():
         if type(item) is float and not math.isfinite(item):
             yield (*place, name), item
         elif type(item) in (list, dict):
             yield from _find_infinite(item, (*place, name))
 
 
-def _is_plain(items: Sequence[Any]) -> bool:
+def _is_plain(items: Collection[Any]) -> bool:
     kinds = set(map(type, items))
     return kinds <= _PLAIN or (kinds == {float} and all(map(math.isfinite, items)))
