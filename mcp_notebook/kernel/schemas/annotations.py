@@ -20,6 +20,9 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from mcp_notebook.kernel.safe.text import describe_error
 
+FIELD_HINTS = "mcp_notebook_hints"
+"""In the metadata of the schema of an attrs class: its fields' hints, as clients name them."""
+
 
 def resolve_hint(annotation: Any, namespace: dict[str, Any]) -> Any:
     """Return the annotation with every string in it evaluated.
@@ -157,19 +160,22 @@ class _AttrsSchema:
     ) -> CoreSchema:
         """Return the schema of an object with the class's fields, made an instance."""
         hints = dict(self.hints)
-        fields, names = {}, {}
+        fields, names, hints_by_alias = {}, {}, {}
         for item in self.kind.__attrs_attrs__:  # type: ignore[attr-defined]
             if not item.init:
                 continue
-            schema = handler.generate_schema(hints.get(item.name, Any))
+            hint = hints.get(item.name, Any)
+            schema = handler.generate_schema(hint)
             required = type(item.default).__name__ == "_Nothing"
             # A factory makes a value anew for each instance, and may do anything: not told.
             if not required and not hasattr(item.default, "takes_self"):
                 schema = core_schema.with_default_schema(schema, default=item.default)
             name = getattr(item, "alias", None) or item.name.lstrip("_")
             fields[name] = core_schema.typed_dict_field(schema, required=required)
-            names[name] = item.name
-        fields_schema = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+            names[name], hints_by_alias[name] = item.name, hint
+        fields_schema = core_schema.typed_dict_schema(
+            fields, extra_behavior="forbid", metadata={FIELD_HINTS: hints_by_alias}
+        )
 
         def serialize(value: Any, write: Callable[[Any], Any]) -> Any:
             if isinstance(value, self.kind):

@@ -115,7 +115,7 @@ def _decode_base64(value: Any) -> Any:
 
 
 _CHECKS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("int", "decimal", "timedelta"), _refuse_bool),
+    **dict.fromkeys(("int", "complex", "decimal", "timedelta"), _refuse_bool),
     "float": _check_float,
     **dict.fromkeys(("date", "datetime", "time"), _refuse_number),
     "bytes": _decode_base64,

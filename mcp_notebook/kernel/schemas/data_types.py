@@ -10,7 +10,7 @@ import datetime as dt
 import sys
 import types
 from collections.abc import Mapping
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import GetCoreSchemaHandler, WithJsonSchema
 from pydantic.errors import PydanticSchemaGenerationError
@@ -40,7 +40,8 @@ from mcp_notebook.kernel.schemas.table_parameters import make_series_schema, mak
 from mcp_notebook.kernel.schemas.time_zones import refuse_zone
 
 _UNIONS = (Union, types.UnionType)
-_CONTAINERS = (*_UNIONS, list, dict, tuple, set)
+DTYPE = "mcp_notebook_dtype"
+"""In the metadata of an array's schema: the dtype that the hint of a field says."""
 _ANY_ELEMENT: tuple[Any, ...] = (
     core_schema.bool_schema(),
     core_schema.int_schema(),
@@ -72,13 +73,14 @@ def refuse_foreign_types(schema: Any) -> None:
 def _offer_part(_schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
     if changed["type"] != "is-instance" or not isinstance(changed.get("cls"), type):
         return changed
-    offered = make_data_schema(changed["cls"])
+    metadata = dict(changed.get("metadata") or {})
+    offered = make_data_schema(changed["cls"], metadata.pop(DTYPE, None))
     if offered is None:
         return changed
     if "ref" in changed:
         offered = {**offered, "ref": changed["ref"]}
-    if changed.get("metadata"):
-        offered = {**offered, "metadata": {**offered.get("metadata", {}), **changed["metadata"]}}
+    if metadata:
+        offered = {**offered, "metadata": {**offered.get("metadata", {}), **metadata}}
     return offered
 
 
@@ -120,15 +122,17 @@ def keep_dtypes(annotation: Any) -> Any:
     if numpy is not None and origin is numpy.ndarray:
         [dtype] = get_args(arguments[-1]) or [None]
         usable = isinstance(dtype, type) and issubclass(dtype, numpy.generic)
-        return Annotated[numpy.ndarray, _Array(dtype)] if usable else numpy.ndarray
+        return Annotated[numpy.ndarray, ArrayDtype(dtype)] if usable else numpy.ndarray
     if origin is Annotated:
         base, *extras = arguments
         has_schema = any(isinstance(extra, WithJsonSchema | Columns) for extra in extras)
         return annotation if has_schema else Annotated[(keep_dtypes(base), *extras)]
-    parts = tuple(map(keep_dtypes, arguments)) if origin in _CONTAINERS else arguments
-    if parts == arguments:
+    parts = tuple(map(keep_dtypes, arguments)) if origin is not Literal else arguments
+    if all(part is argument for part, argument in zip(parts, arguments, strict=True)):
         return annotation
-    return Union[parts] if origin in _UNIONS else origin[parts]  # noqa: UP007 - not all have `|`
+    if origin in _UNIONS:
+        return Union[parts]  # noqa: UP007 - not all have `|`
+    return origin[parts[0] if len(parts) == 1 else parts]
 
 
 def _expand_alias(annotation: Any, alias: Any) -> Any:
@@ -137,17 +141,17 @@ def _expand_alias(annotation: Any, alias: Any) -> Any:
     return origin.__value__[get_args(annotation)] if origin is alias else annotation
 
 
-class _Array:
+class ArrayDtype:
     """Tells pydantic, from within ``Annotated``, the dtype of an array."""
 
     def __init__(self, dtype: Any) -> None:
-        self._dtype = dtype
+        self.dtype = dtype
 
     def __get_pydantic_core_schema__(
         self, source: Any, _handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         """Return the schema of an array of this dtype."""
-        schema: CoreSchema = make_data_schema(source, self._dtype)
+        schema: CoreSchema = make_data_schema(source, self.dtype)
         return schema
 
 
@@ -200,13 +204,16 @@ def _make_duration_schema() -> Any:
 
 
 def _make_element_schema(numpy: Any, kind: Any) -> Any:
-    """Return the core schema of JSON's values for a numpy scalar; None for void, complex..."""
+    """Return the core schema of JSON's values for a numpy scalar; None for void."""
     kind = _choose_kind(numpy, kind)
     makers = (
         (numpy.timedelta64, _make_duration_schema),  # a signed integer to numpy
         (numpy.integer, lambda: _make_integer_schema(numpy.iinfo(kind))),
         (numpy.floating, lambda: _make_float_schema(kind.__name__)),
+        (numpy.complexfloating, _make_complex_schema),
         (numpy.bool_, core_schema.bool_schema),
+        (numpy.bytes_, core_schema.bytes_schema),
+        (numpy.object_, core_schema.any_schema),
         (numpy.str_, core_schema.str_schema),
         (numpy.datetime64, _make_naive_schema),
     )
@@ -220,6 +227,9 @@ def _choose_kind(numpy: Any, kind: Any) -> Any:
         numpy.signedinteger: numpy.int64,
         numpy.unsignedinteger: numpy.uint64,
         numpy.floating: numpy.float64,
+        numpy.inexact: numpy.float64,
+        numpy.complexfloating: numpy.complex128,
+        numpy.character: numpy.str_,
     }
     return concrete.get(kind, kind)
 
@@ -231,6 +241,13 @@ def _make_integer_schema(limits: Any) -> Any:
         return core_schema.int_schema(ge=low, le=high)
     return core_schema.int_schema(
         ge=low, le=high, metadata={"pydantic_js_functions": [lambda _core, _handler: published]}
+    )
+
+
+def _make_complex_schema() -> Any:
+    published = {"anyOf": [{"type": "number"}, {"type": "string"}]}
+    return core_schema.complex_schema(
+        metadata={"pydantic_js_functions": [lambda _core, _handler: published]}
     )
 
 
@@ -247,12 +264,9 @@ def _make_float_schema(name: str) -> Any:
 
 
 def _make_array_schema(numpy: Any, dtype: Any) -> Any:
-    element: Any = None if dtype is None else _make_element_schema(numpy, dtype)
-    if element is None:
-        element = core_schema.union_schema(list(_ANY_ELEMENT))
+    element = _choose_element(numpy, dtype)
+    if dtype in (numpy.generic, numpy.number):
         dtype = None
-    if dtype is not None and issubclass(dtype, numpy.floating):  # NaN, as results have it
-        element = core_schema.nullable_schema(element)
     checks: dict[int, Any] = {}
 
     def convert(value: Any) -> Any:
@@ -279,6 +293,23 @@ def _make_array_schema(numpy: Any, dtype: Any) -> Any:
     )
 
 
+def _choose_element(numpy: Any, dtype: Any) -> Any:
+    """Return the core schema of the elements of an array.
+
+    Raises:
+        PydanticSchemaGenerationError: JSON has nothing for them.
+    """
+    if dtype in (None, numpy.generic):
+        return core_schema.union_schema(list(_ANY_ELEMENT))
+    if dtype is numpy.number:
+        return core_schema.union_schema([core_schema.int_schema(), core_schema.float_schema()])
+    element = _make_element_schema(numpy, dtype)
+    if element is None:
+        raise PydanticSchemaGenerationError(f"{dtype} has no schema")
+    # None is NaN, as results have it.
+    return core_schema.nullable_schema(element) if issubclass(dtype, numpy.inexact) else element
+
+
 def _make_array(numpy: Any, elements: Any, dtype: Any) -> Any:
     if dtype in (numpy.datetime64, numpy.timedelta64):
         objects = numpy.array(elements, dtype=object)
@@ -290,7 +321,7 @@ def _make_array(numpy: Any, elements: Any, dtype: Any) -> Any:
                 .view(f"{numpy.dtype(dtype).kind}8[ns]")
             )
     if dtype is not None:
-        return numpy.array(elements, dtype=_choose_dtype(numpy, dtype))
+        return numpy.array(elements, dtype=_choose_kind(numpy, dtype))
     objects = numpy.array(elements, dtype=object)
     _refuse_mixture(objects)
     array = numpy.array(elements)
@@ -305,10 +336,6 @@ def _refuse_mixture(array: Any) -> None:
     kinds = set(map(type, array.ravel().tolist()))
     if len(kinds) > 1 and kinds != {int, float}:
         raise PydanticCustomError("mixture", "its values are of several types")
-
-
-def _choose_dtype(numpy: Any, dtype: Any) -> Any:
-    return None if dtype in (numpy.generic, numpy.number) else _choose_kind(numpy, dtype)
 
 
 def _describe(element: dict[str, Any]) -> dict[str, Any]:

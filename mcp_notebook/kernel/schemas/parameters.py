@@ -25,6 +25,7 @@ from mcp_notebook.kernel.schemas.data_types import (
     offer_data_types,
     refuse_foreign_types,
 )
+from mcp_notebook.kernel.schemas.field_dtypes import keep_field_dtypes
 from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, clean_schema
 from mcp_notebook.kernel.schemas.sentinels import drop_sentinel
 
@@ -135,13 +136,13 @@ def _make_core_schema(annotation: Any) -> Any:
         Exception: As `build_schema`.
     """
     try:
-        return offer_data_types(TypeAdapter(annotation).core_schema)
+        return offer_data_types(keep_field_dtypes(TypeAdapter(annotation).core_schema))
     except PydanticSchemaGenerationError:
         if not typing_extensions.is_typeddict(annotation):
             raise
     # pydantic then names a class that it does not know, in place of failing.
     annotation.__pydantic_config__ = ConfigDict(arbitrary_types_allowed=True)
-    schema = offer_data_types(TypeAdapter(annotation).core_schema)
+    schema = offer_data_types(keep_field_dtypes(TypeAdapter(annotation).core_schema))
     refuse_foreign_types(schema)
     return schema
 

@@ -11,6 +11,7 @@ from hints import accept, error_for, schema_of
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_notebook import Columns
+from mcp_notebook.errors import DefinitionError
 
 
 @dataclasses.dataclass
@@ -155,3 +156,28 @@ def test_a_default_of_a_number_or_a_moment_is_told():
 def test_a_default_is_told_with_its_nanoseconds(default, told):
     schema = schema_of(type(default), default).input_schema
     assert schema["properties"]["value"]["default"] == told
+
+
+def test_arrays_of_complex_numbers_objects_and_bytes_are_made():
+    numbers = accept(npt.NDArray[np.complex128], ["1+2j", 1, None])
+    assert numbers.dtype == np.complex128
+    assert numbers[:2].tolist() == [1 + 2j, 1 + 0j]
+    assert np.isnan(numbers[2])
+    assert accept(np.complex64, "1+2j") == np.complex64(1 + 2j)
+    objects = accept(npt.NDArray[np.object_], [1, "a", None, {"b": 2}])
+    assert objects.dtype == object
+    assert objects.tolist() == [1, "a", None, {"b": 2}]
+    assert accept(npt.NDArray[np.bytes_], ["YWJj"]).tolist() == [b"abc"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sent"),
+    [(np.complex128, True), (np.complex128, "x"), (np.number, "x"), (np.inexact, "x")],
+)
+def test_what_is_no_number_is_in_no_array_of_numbers(dtype, sent):
+    assert "value[0]: got " in error_for(npt.NDArray[dtype], [sent])
+
+
+def test_an_array_that_json_has_no_elements_for_cannot_be_a_parameter():
+    with pytest.raises(DefinitionError, match="`value`"):
+        schema_of(npt.NDArray[np.void])

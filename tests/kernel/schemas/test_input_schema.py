@@ -422,7 +422,7 @@ def test_a_function_that_is_not_written_in_python_is_refused_if_it_has_no_signat
     ("hint", "named"),
     [
         (pd.Index, "pandas"),
-        (np.complex128, "numpy.complex128"),
+        (np.void, "numpy.void"),
         (list[pd.Period], "list[pandas"),
         (Context, "Context"),
         (type[int] | Context, "Context"),
