@@ -35,6 +35,7 @@ _LARGEST_EXACT = 2**53
 """Integers beyond it are rounded where they become floats."""
 _CODE = r"^\s*(?:[+-]?0\d|\+\d{7}|[+-]?\d+[eE]\d+\s*$)"
 """What would be a number, but no number is written like it: 007, +4712345678 (a telephone), 1E5."""
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*")
 _CODE_OR_LONG_INTEGER = rf"{_CODE}|^\s*[+-]?\d{{16}}"
 
 
@@ -146,15 +147,18 @@ def _read_pandas_csv(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
         column = table.iloc[:, position]
         kind = pandas.api.types.infer_dtype(column)
         is_rounded = kind == "floating" and column.abs().max() >= _LARGEST_EXACT
-        if is_rounded or (has_codes and kind in ("integer", "floating")):
+        is_whole = kind == "floating" and column.hasnans and (column.dropna() % 1 == 0).all()
+        if is_rounded or is_whole or (has_codes and kind in ("integer", "floating")):
             suspects[position] = _CODE_OR_LONG_INTEGER if is_rounded else _CODE
     if suspects:
         file.seek(0)
         texts = pandas.read_csv(file, **options, usecols=[*suspects], dtype=object)
         for index, (position, pattern) in enumerate(suspects.items()):
-            column = texts.iloc[:, index]
-            if any(map(re.compile(pattern).match, column.dropna())):
-                table.isetitem(position, column.infer_objects())
+            column, fields = table.iloc[:, position], texts.iloc[:, index].dropna()
+            if any(map(re.compile(pattern).match, fields)):
+                table.isetitem(position, texts.iloc[:, index].infer_objects())
+            elif column.hasnans and fields.size and all(map(_INTEGER.fullmatch, fields)):
+                table.isetitem(position, column.astype("Int64"))
     return table
 
 
@@ -228,6 +232,8 @@ def _make_exact_column(pandas: Any, values: list[Any]) -> Any:
     is_rounded = is_rounded and any(
         isinstance(value, int) and abs(value) >= _LARGEST_EXACT for value in values
     )
+    if kinds == {int, type(None)} and not is_rounded:
+        return pandas.Series(values, dtype="Int64")
     return pandas.Series(values, dtype=object if is_rounded else None)
 
 

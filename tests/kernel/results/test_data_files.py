@@ -243,6 +243,18 @@ def test_a_long_integer_in_json_lines_is_not_rounded_beside_floats(folder, conve
     assert link.name == "a.jsonl"
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_integers_with_a_missing_one_among_them_have_no_decimals(
+    folder, convert, only, library, name
+):
+    only(library)
+    csv_text = "id,mm,empty\n1,1.0,\n,,\n3,2.0,\n"
+    lines = ({"id": 1, "mm": 1.0}, {"id": None, "empty": None}, {"id": 3, "mm": 2.0})
+    write_file(folder / name, csv_text if name == "a.csv" else "\n".join(map(json.dumps, lines)))
+    assert convert(folder / name)[0].text.endswith(csv_text.strip())
+
+
 def arrow_table():
     return pa.table(
         {
