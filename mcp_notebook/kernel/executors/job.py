@@ -11,6 +11,7 @@ import pickle
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from types import NoneType
@@ -85,6 +86,7 @@ class Job:
         self.is_local = False
         """Whether it was called in the process that made it."""
         self._ticket: Path | None = None
+        """A file that the worker removes when it begins; None if the future says it, or nothing."""
         self._pickled_call: bytes | None = None
         self.failure: ToolError | None = None
         """Why it could not be pickled."""
@@ -96,9 +98,10 @@ class Job:
             Exception: The executor does not take it.
         """
         if _prefetches(executor):
-            descriptor, path = tempfile.mkstemp(prefix="mcp-notebook-call-")
-            os.close(descriptor)
-            self._ticket = Path(path)
+            with suppress(OSError):  # a full or read-only disk: the time in the queue counts, too
+                descriptor, path = tempfile.mkstemp(prefix="mcp-notebook-call-")
+                os.close(descriptor)
+                self._ticket = Path(path)
         return executor.submit(self)
 
     def close(self) -> None:

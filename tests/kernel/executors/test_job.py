@@ -4,6 +4,7 @@ import multiprocessing
 import pickle
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -246,3 +247,11 @@ def test_a_function_begins_when_its_worker_comes_to_it(tmp_path, package):
         assert first.read(its_future.result(60), print) is None
         assert second.read(later_future.result(60), print) is None
         second.close()
+
+
+def test_a_function_runs_also_where_no_temporary_file_can_be_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "removed"))
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        job = Job("double", lambda n: 2 * n, {"n": 4})
+        assert job.read(job.submit(pool).result(60), print) == 8
+        job.close()
