@@ -141,7 +141,7 @@ def _format_float(value: float) -> str:
     if value != value:  # noqa: PLR0124 - only NaN differs from itself
         return "NaN"
     if value.is_integer() and abs(value) <= _LARGEST_EXACT:
-        return f"{value:.1f}"
+        return f"{value:.{min(precision, 1)}f}"
     if abs(value) >= _MAX_DECIMAL or abs(value) < _MIN_DECIMAL:
         return f"{value:.{precision}g}"
     text = f"{value:.{precision}{'g' if abs(value) < 1 else 'f'}}"

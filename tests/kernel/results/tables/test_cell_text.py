@@ -45,6 +45,8 @@ def test_floats_follow_the_users_own_format():
     with pd.option_context("display.precision", 2):
         assert format_cell(1.2345) == "1.23"
         assert separate_floats([1.2345, 1.2346], ["1.23", "1.23"]) == ["1.23", "1.23"]
+    with pd.option_context("display.precision", 0):
+        assert [format_cell(3.0), format_cell(2.6)] == ["3", "3"]
 
 
 def test_floats_of_a_column_that_differ_do_not_look_the_same():
