@@ -1,15 +1,18 @@
 """Types in the words of docstrings (``int, optional``, ``list of float``) as type hints.
 
 Runs in the user's kernel, at definition. Pure. Only plain words are known: a docstring is text for
-people, so that what is not surely a type stays any value.
+people, so that what is not surely a type stays any value. No data library is imported: its words
+are known where it is imported already.
 """
 
 import ast
 import datetime as dt
 import re
+import sys
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, Union
+from typing import Any, Literal, Union, cast, get_args
 
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("int", "integer", "ints", "integers"), int),
@@ -27,54 +30,129 @@ _WORDS: dict[str, Any] = {
     "set": set,
     "none": None,
 }
-_NOT_A_TYPE = re.compile(r"optional|keyword[- ]only|default\b.*|by default.*", re.IGNORECASE)
-_ITEMS = re.compile(r"(list|sequence|set) of (.+)", re.IGNORECASE)
-_BRACKETS = re.compile(r"(list|sequence|set)\[(.+)\]", re.IGNORECASE)
-_SHAPE = re.compile(r"\s+(?:of|with) (?:shape|length)\b.*", re.IGNORECASE)
+_NOT_A_TYPE = re.compile(
+    r"optional|keyword[- ]only|default\b.*|by default.*|(?:of )?(?:shape|length|size)\b.*",
+    re.IGNORECASE,
+)
+_ITEMS = re.compile(r"(list|sequence|set|tuple|dict) of (.+)", re.IGNORECASE)
+_BRACKETS = re.compile(r"(list|sequence|set|tuple|dict)\[(.+)\]", re.IGNORECASE)
+_ARRAY = re.compile(r"(.+?) of (\w+)", re.IGNORECASE)
+_PAIR = re.compile(r"\{?\s*([\w. ]+?)(?:\s*[:,]|\s+to)\s+([^{}]+?)\s*\}?", re.IGNORECASE)
+_SHAPE = re.compile(r"\s+(?:of|with) (?:shape|length|size)\b.*", re.IGNORECASE)
+_DIMENSIONS = re.compile(r"(?:\([^()]*\)|\d-?d|(?:one|two)-dimensional)\s+", re.IGNORECASE)
+_FRAMES = ("pandas", "polars")
+_ALIASES = {"pandas": "pd", "polars": "pl"}
+_ELEMENTS = {float: "float64", int: "int64", bool: "bool_", str: "str_"}
 _COMMA = re.compile(r",(?![^{\[(]*[}\])])")
 _MAX_TYPE = 300
 """Characters of what is read at all."""
 
 
-def read_documented_type(text: str) -> Any:
+def list_library_words(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return words for types of the data libraries that are imported, in lower case.
+
+    A bare ``DataFrame`` is of the library that the function's module names, or the only one.
+
+    Args:
+        namespace: The globals of the function.
+    """
+    words: dict[str, Any] = {}
+    imported = [name for name in _FRAMES if hasattr(sys.modules.get(name), "DataFrame")]
+    modules = [value for value in namespace.values() if isinstance(value, type(sys))]
+    near = [name for name in imported if sys.modules[name] in modules] or imported
+    for name in imported:
+        prefixes = (f"{name}.", f"{_ALIASES[name]}.", *([""] if near == [name] else []))
+        for kind in ("DataFrame", "Series"):
+            known_class = getattr(sys.modules[name], kind)
+            words |= {f"{prefix}{kind}".lower(): known_class for prefix in prefixes}
+    if "pandas" in imported:
+        for kind in ("Timestamp", "Timedelta"):
+            known_class = getattr(sys.modules["pandas"], kind)
+            words |= {f"{prefix}{kind}".lower(): known_class for prefix in ("pandas.", "pd.")}
+    if (array := getattr(sys.modules.get("numpy"), "ndarray", None)) is not None:
+        words |= dict.fromkeys(("ndarray", "np.ndarray", "numpy.ndarray", "numpy array"), array)
+        words |= dict.fromkeys(("array", "np.array", "numpy.array"), array)
+        # What numpy.asarray takes: a number, too.
+        like: Any = cast("Any", Union)[array, bool, int, float]
+        words |= dict.fromkeys(("array_like", "array-like", "arraylike", "npt.arraylike"), like)
+    return words
+
+
+def read_documented_type(text: str, library_words: Mapping[str, Any] | None = None) -> Any:
     """Return the type hint that a docstring's words stand for.
 
     Args:
         text: What stands behind the colon or in parentheses: ``float or None, default: 0.5``.
+        library_words: What `list_library_words` returns for the function.
 
     Raises:
         ValueError: They stand for none that is surely known.
     """
     if len(text) > _MAX_TYPE:
         raise ValueError(text)
+    words = {**_WORDS, **(library_words or {})}
     parts = [part.strip() for part in _COMMA.split(text)]
-    words = [part for part in parts if part and not _NOT_A_TYPE.fullmatch(part)]
+    types = [part for part in parts if part and not _NOT_A_TYPE.fullmatch(part)]
     # "int, float or None" is a list of types as well.
-    options = [option for part in words for option in re.split(r"\s+or\s+|\s*\|\s*", part)]
+    options = [option for part in types for option in re.split(r"\s+or\s+|\s*\|\s*", part)]
     if not options:
         raise ValueError(text)
-    hints = [_read_option(option.removeprefix("or ").strip()) for option in options]
+    hints = [_read_option(option.removeprefix("or ").strip(), words) for option in options]
     return Union[tuple(hints)]  # noqa: UP007 - as many as there are
 
 
-def _read_option(text: str) -> Any:
+def _read_option(text: str, words: Mapping[str, Any]) -> Any:
+    text = _DIMENSIONS.sub("", _SHAPE.sub("", text), count=1).strip()
     if text.startswith("{") and text.endswith("}"):
-        return _read_choices(text[1:-1])
+        return _read_choices(text[1:-1], words)
     items = _ITEMS.fullmatch(text) or _BRACKETS.fullmatch(text)
-    if items is not None and not items[2].startswith("shape"):
-        container: Any = set if items[1].lower() == "set" else list
-        return container[_read_option(items[2].strip())]
-    word = _SHAPE.sub("", text).strip("`*~ :").removeprefix("class:").strip("`").lower()
-    if word not in _WORDS:
+    if items is not None:
+        return _read_container(items[1].lower(), items[2].strip(), words)
+    word = text.strip("`*~ :").removeprefix("class:").strip("`").lower()
+    if word in words:
+        return words[word]
+    array = _ARRAY.fullmatch(word)
+    if array is None or "ndarray" not in words or array[1] not in words:
         raise ValueError(text)
-    return _WORDS[word]
+    return _read_array(words[array[1]], _WORDS.get(array[2]), text)
 
 
-def _read_choices(text: str) -> Any:
+def _read_container(name: str, items: str, words: Mapping[str, Any]) -> Any:
+    container: Any = {"set": set, "tuple": tuple, "dict": dict}.get(name, list)
+    if name == "dict":
+        pair = _PAIR.fullmatch(items)
+        if pair is None:
+            raise ValueError(items)
+        key, value = (_read_option(part, words) for part in pair.groups())
+        return container[key, value]
+    if name == "tuple":
+        parts = items.removeprefix("(").removesuffix(")").split(",")
+        hints = [_read_option(part.strip(), words) for part in parts if part.strip() != "..."]
+        many = len(parts) == 1 or parts[-1].strip() == "..."
+        return container[(*hints, ...)] if many else container[tuple(hints)]
+    return container[_read_option(items, words)]
+
+
+def _read_array(kind: Any, element: Any, text: str) -> Any:
+    numpy: Any = sys.modules["numpy"]
+    if element not in _ELEMENTS or numpy.ndarray not in (kind, *get_args(kind)):
+        raise ValueError(text)
+    return numpy.typing.NDArray[getattr(numpy, _ELEMENTS[element])]
+
+
+def _read_choices(text: str, words: Mapping[str, Any]) -> Any:
     try:
         values = ast.literal_eval(f"({text},)")
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise ValueError(text) from None
+        return _read_alternatives(text, words)
     if not values or not all(isinstance(value, (str, int, bool, type(None))) for value in values):
         raise ValueError(text)
     return Literal[tuple(values)]
+
+
+def _read_alternatives(text: str, words: Mapping[str, Any]) -> Any:
+    """Return the type of ``{array-like, sparse matrix}``; of sparse matrices JSON has none."""
+    options = [part.strip() for part in text.split(",") if not part.strip().startswith("sparse ")]
+    if not options:
+        raise ValueError(text)
+    return Union[tuple(_read_option(option, words) for option in options)]  # noqa: UP007

@@ -18,7 +18,7 @@ from pydantic_core import SchemaValidator
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.argument_binding import Binding, read_binding
-from mcp_notebook.kernel.schemas.docstring_types import read_documented_type
+from mcp_notebook.kernel.schemas.docstring_types import list_library_words, read_documented_type
 from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, parse_docstring, shorten_description
 from mcp_notebook.kernel.schemas.finite_numbers import refuse_infinite
 from mcp_notebook.kernel.schemas.json_texts import (
@@ -42,6 +42,7 @@ from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT, Parameter, make_p
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.schemas.signatures import (
     HintedParameter,
+    find_callable_namespace,
     find_docstring,
     find_name,
     find_open_keywords,
@@ -127,6 +128,8 @@ class _Signature:
     """Whether who makes it a tool cannot change it."""
     open_keywords: str | None
     """Its ``**kwargs``."""
+    library_words: Mapping[str, Any]
+    """What its docstring may call types of data libraries."""
 
     @cached_property
     def doc(self) -> FunctionDoc:
@@ -158,7 +161,8 @@ class _Signature:
         if item.hint is not NO_DEFAULT:
             return item.hint
         try:
-            hint = read_documented_type(self.doc.types.get(item.name, ""))
+            text = self.doc.types.get(item.name, "")
+            hint = read_documented_type(text, self.library_words)
             if item.default is not NO_DEFAULT:
                 parameter = make_parameter(item.name, hint, item.default)
                 validator = build_validator([parameter], self.name).validator
@@ -201,6 +205,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         read_binding(function),
         is_library_code(function),
         find_open_keywords(function),
+        list_library_words(find_callable_namespace(function)),
     )
     if flatten:
         return _build_flat(signature)
@@ -298,8 +303,16 @@ def _make_key(cache: SchemaCache, signature: _Signature) -> str | None:
     about = (
         *(signature.name, signature.docstring, signature.has_description, list(signature.fixed)),
         *(signature.is_library, signature.open_keywords),
+        _list_meanings(signature),
     )
     return cache.key(about, parts)
+
+
+def _list_meanings(signature: _Signature) -> list[str]:
+    """Return what words of the docstring mean, as far as imported libraries decide it."""
+    if all(item.hint is not NO_DEFAULT for item in signature.parameters):
+        return []
+    return sorted(f"{word}: {kind}" for word, kind in signature.library_words.items())
 
 
 def _make_part(value: Any) -> tuple[Any, ...]:

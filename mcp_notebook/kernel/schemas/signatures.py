@@ -276,6 +276,11 @@ def find_namespace(plain: Callable[..., Any]) -> dict[str, Any]:
     return namespace
 
 
+def find_callable_namespace(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the globals of the function behind any callable."""
+    return find_namespace(_unwrap(function))
+
+
 def is_notebook(namespace: dict[str, Any]) -> bool:
     """Tell whether these are the variables of the notebook."""
     return namespace.get("__name__") == "__main__"
