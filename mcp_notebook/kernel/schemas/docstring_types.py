@@ -137,7 +137,10 @@ def _read_array(kind: Any, element: Any, text: str) -> Any:
     numpy: Any = sys.modules["numpy"]
     if element not in _ELEMENTS or numpy.ndarray not in (kind, *get_args(kind)):
         raise ValueError(text)
-    return numpy.typing.NDArray[getattr(numpy, _ELEMENTS[element])]
+    from numpy.typing import NDArray  # noqa: PLC0415 - numpy is loaded, but before 2.0 not this
+
+    array_of: Any = NDArray
+    return array_of[getattr(numpy, _ELEMENTS[element])]
 
 
 def _read_choices(text: str, words: Mapping[str, Any]) -> Any:
