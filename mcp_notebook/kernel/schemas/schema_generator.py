@@ -18,6 +18,7 @@ from mcp_notebook.kernel.safe.moments import write_nanoseconds
 from mcp_notebook.kernel.safe.tabular_data import list_elements
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.schemas.docstrings import shorten_text
+from mcp_notebook.kernel.schemas.schema_bounds import settle_bounds
 
 MAX_DEFAULT = 1_000
 """Characters of JSON that a default may have to be published: every client reads it in every list
@@ -37,9 +38,10 @@ class SchemaGenerator(GenerateJsonSchema):
     """pydantic's schemas without titles that repeat names, and with defaults that are JSON."""
 
     def generate(self, schema: Any, mode: Any = "validation") -> dict[str, Any]:
-        """Return a schema whose descriptions are kept to a length."""
+        """Return a schema whose descriptions are kept to a length, and whose bounds are JSON's."""
         plain = super().generate(schema, mode)
         _settle_descriptions(plain)
+        settle_bounds(plain)
         return plain
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
