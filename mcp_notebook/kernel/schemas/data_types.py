@@ -115,7 +115,9 @@ def keep_dtypes(annotation: Any) -> Any:
     """Return a type hint in which ``NDArray[...]`` keeps its dtype, which pydantic would lose."""
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None and hasattr(get_origin(annotation), "__value__"):
-        annotation = _expand_alias(annotation, numpy.typing.NDArray)
+        # numpy 1 does not load `numpy.typing`; who has its alias has loaded it.
+        alias = getattr(sys.modules.get("numpy.typing"), "NDArray", None)
+        annotation = _expand_alias(annotation, alias)
     arguments, origin = get_args(annotation), get_origin(annotation)
     if not arguments:
         return annotation
