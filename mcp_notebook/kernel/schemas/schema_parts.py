@@ -36,9 +36,10 @@ def find_part(path: Sequence[int | str], root: Schema) -> Schema:
     """Return the schema of what is at a path; {} if nothing is said of it."""
     schema = root
     for part in path:
-        children = [
-            child for option in list_options(schema, root) if (child := _find_child(option, part))
-        ]
+        options = list_options(schema, root)
+        if isinstance(part, int):  # an item, unless there is no array: a key of a dict of Python's
+            options = [item for item in options if item.get("type") == "array"] or options
+        children = [child for option in options if (child := _find_child(option, part))]
         if not children:
             return {}
         schema = children[0] if len(children) == 1 else {"anyOf": children}

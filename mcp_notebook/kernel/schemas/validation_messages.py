@@ -4,13 +4,15 @@ Runs in the user's kernel, when a call's arguments are refused. Pure. Each line 
 what came, and what the published schema allows, whatever words pydantic has for it.
 """
 
+import datetime as dt
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from decimal import Decimal
 from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails, core_schema
+from pydantic_core import ErrorDetails, core_schema, to_jsonable_python
 
 from mcp_notebook.kernel.schemas.schema_parts import (
     Part,
@@ -40,6 +42,9 @@ _SCHEMA_ERRORS = frozenset(get_args(core_schema.ErrorType)) - _AUTHORS
 """Types of error that the schema's own words explain."""
 _TAGS = frozenset({"union_tag_invalid", "union_tag_not_found"})
 """Types of error of an object that could be of several types, told by one of its fields."""
+_OF_BYTES = frozenset({"bytes_too_short", "bytes_too_long"})
+"""Types of error whose bounds are bytes, where the schema's are characters of base64."""
+_WRITTEN_AS_TEXT = (dt.date, dt.time, dt.timedelta, Decimal)
 _ABSENT = frozenset({"missing", "extra_forbidden", "unexpected_keyword_argument"})
 _FORMATS = {
     "date": "date as text, '2024-12-31'",
@@ -160,8 +165,17 @@ def _explain_problem(problem: ErrorDetails, arguments: Mapping[str, Any], root: 
         return f"{name}: missing" + (f"; allowed: {allowed}." if allowed else ".")
     if kind == MORE_PROBLEMS:
         return f"{name}: {problem['msg']}."
-    came = f"got {format_value(problem['input'])} ({name_json_type(problem['input'])})"
+    # Of bytes, the text that was sent: what is refused may be what it stands for.
+    is_text = isinstance(problem["input"], bytes) and problem["loc"][-1] != "[key]"
+    value = _get_part(arguments, path) if is_text else problem["input"]
+    came = f"got {format_value(value)} ({name_json_type(value)})"
     return f"{name}: {came}; {_explain_reason(problem, part, root)}."
+
+
+def _get_part(value: Any, path: Sequence[int | str]) -> Any:
+    for part in path:
+        value = value[part]
+    return value
 
 
 def _explain_reason(problem: ErrorDetails, part: Part, root: Schema) -> str:
@@ -169,7 +183,11 @@ def _explain_reason(problem: ErrorDetails, part: Part, root: Schema) -> str:
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     is_key = bool(problem["loc"]) and problem["loc"][-1] == "[key]"
     is_known = problem["type"] in _SCHEMA_ERRORS or "<class '" in message
-    if not part or is_key or not is_known or is_allowed(problem["input"], part, root):
+    value = problem["input"]
+    if isinstance(value, _WRITTEN_AS_TEXT) and not problem["type"].endswith("_type"):
+        value = to_jsonable_python(value)
+    is_silent = problem["type"] in _OF_BYTES or is_allowed(value, part, root)
+    if not part or is_key or not is_known or is_silent:
         return shorten_message(message)
     return f"allowed: {describe_schema(part, root)}"
 

@@ -24,6 +24,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PastDate,
     RootModel,
     WrapValidator,
     computed_field,
@@ -352,6 +353,8 @@ def test_what_is_printed_does_not_disturb():
         (dict[int | str, str], {1: "a", "1": "b"}, "2 of its keys are the same in JSON"),
         (Literal["a"], "b", "result: got 'b' (string); allowed: 'a'"),
         (Annotated[int, Field(ge=3)], 2, "allowed: integer at least 3"),
+        (PastDate, dt.date(2999, 1, 1), "(date); Date should be in the past"),
+        (Annotated[dt.timedelta, Field(gt=dt.timedelta(1))], dt.timedelta(0), "greater than 1 day"),
         (dict[str, int], Mock(), "(Mock); allowed: object of integer"),
     ],
 )

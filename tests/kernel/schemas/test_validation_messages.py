@@ -8,6 +8,7 @@ import re
 import uuid
 from typing import Annotated, Any, Literal
 
+import pandas as pd
 import pytest
 from hints import Cat, Dog, Pet, error_for
 from hypothesis import given
@@ -243,6 +244,19 @@ def test_arguments_that_are_no_object_are_refused():
         (float, 10**400, "(integer); Input should be a valid number."),
         (HttpUrl, "", "allowed: string of 1 to 2083 characters."),
         (AnyUrl, "", "allowed: string of at least 1 character."),
+        (
+            Annotated[bytes, Field(max_length=2)],
+            "YWJj",
+            "value: got 'YWJj' (string); Data should have at most 2 bytes.",
+        ),
+        (
+            list[Annotated[bytes, Field(min_length=2, max_length=3)]],
+            ["YQ=="],
+            "value[0]: got 'YQ==' (string); Data should have at least 2 bytes.",
+        ),
+        (pd.DataFrame, [1], "value[0]: got 1 (integer); allowed: object."),
+        (pd.DataFrame, [[1]], "value[0]: got [1] (array); allowed: object."),
+        (pd.DataFrame, {"a": 1}, "value.a: got 1 (integer); allowed: array."),
     ],
 )
 def test_a_value_that_the_words_allow_is_answered_with_the_reason(hint, sent, said):
