@@ -30,9 +30,16 @@ def start_in_context(
         _start(thread)  # which refuses to start a thread twice
         return
     context = contextvars.copy_context()
+    patched_run = vars(thread).get("run")  # by a debugger or profiler, say
+
+    def restore_run() -> None:
+        if patched_run is None:
+            vars(thread).pop("run", None)  # no cycle is left
+        else:
+            thread.run = patched_run  # type: ignore[method-assign]
 
     def run() -> None:
-        vars(thread).pop("run", None)  # no cycle is left, and `run` is the thread's own again
+        restore_run()
         try:
             context.run(thread.run)
         except BaseException as error:  # noqa: BLE001 - `Thread` does so, outside of the context
@@ -48,7 +55,7 @@ def start_in_context(
     try:
         _start(thread)
     except RuntimeError:  # the system gives no more threads
-        vars(thread).pop("run", None)
+        restore_run()
         release()
         raise
 

@@ -61,6 +61,23 @@ def leave_a_displaying_thread() -> str:
     threading.Thread(target=display_late).start()
     return "done"
 
+def trace_run(thread):
+    run = thread.run
+    def traced_run():
+        print("traced")
+        run()
+    thread.run = traced_run
+
+@mcp_tool
+def start_a_traced_thread() -> str:
+    'Start.'
+    thread = threading.Thread(target=speak, args=("a thread",))
+    trace_run(thread)
+    traced_run = thread.run
+    thread.start()
+    thread.join()
+    return str(thread.run is traced_run)
+
 def fail():
     print("before it fails")
     raise LookupError("on purpose")
@@ -105,6 +122,10 @@ def test_what_its_threads_print_is_in_the_result(kernel, link):
     text = text_of(link.call("start_threads"))
     for words in ("a thread\n", "a thread of a class", "a timer"):
         assert words in text
+
+
+def test_what_others_have_put_in_the_place_of_run_is_run(kernel, link):
+    assert text_of(link.call("start_a_traced_thread")) == "traced\na thread\nTrue"
 
 
 def test_the_traceback_of_a_thread_that_fails_is_in_the_result(link):
