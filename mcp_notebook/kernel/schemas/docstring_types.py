@@ -58,8 +58,9 @@ def list_library_words(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """
     words: dict[str, Any] = {}
     imported = [name for name in _FRAMES if hasattr(sys.modules.get(name), "DataFrame")]
-    modules = [value for value in namespace.values() if isinstance(value, type(sys))]
-    near = [name for name in imported if sys.modules[name] in modules] or imported
+    # By identity: the notebook's variables may be objects that cannot be asked anything.
+    variables = set(map(id, list(namespace.values())))
+    near = [name for name in imported if id(sys.modules[name]) in variables] or imported
     for name in imported:
         prefixes = (f"{name}.", f"{_ALIASES[name]}.", *([""] if near == [name] else []))
         for kind in ("DataFrame", "Series"):

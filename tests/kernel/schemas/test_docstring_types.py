@@ -101,6 +101,14 @@ def test_a_bare_frame_is_of_the_library_that_the_functions_module_names():
             read_documented_type("DataFrame", list_library_words(namespace))
 
 
+def test_no_variable_of_the_notebook_is_asked_anything():
+    class Strange:
+        def __getattribute__(self, name):
+            raise ZeroDivisionError
+
+    assert list_library_words({"a": Strange(), "pd": pd})["dataframe"] is pd.DataFrame
+
+
 @pytest.mark.parametrize(
     "text", ["ndarray of Cell", "DataFrame of float", "array of list", "array x"]
 )
