@@ -149,6 +149,9 @@ class ArrayDtype:
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
 
+    def __repr__(self) -> str:
+        return str(self.dtype.__name__)
+
     def __get_pydantic_core_schema__(
         self, source: Any, _handler: GetCoreSchemaHandler
     ) -> CoreSchema:

@@ -179,5 +179,6 @@ def test_what_is_no_number_is_in_no_array_of_numbers(dtype, sent):
 
 
 def test_an_array_that_json_has_no_elements_for_cannot_be_a_parameter():
-    with pytest.raises(DefinitionError, match="`value`"):
-        schema_of(npt.NDArray[np.void])
+    with pytest.raises(DefinitionError, match="`value`") as refused:
+        schema_of(list[npt.NDArray[np.void]])
+    assert "Annotated[numpy.ndarray, void]" in str(refused.value)
