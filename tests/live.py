@@ -61,8 +61,15 @@ class LiveKernel:
             cell: Its id, as JupyterLab and VS Code send it; without, as nbclient does.
         """
         if cell is None:
-            return self.client.execute(code, allow_stdin=False)
-        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+            return self.client.execute(code, allow_stdin=False, stop_on_error=False)
+        content = {
+            "code": code,
+            "silent": False,
+            "store_history": True,
+            "allow_stdin": False,
+            # After an error, ipykernel 6 would drop for a moment what comes next.
+            "stop_on_error": False,
+        }
         request = self.client.session.msg("execute_request", content, metadata={"cellId": cell})
         self.client.shell_channel.send(request)
         return request["header"]["msg_id"]

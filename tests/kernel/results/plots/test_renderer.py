@@ -3,6 +3,8 @@
 import os
 import sys
 import threading
+import time
+import traceback
 
 import psutil
 import pytest
@@ -94,6 +96,12 @@ def test_a_quick_failure_is_tried_again(program):
     assert renderer.draw("kaleido", "") == b"picture\n"
 
 
+def list_functions(thread):
+    """Return the names of the functions that a thread runs."""
+    frame = sys._current_frames()[thread.ident]
+    return [each.f_code.co_name for each, _ in traceback.walk_stack(frame)]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no named pipes")
 def test_an_interrupt_ends_the_drawing(program, tmp_path):
     started = tmp_path / "started"
@@ -111,6 +119,9 @@ def test_an_interrupt_ends_the_drawing(program, tmp_path):
     thread = threading.Thread(target=call)
     thread.start()
     started.read_text()  # returns when the process has closed its end
+    # Within `Popen`, it would leave a process that ends only with its own time limit.
+    while "_wait_for_output" not in list_functions(thread):
+        time.sleep(0.01)
     raise_in(thread.ident, KeyboardInterrupt)
     thread.join(LIMIT)
     assert caught.is_set()
