@@ -114,8 +114,9 @@ class Settings:
     """Bytes of memory in a kernel for the originals of shortened results. The least recently used
     ones expire."""
     allowed_roots: tuple[Path, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ROOTS"))
-    """Folders whose files a tool may return as a `Path`, in addition to the notebook's own folder.
-    Separate several folders with ":", or with ";" on Windows."""
+    """Folders and files that a tool may return as a `Path`, in addition to the notebook's own
+    folder. Hidden files and folders in them are left out unless they are listed, too. Separate
+    several with ":", or with ";" on Windows."""
 
     kernel_id: str | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KERNEL_ID"))
     """The id of a headless kernel's record. Set by the bridge that starts the kernel."""

@@ -48,6 +48,7 @@ from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
+from mcp_notebook.kernel.results.shared_folders import SharedFolders
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -89,18 +90,12 @@ class Extension:
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
         self.custom_types: CustomTypes = previous.custom_types if previous else CustomTypes()
         self._resource_reader = ResourceReader(self.resources)
-        formatter: Any = shell.display_formatter
+        self._folders = SharedFolders.from_settings(settings)
         self.invoker = Invoker(
             shell,
             shell.kernel.io_loop.asyncio_loop,
             self.registry,
-            Converter(
-                formatter.format,
-                settings,
-                keep=self.resources.keep,
-                custom_types=self.custom_types,
-                code_name=shell.compile.format_code_name,
-            ),
+            self._make_converter(),
             settings,
             cache=ResultCache(is_whole=self.resources.has_originals_of),
         )
@@ -121,6 +116,7 @@ class Extension:
             self.invoker,
             settings,
             find_refusal=lambda: self._endpoint.last_refusal,
+            refused_files=self._folders.refused,
         )
         self._shutdown_hook = ShutdownHook(shell.kernel, self._before_shutdown)
         self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}
@@ -194,6 +190,17 @@ class Extension:
         if os.getpid() == self._pid:  # a forked child owns neither record nor socket
             self._withdraw("The notebook's kernel was shut down or restarted.")
 
+    def _make_converter(self) -> Converter:
+        formatter: Any = self.shell.display_formatter
+        return Converter(
+            formatter.format,
+            self.settings,
+            keep=self.resources.keep,
+            custom_types=self.custom_types,
+            code_name=self.shell.compile.format_code_name,
+            folders=self._folders,
+        )
+
     def _make_record(self, address: Address) -> Record:
         started = read_start_time(self._pid)
         assert started is not None
@@ -240,6 +247,9 @@ class Extension:
         if previous is not None:
             self.registry.add(*previous.registry.tools)
         else:
+            warning = self._folders.describe_home()
+            if warning:
+                print(warning)  # noqa: T201 - the notebook's own output
             self.cell_tools.begin_run(find_cell())  # of the cell with `%load_ext`
             earlier = vars(self.shell).pop(_DECORATED, ())
             declare_decorated(self.registry, self.shell.user_ns, earlier)

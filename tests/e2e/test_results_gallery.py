@@ -158,7 +158,7 @@ SAYS = {
     "long_text": "of 1,088,889 characters, ",
     "brief_text": "of 50,000 characters left out ...]",
     "file": "date,precipitation\n2012-01-01,173.3",
-    "file_elsewhere": "is outside of the notebook's folder",
+    "file_elsewhere": "is outside of what the notebook shares",
     "extremes": '{"coldest": -3.8, "warmest": 35.0}',
     "by_hand": "5 days",
     "rows": "DataFrame: 2 rows x 6 columns",

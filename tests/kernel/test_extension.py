@@ -96,6 +96,17 @@ def test_loading_twice_changes_nothing(kernel):
         assert [tool.name for tool in link.welcome.tools] == ["one"]
 
 
+def test_loading_in_the_home_folder_says_once_what_is_shared(bare):
+    said = bare.ok("%load_ext mcp_notebook").stdout
+    assert "is your home folder: a tool that returns a `Path` can send" in said
+    assert "home folder" not in bare.ok("%load_ext mcp_notebook\n%reload_ext mcp_notebook").text
+    bare.ok("%unload_ext mcp_notebook\nimport os; os.mkdir('work'); os.chdir('work')")
+    try:
+        assert bare.ok("%load_ext mcp_notebook").text.strip() == ""
+    finally:
+        bare.ok("os.chdir('..'); os.rmdir('work')")
+
+
 def test_reloading_gives_a_fresh_extension_and_one_of_everything(kernel):
     before = left_behind(kernel)
     record = record_of(kernel)
@@ -194,7 +205,7 @@ def test_a_variable_that_fails_whatever_it_is_asked_does_not_hinder_loading(bare
         "proxy = Unbound()\nfrom mcp_notebook import mcp_tool\n"
         "@mcp_tool\ndef one() -> int:\n    'One.'\n    return 1"
     )
-    assert bare.ok("%load_ext mcp_notebook").text.strip() == ""
+    assert bare.ok("%load_ext mcp_notebook").stderr == ""
     with Link(record_of(bare)) as link:
         assert text_of(link.call("one")) == "1"
 

@@ -23,6 +23,7 @@ from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
 from mcp_notebook.kernel.notebook.mcp_verbs import Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.option_help import describe_line_options, extend_help
 from mcp_notebook.kernel.notebook.tool_card import build_card
+from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.settings import Settings
 
 _MISPLACED = (
@@ -43,9 +44,10 @@ class McpMagics(Magics):
         invoker: Runs ``%mcp call``.
         settings: For the background bridge.
         find_refusal: Returns why the last bridge was refused, if it was.
+        refused_files: Why files were not shown to clients.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is of another part
         self,
         shell: InteractiveShell,
         cell_tools: CellTools,
@@ -53,11 +55,14 @@ class McpMagics(Magics):
         settings: Settings,
         *,
         find_refusal: Callable[[], str | None],
+        refused_files: RefusedFiles,
     ) -> None:
         super().__init__(shell)
         self._registry = cell_tools.registry
         self._cell_tools = cell_tools
-        self._notebook = Notebook(cell_tools.registry, invoker, settings, find_refusal)
+        self._notebook = Notebook(
+            cell_tools.registry, invoker, settings, find_refusal, refused_files
+        )
 
     @no_var_expand  # a signature stays as it is written; `read_line` expands the options
     @line_cell_magic

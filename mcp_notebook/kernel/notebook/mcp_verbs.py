@@ -7,6 +7,7 @@ Runs on the kernel's main thread, inside the user's cell. What a verb cannot do 
 import json
 import os
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
 from mcp_notebook.kernel.notebook.result_display import show_result
 from mcp_notebook.kernel.notebook.tool_card import build_table
+from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.missing_tools import META_TOOLS, explain_dropped, explain_reserved_name
 from mcp_notebook.settings import Settings
@@ -40,6 +42,8 @@ class Notebook:
     """For the background bridge."""
     find_refusal: Callable[[], str | None]
     """Returns why the last bridge was refused, if it was."""
+    refused_files: RefusedFiles
+    """Why files were not shown to clients."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +97,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
         f"call of {call.tool}: {notebook.invoker.describe(call)}" for call in notebook.invoker.calls
     ]
     lines += [f"Missing: {sentence}" for sentence in _explain_missing_tools(notebook)]
+    lines += notebook.refused_files.list_reasons()
     bridge = find_bridge(notebook.settings)
     lines.append(
         f"Served over HTTP at {bridge.url}."
@@ -130,7 +135,10 @@ def _call_tool(notebook: Notebook, arguments: str) -> None:
             "Which tool? Write `%mcp call TOOL name=value ...`; `%mcp list` shows the tools."
         )
     _check_exists(notebook, name)
+    refused = notebook.refused_files.count
     show_result(notebook.invoker.run_here(name, _read_arguments(values.strip())))
+    for reason in notebook.refused_files.list_reasons(after=refused):
+        print(reason, file=sys.stderr)  # noqa: T201 - clients are not told that
 
 
 def _remove_tools(notebook: Notebook, arguments: str) -> None:
@@ -171,7 +179,8 @@ def _stop_serving(notebook: Notebook, _arguments: str) -> None:
 VERBS: Mapping[str, Verb] = {
     "status": Verb(
         run=_show_status,
-        help="show the tools, those that clients miss, calls beside cells, and the HTTP address",
+        help="show the tools, those that clients miss, calls beside cells, files that clients were "
+        "not shown, and the HTTP address",
     ),
     "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients get them"),
     "call": Verb(

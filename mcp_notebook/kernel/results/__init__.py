@@ -5,8 +5,8 @@ value, and the value's structured content (`structured`). `values.RULES` is the 
 value becomes; `value_renderer` applies it, and matches a value to a rule by the libraries of its
 classes (`value_rules`). Lists and dicts with figures or tables in them are rendered item by item
 (`rich_items`). The room's other modules each render one kind of value: MIME bundles (`displays`,
-`html`, `html_media`), files (`files`, `file_contents`, `notebook_files`), exceptions
-(`tracebacks`). `custom_types` are the author's own converters.
+`html`, `html_media`), files (`files`, `file_contents`, `notebook_files`; `shared_folders` decides
+which), exceptions (`tracebacks`). `custom_types` are the author's own converters.
 
 Face:
 
@@ -14,6 +14,8 @@ Face:
 - `outputs`: `Printed`, `Displayed`, the vocabulary that `calls.capture` shares with this room.
 - `library_loaders`: which displays only load a plotting library, and so show nothing to a client.
 - `custom_types.CustomTypes`: what `registry.convert` writes to.
+- `shared_folders`: `SharedFolders`, the files that results may show, and `RefusedFiles`, those that
+  they did not, for the notebook.
 - `blocks.originals`: `Original` and `FileFormat`, which `link.resource_store` keeps and serves.
 - `values.RULES`: the rows of the documentation's table of values.
 

@@ -34,6 +34,7 @@ from mcp_notebook.kernel.results.outputs import Outputs
 from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
+from mcp_notebook.kernel.results.shared_folders import SharedFolders
 from mcp_notebook.kernel.results.structured import make_structured
 from mcp_notebook.kernel.results.tracebacks import CodeName, describe_exception
 from mcp_notebook.kernel.results.value_renderer import MISSING, Format, RenderContext, ValueRenderer
@@ -61,6 +62,7 @@ class Converter:
         keep: Keeps the originals of what is shown only in part.
         custom_types: The author's own converters.
         code_name: IPython's ``shell.compile.format_code_name``, to name cells in tracebacks.
+        folders: Whose files may be shown; None: those that the settings say.
         seconds: What the values' own reprs and display methods may take for one result.
     """
 
@@ -72,11 +74,11 @@ class Converter:
         keep: OriginalSink = discard_original,
         custom_types: CustomTypes | None = None,
         code_name: CodeName | None = None,
+        folders: SharedFolders | None = None,
         seconds: float = CONVERSION_SECONDS,
     ) -> None:
-        self._context = RenderContext(
-            format, Files.from_settings(settings), custom_types or CustomTypes(), RULES
-        )
+        files = Files(folders or SharedFolders.from_settings(settings))
+        self._context = RenderContext(format, files, custom_types or CustomTypes(), RULES)
         self._seconds = seconds
         self._budget = replace(Budget.from_settings(settings, keep), renderer=ProcessRenderer())
         self._max_structured_chars = settings.max_structured_chars
