@@ -5,7 +5,8 @@ knows of ``NDArray[np.int8]`` only that it is an array; the class still has the 
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
@@ -20,29 +21,43 @@ _FIELDS = frozenset({"model-fields", "dataclass-args", "typed-dict", "named-tupl
 
 def keep_field_dtypes(schema: Any) -> Any:
     """Return a core schema in which arrays in classes say the dtype of their field's hint."""
-    return rewrite(schema, _keep_in_class) if "numpy" in sys.modules else schema
+    if "numpy" not in sys.modules:
+        return schema
+    # With Python 3.12 and numpy 2.5, `NDArray` is a type alias: fields may refer to what it is.
+    references = {part.get("ref") for part in walk_schemas(schema) if _is_array(part)} - {None}
+    return rewrite(schema, partial(_keep_in_class, references=references))
 
 
-def _keep_in_class(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+def _keep_in_class(
+    schema: Mapping[str, Any], changed: dict[str, Any], *, references: Collection[Any]
+) -> Any:
     if schema["type"] not in _CLASSES:
         return changed
     hints = _read_hints(changed)
     for name, field in _list_fields(changed):
-        arrays = [part for part in walk_schemas(field) if _is_open_array(part)]
+        arrays = [part for part in walk_schemas(field) if _is_open_array(part, references)]
         dtypes = list(_list_dtypes(keep_dtypes(hints.get(name))))
         if len(dtypes) != len(arrays):  # an author's own schema, say, is in place of one
             dtypes = [None] * len(arrays)
         for array, dtype in zip(arrays, dtypes, strict=True):
-            # `changed` is a copy, and so are its parts.
-            cast("Any", array)["metadata"] = {**(array.get("metadata") or {}), DTYPE: dtype}
+            metadata = {**(array.get("metadata") or {}), DTYPE: dtype}
+            part = cast("Any", array)  # `changed` is a copy, and so are its parts
+            part.pop("schema_ref", None)
+            part |= {"type": "is-instance", "cls": sys.modules["numpy"].ndarray}
+            part["metadata"] = metadata
     return changed
 
 
-def _is_open_array(schema: Mapping[str, Any]) -> bool:
-    """Tell whether this is an array whose class has not been looked at yet."""
+def _is_array(schema: Mapping[str, Any]) -> bool:
     numpy: Any = sys.modules["numpy"]
-    is_array = schema["type"] == "is-instance" and schema.get("cls") is numpy.ndarray
-    return is_array and DTYPE not in (schema.get("metadata") or {})
+    return schema["type"] == "is-instance" and schema.get("cls") is numpy.ndarray
+
+
+def _is_open_array(schema: Mapping[str, Any], references: Collection[Any]) -> bool:
+    """Tell whether this is an array whose class has not been looked at yet."""
+    if schema["type"] == "definition-ref":
+        return schema["schema_ref"] in references
+    return _is_array(schema) and DTYPE not in (schema.get("metadata") or {})
 
 
 def _read_hints(schema: Mapping[str, Any]) -> Mapping[str, Any]:
