@@ -114,9 +114,10 @@ class Gate:
         self._hosts = {*_LOCAL_NAMES, host.strip("[]")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
+        """Handle one request; whatever is not HTTP, such as a WebSocket, is closed."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
             return
         headers = Headers(scope=scope)
         if not self._has_allowed_origin(headers):

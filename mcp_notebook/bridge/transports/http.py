@@ -95,6 +95,7 @@ async def serve_http(
         log_config=None,
         access_log=False,
         lifespan="off",
+        ws="none",
         server_header=False,
         timeout_graceful_shutdown=cast("Any", SHUTDOWN_GRACE),  # a float does as well
         log_level="critical",

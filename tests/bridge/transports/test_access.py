@@ -258,6 +258,19 @@ def test_no_method_and_no_path_gets_past_the_token(served, method, path):
     assert ask(served.url, method, path=path, headers={"Authorization": None}).status == 401
 
 
+@pytest.mark.parametrize("token", [TOKEN, "wrong"])
+def test_an_upgrade_to_a_websocket_is_an_ordinary_request(served, token):
+    upgrade = {
+        "Authorization": f"Bearer {token}",
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }
+    answer = ask(served.url, "GET", headers=upgrade)
+    assert answer.status == (400 if token == TOKEN else 401)
+
+
 def test_a_token_in_the_address_is_none(served):
     answer = ask(served.url, path=f"/mcp?token={TOKEN}", headers={"Authorization": None})
     assert answer.status == 401
@@ -374,6 +387,31 @@ async def _status(host, /, *doubled, **headers):
 )
 async def test_an_open_address_takes_every_host_but_pages_only_from_itself(headers, status):
     assert await _status("0.0.0.0", **({"Host": "hub.example:8791"} | headers)) == status
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        ("websocket", [{"type": "websocket.close", "code": 1008}]),
+        ("lifespan", []),
+        ("webtransport", []),
+    ],
+)
+async def test_what_is_not_http_never_gets_behind_the_gate(kind, answer):
+    sent = []
+
+    async def behind(scope, receive, send):
+        sent.append("behind")
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {TOKEN}".encode())]
+    await Gate(behind, token=TOKEN, host="127.0.0.1")(
+        {"type": kind, "headers": headers}, None, send
+    )
+    assert sent == answer
 
 
 @pytest.mark.anyio
