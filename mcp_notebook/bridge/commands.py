@@ -140,6 +140,7 @@ async def _link_kernels(settings: Settings, notebook: Path | None) -> AsyncItera
         records = _find_records(settings, notebook)
         running = None
         if notebook is not None and not records:
+            _note_run(notebook)
             # Late: jupyter_client and nbformat take longer to import than to list the tools.
             from mcp_notebook.bridge.headless.cell_progress import show_on_stderr  # noqa: PLC0415
             from mcp_notebook.bridge.headless.notebook import run_notebook  # noqa: PLC0415
@@ -158,6 +159,11 @@ async def _link_kernels(settings: Settings, notebook: Path | None) -> AsyncItera
         else:
             failures = await _connect(links, records)
         yield _Kernels(links, catalog, {record.id: record.name for record in records}, failures)
+
+
+def _note_run(notebook: Path) -> None:
+    if notebook.expanduser().is_file():
+        _note(f"{notebook} is not open, so all its cells are run for this command.")
 
 
 async def _connect(links: Links, records: Sequence[Record]) -> list[MissingTool]:

@@ -335,8 +335,16 @@ async def test_a_notebook_that_is_not_open_is_run_for_the_one_call(home, capsys,
     assert await call_tool(settings, call)
     said = capsys.readouterr()
     assert "December" in said.out
-    assert "weather.ipynb: cell 1 of " in said.err
+    first, second, *_ = said.err.splitlines()
+    assert first == f"{call.notebook} is not open, so all its cells are run for this command."
+    assert second.startswith("weather.ipynb: cell 1 of ")
     assert list_live_records(settings.records_folder) == ()
+
+
+async def test_a_notebook_that_does_not_exist_is_not_said_to_be_run(home, capsys):
+    with pytest.raises(NotebookError, match="does not exist"):
+        await list_tools(Settings(home=home / "state"), home / "nope.ipynb")
+    assert capsys.readouterr().err == ""
 
 
 async def test_a_kernel_of_our_own_that_dies_is_told_with_its_status(home, monkeypatch):
