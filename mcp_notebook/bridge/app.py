@@ -25,9 +25,9 @@ from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.transports.access import read_token
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
 from mcp_notebook.bridge.transports.stdio import serve_stdio
+from mcp_notebook.bridge.transports.token_file import read_token
 from mcp_notebook.discovery import (
     BridgeRecord,
     Record,

@@ -1,33 +1,18 @@
-"""Who may use the HTTP endpoint: the token, and the gate in front of everything else.
+"""Who may use the HTTP endpoint: the gate in front of everything else.
 
 Runs on the bridge's event loop. The gate checks Host and Origin first (403: a web page may reach
 local servers by DNS rebinding), then the bearer token (401). The token never appears in a log, a
-response or a URL.
+response or a URL; where it comes from is the business of `token_file`.
 """
 
-import contextlib
 import hmac
 import ipaddress
-import logging
-import os
-import secrets
-import stat
-import tempfile
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_notebook.errors import SettingsError
-from mcp_notebook.private_files import make_private_folder
-from mcp_notebook.settings import Settings
-
-logger = logging.getLogger(__name__)
-
-MIN_TOKEN = 16
-"""Characters. A token that mcp-notebook generates has 43 (256 bits)."""
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
@@ -39,61 +24,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def read_token(settings: Settings) -> str:
-    """Return the endpoint's token: from the settings, or from its file, created if necessary.
-
-    Raises:
-        SettingsError: The token is too short to protect anything, or its file cannot be used.
-    """
-    if settings.token is not None:
-        return _check_token(settings.token, "MCP_NOTEBOOK_TOKEN")
-    path = settings.token_path
-    try:
-        if not path.exists():
-            make_private_folder(settings.home)
-            _make_token(path)
-        token = _check_token(_read_file(path).strip(), str(path))
-        # Only now that it is known to be a token file: another path may be a typing error.
-        if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            logger.warning("%s was readable by other users; now it is readable by you only.", path)
-            path.chmod(stat.S_IRUSR | stat.S_IWUSR)
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(
-            f"The token file {path} cannot be used: {error}. Choose another with --token-file."
-        ) from None
-    return token
-
-
-def _read_file(path: Path) -> str:
-    # The shell's `<(...)` is a pipe that is written to; another one might be waited for forever.
-    if path.is_fifo() and path.parent != Path("/dev/fd"):
-        raise OSError("it is a pipe")
-    return path.read_text(encoding="utf-8")
-
-
-def _make_token(path: Path) -> None:
-    # An existing folder keeps its mode: others may use it, too.
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # is 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_urlsafe(32) + "\n")
-        # If two bridges start at once, one of them wins, and both read its token.
-        with contextlib.suppress(FileExistsError):
-            path.hardlink_to(temporary)
-    finally:
-        Path(temporary).unlink()
-
-
-def _check_token(token: str, source: str) -> str:
-    if len(token) < MIN_TOKEN or not token.isascii() or any(c.isspace() for c in token):
-        raise SettingsError(
-            f"The token in {source} cannot be used: it must have at least {MIN_TOKEN} ASCII "
-            "characters and no spaces. Remove it to have one generated."
-        )
-    return token
 
 
 class Gate:
