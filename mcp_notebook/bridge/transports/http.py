@@ -96,6 +96,7 @@ async def serve_http(
         access_log=False,
         lifespan="off",
         ws="none",
+        proxy_headers=False,  # anybody can write them
         server_header=False,
         timeout_graceful_shutdown=cast("Any", SHUTDOWN_GRACE),  # a float does as well
         log_level="critical",

@@ -1,20 +1,65 @@
 import hmac
+import re
 
 import httpx2
 import pytest
 from bridges import TOKEN, ask, bridge, http_bridge
 
+from mcp_notebook.bridge.transports import access
 from mcp_notebook.bridge.transports.access import Gate, is_loopback
 
 
 @pytest.fixture(scope="module")
 def served(module_home):
-    """A bridge; whatever the tests send, it must not say the token nor anything new."""
+    """A bridge; whatever the tests send, it must say neither the token nor more than refusals."""
     with http_bridge(module_home) as running:
         yield running
         running.end()
         assert TOKEN not in running.said
-        assert len(running.said.splitlines()) == 4, running.said
+        refusals = running.said.splitlines()[4:]
+        assert all(re.fullmatch(REFUSAL, line) for line in refusals), running.said
+
+
+REFUSAL = (
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d refused a request from 127\.0\.0\.1 port \d+: "
+    r"(the bearer token is (wrong|missing)|its Host or Origin is not allowed)"
+    r"( \(more in this minute are only counted\))?|refused \d+ more requests before that"
+)
+
+
+def test_each_refused_request_is_one_line_without_what_it_presented(home):
+    presented = "Bearer guess-of-somebody"
+    with http_bridge(home) as running:
+        for headers, reason in [
+            ({"Authorization": presented}, "the bearer token is wrong"),
+            ({"Authorization": None}, "the bearer token is missing"),
+            ({"Host": "evil.example"}, "its Host or Origin is not allowed"),
+            ({"X-Forwarded-For": "10.0.0.1", "Authorization": None}, "token is missing"),
+        ]:
+            ask(running.url, headers=headers)
+            running.wait_said(rf"refused .*{reason}\n")
+        running.end()
+    lines = running.said.splitlines()[4:]
+    assert len(lines) == 4
+    assert all(re.fullmatch(REFUSAL, line) for line in lines), lines
+    assert "guess" not in running.said
+    assert "evil" not in running.said
+
+
+@pytest.mark.anyio
+async def test_a_flood_of_refused_requests_is_a_few_lines_and_a_number(monkeypatch, caplog):
+    transport = httpx2.ASGITransport(app=Gate(_behind, token=TOKEN, host="127.0.0.1"))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        for _ in range(100):
+            await client.post("/mcp", headers={"Authorization": "Bearer wrong"})
+        lines = list(caplog.messages)
+        assert len(lines) == access.MAX_REFUSALS_LOGGED
+        assert lines[-1].endswith("(more in this minute are only counted)")
+        monkeypatch.setattr(access, "_REFUSALS_SECONDS", 0)  # the minute is over
+        await client.post("/mcp")
+    counted, one = caplog.messages[len(lines) :]
+    assert counted == f"refused {100 - len(lines)} more requests before that"
+    assert one.endswith("the bearer token is missing")
 
 
 @pytest.mark.parametrize(
