@@ -4,6 +4,7 @@
 reads the environment. Runs in every process.
 """
 
+import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -151,15 +152,18 @@ class Settings:
     def format_claude_command(self, url: str) -> str:
         """Return the shell command that connects Claude Code to an endpoint.
 
-        The shell reads the token from its place, so that the command can be shown.
+        The token is in no argument of any process, which every user of the machine could read:
+        Claude Code reads it from its place whenever it connects.
         """
-        bearer = (
-            "$MCP_NOTEBOOK_TOKEN" if self.token else f"$(cat {shlex.quote(str(self.token_path))})"
-        )
-        return (
-            f"claude mcp add --transport http notebook {url} "
-            f'--header "Authorization: Bearer {bearer}"'
-        )
+        if self.token:
+            # In single quotes: Claude Code fills it in, not the shell.
+            header = "'Authorization: Bearer ${MCP_NOTEBOOK_TOKEN}'"
+            return f"claude mcp add --transport http notebook {url} --header {header}"
+        script = shlex.quote('s/.*/{"Authorization":"Bearer &"}/')
+        file = shlex.quote(str(self.token_path.absolute()))
+        server = {"type": "http", "url": url, "headersHelper": f"sed {script} {file}"}
+        compact = json.dumps(server, ensure_ascii=False, separators=(",", ":"))
+        return f"claude mcp add-json notebook {shlex.quote(compact)}"
 
     @classmethod
     def from_environment(

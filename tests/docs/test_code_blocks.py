@@ -25,7 +25,7 @@ NOT_RUN = {
     r"python3 -m venv .*": "makes an environment, as .ci/run does",
     r"pip install .*": "reads the network; .ci/run runs the README's two lines",
     r"npx .*": "reads the network; tests/conformance runs the Inspector",
-    r"claude mcp add .*": "needs Claude Code; its arguments are checked here",
+    r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
     r"mcp-notebook (serve|stdio)( .*)?": "runs until it is stopped; tests/e2e runs both",
 }
 """Lines for a shell that are checked only as far as our command's own arguments go, with why."""
