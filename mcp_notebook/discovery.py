@@ -87,6 +87,8 @@ class BridgeRecord(Process):
     version: str
     url: str
     """URL of the endpoint, including ``/mcp``; the token is in a file of its own."""
+    notices: tuple[str, ...] = ()
+    """What whoever starts it has to know, such as that the token is a new one."""
 
 
 def make_id() -> str:

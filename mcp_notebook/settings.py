@@ -39,7 +39,8 @@ class Settings:
     host: str = field(default="127.0.0.1", metadata=_env("MCP_NOTEBOOK_HOST"))
     """Address that the HTTP endpoint listens on; by default only this machine can reach it."""
     port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535))
-    """Port of the HTTP endpoint. If not set, it is 8791, or the next free port."""
+    """Port of the HTTP endpoint. If not set, it is that of the last time, at first 8791. If it is
+    in use, it is the next free port, with a new token unless it is you who uses it."""
     token: str | None = field(default=None, repr=False, metadata=_env("MCP_NOTEBOOK_TOKEN"))
     """Bearer token of the HTTP endpoint. If not set, the token is read from `token_file`."""
     token_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_TOKEN_FILE"))

@@ -26,8 +26,9 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
+from mcp_notebook.bridge.transports.port_owner import is_own_port
 from mcp_notebook.bridge.transports.stdio import serve_stdio
-from mcp_notebook.bridge.transports.token_file import read_token
+from mcp_notebook.bridge.transports.token_file import read_token, renew_token
 from mcp_notebook.discovery import (
     BridgeRecord,
     Record,
@@ -35,10 +36,10 @@ from mcp_notebook.discovery import (
     read_start_time,
     watch_records,
 )
-from mcp_notebook.errors import McpNotebookError, NotebookError
+from mcp_notebook.errors import McpNotebookError, NotebookError, SettingsError
 from mcp_notebook.missing_tools import MissingTool
 from mcp_notebook.private_files import read_private, write_private
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings import DEFAULT_PORT, Settings
 from mcp_notebook.termination import list_termination_signals
 
 logger = logging.getLogger(__name__)
@@ -90,18 +91,23 @@ async def run_http(
     """
     if background and read_bridge(settings.bridge_file) is not None:
         return
-    token = read_token(settings)
-    listener = open_listener(settings, _read_last_port(settings) if background else None)
+    notices: list[str] = []
+    token = read_token(settings, notices.append)
+    last_port = _read_last_port(settings) or DEFAULT_PORT
+    listener = open_listener(settings, last_port)
     with _unwrap_errors(), listener:
+        if settings.port is None and listener.getsockname()[1] != last_port:
+            token = _leave_port(settings, last_port, listener.getsockname()[1], token, notices)
         async with _Bridge(settings).run() as bridge, anyio.create_task_group() as tasks:
             bridge.start(tasks, notebooks)
             await bridge.ready.wait()
             if background:
                 tasks.start_soon(bridge.stop_when_idle)
-            publication = _publish(settings, format_url(listener)) if background else nullcontext()
+            url = format_url(listener)
+            publication = _publish(settings, url, notices) if background else nullcontext()
             if not bridge.stop.is_set():
                 with publication:
-                    bridge.print_address(format_url(listener))
+                    bridge.print_address(url, notices)
                     await serve_http(
                         bridge.server, listener, settings=settings, token=token, stop=bridge.stop
                     )
@@ -212,11 +218,12 @@ class _Bridge:
                 )
                 self.stop.set()
 
-    def print_address(self, url: str) -> None:
+    def print_address(self, url: str, notices: Sequence[str]) -> None:
         """Print the URL, the place of the token, an example and the tools to stderr."""
         tools = ", ".join(entry.name for entry in self._catalog.entries())
         print(  # noqa: T201 - for whoever started it
             f"Serving at {url}",
+            *(f"Note:      {notice}" for notice in notices),
             f"Token:     in {self._settings.token_place}",
             f"Connect:   {self._settings.format_claude_command(url)}",
             f"Tools:     {tools or _NO_TOOLS}",
@@ -273,11 +280,13 @@ def _unwrap_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _publish(settings: Settings, url: str) -> Iterator[None]:
+def _publish(settings: Settings, url: str, notices: Sequence[str]) -> Iterator[None]:
     """Publish the background bridge's record for the block, and remember its port."""
     started = read_start_time(os.getpid())
     assert started is not None
-    record = BridgeRecord(pid=os.getpid(), started=started, version=__version__, url=url)
+    record = BridgeRecord(
+        pid=os.getpid(), started=started, version=__version__, url=url, notices=tuple(notices)
+    )
     write_private(_port_file(settings), str(urlsplit(url).port))
     write_private(settings.bridge_file, record.model_dump_json(indent=1))
     try:
@@ -285,6 +294,35 @@ def _publish(settings: Settings, url: str) -> Iterator[None]:
     finally:
         if read_bridge(settings.bridge_file) == record:
             settings.bridge_file.unlink(missing_ok=True)
+
+
+def _leave_port(
+    settings: Settings, last_port: int, port: int, token: str, notices: list[str]
+) -> str:
+    """Note that the endpoint has moved to another port, and return the token for that one.
+
+    Raises:
+        SettingsError: The token may become known to another user, and cannot be replaced.
+    """
+    if is_own_port(settings.host, last_port):
+        notices.append(
+            f"Port {last_port} is in use by another process of yours, so this one has port {port}."
+        )
+        return token
+    threat = (
+        f"Port {last_port} is in use, but not by you: clients that were set up for it send your "
+        "token to whoever that is."
+    )
+    try:
+        token = renew_token(settings)
+    except SettingsError as error:
+        raise SettingsError(f"{threat} {error} Then choose another port with --port.") from None
+    notices.append(
+        f"{threat} So this one has port {port} and a new token: set up your clients again. On a "
+        "machine that you share, prefer `mcp-notebook stdio`, which needs neither."
+    )
+    write_private(_port_file(settings), str(port))
+    return token
 
 
 def _port_file(settings: Settings) -> Path:

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import queue
 import re
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 from live import kernel_env
 
 COMMAND = [sys.executable, "-m", "mcp_notebook"]
@@ -41,6 +43,27 @@ def call_line(name: bytes = b"x", argument: bytes = b"1") -> bytes:
         b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"%b","arguments":{"a":%b}}}'
         % (name, argument)
     )
+
+
+NEEDS_TWO_USERS = pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root can act for another user"
+)
+SQUATTER = """
+import os, socket, sys
+os.setuid(65534)
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    print(listener.getsockname()[1], flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def hold_port_of_another_user() -> Iterator[int]:
+    """Let another user listen on a port for the length of the block, and yield the port."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SQUATTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as squatter:
+        yield int(squatter.stdout.readline())
 
 
 class Bridge:

@@ -7,7 +7,14 @@ from urllib.parse import urlsplit
 
 import anyio
 import pytest
-from bridges import TOKEN, ask, bridge, http_bridge
+from bridges import (
+    NEEDS_TWO_USERS,
+    TOKEN,
+    ask,
+    bridge,
+    hold_port_of_another_user,
+    http_bridge,
+)
 from live import SOON, live_kernel
 
 from mcp_notebook import __version__
@@ -60,7 +67,8 @@ def test_the_first_lines_tell_address_token_file_and_tools(with_notebook):
     running, kernel = with_notebook
     settings = _settings(kernel.home)
     token = settings.token_path.read_text().strip() if running.url else ""
-    assert running.said.splitlines() == [
+    lines = [line for line in running.said.splitlines() if not line.startswith("Note: ")]
+    assert lines == [  # the usual port may be in use
         f"Serving at {running.url}",
         f"Token:     in the file {settings.token_path}",
         f"Connect:   {settings.format_claude_command(running.url)}",
@@ -106,7 +114,8 @@ def test_the_background_bridge_has_the_same_address_and_token_the_next_day(home)
     assert len(tokens) == 1
 
 
-def test_a_read_last_port_that_is_taken_is_replaced(home):
+def test_a_remembered_port_that_the_user_took_is_replaced_and_that_is_said(home):
+    write_private(_settings(home).token_path, TOKEN)
     with open_listener(Settings(port=0)) as other:
         taken = other.getsockname()[1]
         _remember(home, taken)
@@ -114,6 +123,43 @@ def test_a_read_last_port_that_is_taken_is_replaced(home):
             port = urlsplit(running.url).port
             assert port != taken
             assert _read_last_port(_settings(home)) == port
+            notice = (
+                f"Port {taken} is in use by another process of yours, so this one has port {port}."
+            )
+            assert f"Note:      {notice}\n" in running.said
+            assert read_bridge(_settings(home).bridge_file).notices == (notice,)
+            assert ask(running.url).status == 200
+
+
+@NEEDS_TWO_USERS
+@pytest.mark.parametrize("arguments", [["--background"], []])
+def test_a_port_that_another_user_took_is_told_and_left_with_a_new_token(home, arguments):
+    """Clients that were set up for it send the old token to that user."""
+    settings = _settings(home)
+    write_private(settings.token_path, TOKEN)
+    with hold_port_of_another_user() as taken:
+        _remember(home, taken)
+        with bridge(home, "serve", *arguments) as running:
+            assert (
+                f"Note:      Port {taken} is in use, but not by you: "
+                in running.wait_said(r"(?s).*Tools: .*\n")[0]
+            )
+            assert ask(running.url).status == 401
+            token = settings.token_path.read_text().strip()
+            assert ask(running.url, headers={"Authorization": f"Bearer {token}"}).status == 200
+            assert token not in running.said
+            assert urlsplit(running.url).port == _read_last_port(settings) != taken
+
+
+@NEEDS_TWO_USERS
+def test_a_port_that_another_user_took_ends_a_bridge_whose_token_cannot_be_replaced(home):
+    with hold_port_of_another_user() as taken:
+        _remember(home, taken)
+        with bridge(home, "serve", "--background", env={"MCP_NOTEBOOK_TOKEN": TOKEN}) as running:
+            assert running.wait() == 1
+            assert running.said.startswith(f"Port {taken} is in use, but not by you: ")
+            assert running.said.endswith(" Then choose another port with --port.\n")
+            assert TOKEN not in running.said
 
 
 @pytest.mark.parametrize("content", ["", "http", "0", "-1", "65536", "8791.5", "9" * 5_000, "٣"])

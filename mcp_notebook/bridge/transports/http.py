@@ -19,6 +19,7 @@ from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.access import Gate
 from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
 from mcp_notebook.bridge.transports.json_responses import prefer_json
+from mcp_notebook.bridge.transports.port_owner import is_own_port
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 
@@ -55,13 +56,23 @@ def open_listener(settings: Settings, preferred: int | None = None) -> socket.so
     assert error is not None
     if error.errno == errno.EADDRINUSE:
         raise SettingsError(
-            f"Port {ports[0]} on {settings.host} is already in use, perhaps by another "
-            "`mcp-notebook serve`. Stop that process, or omit --port to use a free port."
+            f"Port {ports[0]} on {settings.host} is already in use, {_describe_user(settings)} "
+            "Stop that process, or omit --port to use a free port."
         )
     # `create_server` adds "(while attempting to bind on address ...)".
     reason = str(error.strerror or error).partition(" (while ")[0]
     raise SettingsError(
         f"Cannot listen on {settings.host}:{ports[0]}: {reason}. Check --host and --port."
+    )
+
+
+def _describe_user(settings: Settings) -> str:
+    """Return who uses the port that is set, as the end of a sentence."""
+    if settings.port is None or is_own_port(settings.host, settings.port):
+        return "perhaps by another `mcp-notebook serve`."
+    return (
+        "but not by you: clients that were set up for it send your token to whoever that is. "
+        "Replace the token if there are such clients."
     )
 
 

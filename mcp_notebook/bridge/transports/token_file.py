@@ -63,6 +63,24 @@ def read_token(settings: Settings, tell: Callable[[str], None] = logger.warning)
     return token
 
 
+def renew_token(settings: Settings) -> str:
+    """Put a new token in the place of one that others may have got hold of, and return it.
+
+    Raises:
+        SettingsError: It does not come from a file of the user.
+    """
+    path = settings.token_path
+    if settings.token is not None or not path.is_file():
+        raise SettingsError(
+            f"The token in {settings.token_place} is not mcp-notebook's to replace: choose a new "
+            "one yourself."
+        )
+    try:
+        return _replace_token(path, path.stat())
+    except OSError as error:
+        raise SettingsError(f"The token in {path} cannot be replaced: {error}.") from None
+
+
 def _read_file(path: Path) -> tuple[bytes, os.stat_result]:
     """Return what is in a file, and its status; waits only for a pipe of the shell's ``<(...)``.
 
@@ -115,7 +133,7 @@ def _is_open_to_others(status: os.stat_result) -> bool:
 def _replace_token(path: Path, status: os.stat_result) -> str:
     """Put a new token in the place of a known one, and return it."""
     if not is_own(status):
-        raise PermissionError("other users can read it, and it belongs to one of them")
+        raise PermissionError("it belongs to another user, who knows it")
     path = path.resolve()  # a link stays one
     temporary, token = _write_token(path)
     try:

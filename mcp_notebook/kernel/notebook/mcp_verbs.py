@@ -162,7 +162,8 @@ def _serve(notebook: Notebook, _arguments: str) -> None:
     bridge = start_bridge(settings)
     print(  # noqa: T201
         f"Serving all open notebooks at {bridge.url}\n"
-        f"The token is in {settings.token_place}. To connect Claude Code, for "
+        + "".join(f"Note: {notice}\n" for notice in bridge.notices)
+        + f"The token is in {settings.token_place}. To connect Claude Code, for "
         "example, run in a terminal:\n\n"
         f"  {settings.format_claude_command(bridge.url)}\n\n"
         "`%mcp stop` stops serving."

@@ -6,11 +6,13 @@ import pytest
 from bridges import (
     INVALID_PARAMS,
     INVALID_REQUEST,
+    NEEDS_TWO_USERS,
     PARSE_ERROR,
     PING,
     TOKEN,
     ask,
     call_line,
+    hold_port_of_another_user,
     http_bridge,
 )
 
@@ -167,6 +169,22 @@ def test_port_0_is_any_free_port():
 def test_the_usual_port_or_the_next_free_one_is_taken_when_none_is_asked_for():
     with open_listener(Settings()) as first, open_listener(Settings()) as second:
         assert DEFAULT_PORT <= first.getsockname()[1] < second.getsockname()[1]
+
+
+def test_a_port_that_is_set_and_in_use_is_an_error_that_says_by_whom():
+    with open_listener(Settings(port=0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(SettingsError, match="in use, perhaps by another `mcp-notebook serve`"):
+            open_listener(Settings(port=port))
+
+
+@NEEDS_TWO_USERS
+def test_a_port_that_is_set_and_that_another_user_took_is_told_with_the_danger():
+    with (
+        hold_port_of_another_user() as port,
+        pytest.raises(SettingsError, match=f"Port {port} on .* not by you: .* Replace the token"),
+    ):
+        open_listener(Settings(port=port))
 
 
 def test_a_preferred_port_is_taken_unless_it_is_in_use():

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from bridges import TOKEN, bridge
+from bridges import NEEDS_TWO_USERS, TOKEN, bridge
 from live import kernel_env
 
 from mcp_notebook.bridge.transports import token_file
-from mcp_notebook.bridge.transports.token_file import read_token
+from mcp_notebook.bridge.transports.token_file import read_token, renew_token
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.private_files import write_private
 from mcp_notebook.settings import Settings
@@ -197,13 +197,13 @@ def test_a_link_to_a_file_that_others_could_read_stays_a_link(home):
     assert real.read_text() == f"{token}\n"
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="needs two users")
+@NEEDS_TWO_USERS
 def test_a_token_that_another_user_shows_to_all_is_not_used(home):
     path = home / "token"
     path.write_text(TOKEN)
     path.chmod(0o644)
     os.chown(path, 65_534, -1)
-    with pytest.raises(SettingsError, match="it belongs to one of them"):
+    with pytest.raises(SettingsError, match="it belongs to another user"):
         read_token(Settings(home=home / "state", token_file=path))
     assert path.read_text() == TOKEN
 
@@ -249,6 +249,19 @@ def test_a_file_of_gigabytes_is_not_read(home):
     path.chmod(0o600)
     with pytest.raises(SettingsError, match="it is larger than"):
         read_token(Settings(home=home / "state", token_file=path))
+
+
+def test_a_token_that_others_may_have_is_replaced_for_good(settings):
+    old = read_token(settings)
+    new = renew_token(settings)
+    assert new != old
+    assert read_token(settings) == new
+    assert [path.name for path in settings.home.iterdir()] == ["token"]
+
+
+def test_a_token_that_is_not_in_a_file_cannot_be_replaced(home):
+    with pytest.raises(SettingsError, match="MCP_NOTEBOOK_TOKEN is not mcp-notebook's to replace"):
+        renew_token(Settings(home=home, token=TOKEN))
 
 
 def test_a_token_in_the_environment_wins_over_the_file_and_makes_none(home):

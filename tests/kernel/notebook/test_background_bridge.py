@@ -1,4 +1,5 @@
 import os
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -222,9 +223,13 @@ def test_the_magics_serve_and_stop_and_the_bridge_outlives_the_kernel(home, monk
     for name, value in kernel_env(home).items():
         monkeypatch.setenv(name, value)
     settings = Settings(home=home / ".mcp-notebook")
-    with live_kernel(home) as kernel:
+    with live_kernel(home) as kernel, socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        write_private(settings.home / "port", str(port))
         kernel.ok("%load_ext mcp_notebook")
-        assert "http://127.0.0.1:" in kernel.ok("%mcp serve").text
+        said = kernel.ok("%mcp serve").text
+        assert "http://127.0.0.1:" in said
+        assert f"\nNote: Port {port} is in use by another process of yours" in said
         record = background_bridge.find_bridge(settings)
         kernel.manager.interrupt_kernel()
     try:
