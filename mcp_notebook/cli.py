@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from mcp_notebook._version import __version__
+from mcp_notebook.cli_help import Command, Group
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 from mcp_notebook.termination import list_termination_signals
@@ -28,36 +28,9 @@ T = TypeVar("T")
 _MAX_PORT = 65_535
 
 
-def _hide_types(parameters: list[Any]) -> list[Any]:
-    """Keep typer from adding Python's types to help: ``<bool>`` to flags, ``<list[Path]>``."""
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False) or parameter.param_type_name == "argument":
-            parameter.display_type_rich = lambda ctx: ""  # noqa: ARG005 - typer names it
-    return parameters
-
-
-class _Group(TyperGroup):
-    """A group of commands whose help shows no types of flags."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _hide_types(super().get_params(ctx))
-
-
-class _Command(TyperCommand):
-    """A command whose help shows no types of flags, and no braces around what is required."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _hide_types(super().get_params(ctx))
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return [
-            piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
-        ]
-
-
 app = typer.Typer(
     name="mcp-notebook",
-    cls=_Group,
+    cls=Group,
     help="Serve the tools of Jupyter notebooks to AI assistants over MCP.",
     epilog="To declare tools, run `%load_ext mcp_notebook` in a notebook, and put `%%mcp_tool` as "
     "the first line of a cell with functions. `mcp-notebook COMMAND --help` shows an example.",
@@ -125,6 +98,18 @@ MetaTools = Annotated[
 ]
 
 
+Certfile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Certificate to encrypt with (TLS), as a PEM file."),
+]
+Keyfile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Private key of the certificate.")
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Let other machines connect without encryption.")
+]
+
+
 _EXTRA_WORDS = {"allow_extra_args": True}
 """The command checks for unexpected words itself, to say where they belong."""
 
@@ -159,7 +144,7 @@ def _common(
 
 
 @app.command(
-    cls=_Command,
+    cls=Command,
     epilog='Example in a client configuration: {"command": "mcp-notebook", "args": ["stdio"]}',
 )
 def stdio(
@@ -183,7 +168,7 @@ def stdio(
     _run(run_stdio, settings, notebooks or [])
 
 
-@app.command(cls=_Command, epilog="Example: mcp-notebook serve notebooks/weather.ipynb")
+@app.command(cls=Command, epilog="Example: mcp-notebook serve notebooks/weather.ipynb")
 def serve(  # noqa: PLR0913 - one for each option
     notebooks: Notebooks = None,
     *,
@@ -199,6 +184,9 @@ def serve(  # noqa: PLR0913 - one for each option
             help=f"Port to listen on (default: {DEFAULT_PORT}, or the next free port).",
         ),
     ] = None,
+    certfile: Certfile = None,
+    keyfile: Keyfile = None,
+    insecure: Insecure = False,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -217,6 +205,9 @@ def serve(  # noqa: PLR0913 - one for each option
     settings = Settings.from_environment(
         host=host,
         port=port,
+        certfile=certfile,
+        keyfile=keyfile,
+        insecure=insecure or None,
         token_file=token_file,
         allow_errors=allow_errors or None,
         meta_tools=meta_tools or None,
@@ -228,7 +219,7 @@ def serve(  # noqa: PLR0913 - one for each option
 
 @app.command(
     "list",
-    cls=_Command,
+    cls=Command,
     context_settings=_EXTRA_WORDS,
     epilog="Example: mcp-notebook list --notebook notebooks/weather.ipynb",
 )
@@ -254,7 +245,7 @@ def list_(
 
 
 @app.command(
-    cls=_Command,
+    cls=Command,
     context_settings=_EXTRA_WORDS,
     epilog="Example: mcp-notebook call monthly_rain --arg year=2015 "
     "--notebook notebooks/weather.ipynb",
@@ -299,7 +290,7 @@ def call(  # noqa: PLR0913 - one for each option
 
 
 cache = typer.Typer(
-    cls=_Group,
+    cls=Group,
     help="Manage the cache of tool schemas, which makes notebooks start faster.",
     epilog="Kernels fill the cache by themselves; MCP_NOTEBOOK_SCHEMA_CACHE=0 turns it off. A "
     "schema is only used for the exact function that it was built from, so you need not clear the "
@@ -309,7 +300,7 @@ cache = typer.Typer(
 app.add_typer(cache, name="cache")
 
 
-@cache.command(cls=_Command, epilog="Example: mcp-notebook cache warm notebooks/weather.ipynb")
+@cache.command(cls=Command, epilog="Example: mcp-notebook cache warm notebooks/weather.ipynb")
 def warm(
     notebooks: Annotated[
         list[Path], typer.Argument(metavar="NOTEBOOK", help="Notebooks to run.", show_default=False)
@@ -324,7 +315,7 @@ def warm(
     _run(warm_cache, settings, notebooks)
 
 
-@cache.command(cls=_Command, epilog="Example: mcp-notebook cache clear")
+@cache.command(cls=Command, epilog="Example: mcp-notebook cache clear")
 def clear() -> None:
     """Remove all cached schemas. The next start builds and caches them again."""
     settings = Settings.from_environment()

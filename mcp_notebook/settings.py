@@ -41,6 +41,13 @@ class Settings:
     port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535))
     """Port of the HTTP endpoint. If not set, it is that of the last time, at first 8791. If it is
     in use, it is the next free port, with a new token unless it is you who uses it."""
+    certfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_CERTFILE"))
+    """Certificate with which the HTTP endpoint encrypts (TLS), as a PEM file."""
+    keyfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KEYFILE"))
+    """Private key of the certificate, as a PEM file without a password. If not set, it is in the
+    certificate's file."""
+    insecure: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_INSECURE"))
+    """Whether other machines may connect (see `host`) without encryption by the endpoint."""
     token: str | None = field(default=None, repr=False, metadata=_env("MCP_NOTEBOOK_TOKEN"))
     """Bearer token of the HTTP endpoint. If not set, the token is read from `token_file`."""
     token_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_TOKEN_FILE"))

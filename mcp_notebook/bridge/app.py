@@ -25,6 +25,7 @@ from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
 from mcp_notebook.bridge.transports.port_owner import is_own_port
 from mcp_notebook.bridge.transports.stdio import serve_stdio
@@ -91,19 +92,22 @@ async def run_http(
     """
     if background and read_bridge(settings.bridge_file) is not None:
         return
+    check_encryption(settings)
     notices: list[str] = []
     token = read_token(settings, notices.append)
     last_port = _read_last_port(settings) or DEFAULT_PORT
     listener = open_listener(settings, last_port)
     with _unwrap_errors(), listener:
-        if settings.port is None and listener.getsockname()[1] != last_port:
-            token = _leave_port(settings, last_port, listener.getsockname()[1], token, notices)
+        port = listener.getsockname()[1]
+        if settings.port is None and port != last_port:
+            token = _leave_port(settings, last_port, port, token, notices)
+        notices += filter(None, [describe_reach(settings, port)])
         async with _Bridge(settings).run() as bridge, anyio.create_task_group() as tasks:
             bridge.start(tasks, notebooks)
             await bridge.ready.wait()
             if background:
                 tasks.start_soon(bridge.stop_when_idle)
-            url = format_url(listener)
+            url = format_url(listener, is_encrypted=settings.certfile is not None)
             publication = _publish(settings, url, notices) if background else nullcontext()
             if not bridge.stop.is_set():
                 with publication:

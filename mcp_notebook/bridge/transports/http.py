@@ -76,11 +76,12 @@ def _describe_user(settings: Settings) -> str:
     )
 
 
-def format_url(listener: socket.socket) -> str:
+def format_url(listener: socket.socket, *, is_encrypted: bool = False) -> str:
     """Return the endpoint's URL for clients on this machine."""
     host, port = listener.getsockname()[:2]
     local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
-    return f"http://{f'[{local}]' if ':' in local else local}:{port}{PATH}"
+    scheme = "https" if is_encrypted else "http"
+    return f"{scheme}://{f'[{local}]' if ':' in local else local}:{port}{PATH}"
 
 
 async def serve_http(
@@ -96,7 +97,8 @@ async def serve_http(
     Args:
         server: The server; closed at the end.
         listener: From `open_listener`.
-        settings: The address that it listens on, for the gate, and how long sessions last.
+        settings: The address that it listens on, for the gate, the certificate, and how long
+            sessions last.
         token: The bearer token.
         stop: Closes the endpoint when it is set.
     """
@@ -107,6 +109,8 @@ async def serve_http(
         access_log=False,
         lifespan="off",
         ws="none",
+        ssl_certfile=settings.certfile,
+        ssl_keyfile=settings.keyfile,
         proxy_headers=False,  # anybody can write them
         server_header=False,
         timeout_graceful_shutdown=cast("Any", SHUTDOWN_GRACE),  # a float does as well

@@ -1,0 +1,70 @@
+"""Whether an address may be served as it is: with TLS, for this machine only, or if one insists.
+
+Runs on the bridge's main thread before it listens. Without TLS, everybody on the way to another
+machine reads the token and all that the tools return. uvicorn does the encrypting (`http`).
+"""
+
+import ssl
+
+import psutil
+
+from mcp_notebook.bridge.transports.access import is_loopback
+from mcp_notebook.errors import SettingsError
+from mcp_notebook.settings import Settings
+
+_WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - compared only
+
+
+def check_encryption(settings: Settings) -> None:
+    """Check that what goes to other machines is encrypted, and that the certificate can be used.
+
+    Raises:
+        SettingsError: It is not, and nobody has said that it need not be; or it cannot be.
+    """
+    if settings.certfile is None:
+        if settings.keyfile is not None:
+            raise SettingsError("--keyfile needs --certfile: name the certificate of the key, too.")
+        if not is_loopback(settings.host) and not settings.insecure:
+            raise SettingsError(
+                f"With --host {settings.host}, other machines can connect, and everybody on the "
+                "way reads the token and all results. Encrypt with --certfile and --keyfile, or "
+                "add --insecure if something else encrypts, such as a proxy or a tunnel."
+            )
+        return
+    try:
+        # A password would be asked for in the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            settings.certfile, settings.keyfile, password=lambda: b""
+        )
+    except (OSError, ValueError) as error:
+        files = f"{settings.certfile}" + (f" with {settings.keyfile}" if settings.keyfile else "")
+        reason = getattr(error, "strerror", None) or error
+        raise SettingsError(
+            f"The certificate {files} cannot be used: {reason}. Check --certfile and --keyfile: "
+            "both are PEM files, and the key has no password."
+        ) from None
+
+
+def describe_reach(settings: Settings, port: int) -> str | None:
+    """Return a sentence about the addresses at which other machines connect; None without any."""
+    if is_loopback(settings.host):
+        return None
+    host = settings.host.strip("[]")
+    hosts = _list_addresses() if host in _WILDCARDS else [host]
+    scheme = "http" if settings.certfile is None else "https"
+    urls = [f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}" for host in hosts]
+    places = f" ({', '.join(urls)})" if urls else ""
+    risk = "without encryption" if settings.certfile is None else "with encryption"
+    return f"It listens on {settings.host}:{port}: other machines can connect{places}, {risk}."
+
+
+def _list_addresses() -> list[str]:
+    """Return this machine's addresses, but those that only itself or its own network link uses."""
+    return sorted(
+        address.address
+        for addresses in psutil.net_if_addrs().values()
+        for address in addresses
+        if address.family.name in {"AF_INET", "AF_INET6"}
+        and not is_loopback(address.address)
+        and "%" not in address.address
+    )

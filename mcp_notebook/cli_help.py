@@ -1,0 +1,39 @@
+"""How the help of the ``mcp-notebook`` command looks: without Python's types, and without braces.
+
+Tested in ``tests/test_cli.py``. Runs in the process of the command; what the commands do is the
+business of `cli`.
+"""
+
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+
+def _hide_types(parameters: list[Any]) -> list[Any]:
+    """Keep typer from adding Python's types to help: ``<bool>`` to flags, ``<list[Path]>``."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) or parameter.param_type_name == "argument":
+            parameter.display_type_rich = lambda ctx: ""  # noqa: ARG005 - typer names it
+    return parameters
+
+
+class Group(TyperGroup):
+    """A group of commands whose help shows no types of flags."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters for the help."""
+        return _hide_types(super().get_params(ctx))
+
+
+class Command(TyperCommand):
+    """A command whose help shows no types of flags, and no braces around what is required."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters for the help."""
+        return _hide_types(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the line about usage."""
+        return [
+            piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
+        ]
