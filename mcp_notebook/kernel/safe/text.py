@@ -18,7 +18,7 @@ MAX_REPR = 2_000
 """Characters of the repr of an object that is part of a larger value."""
 
 _UNSENDABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
+_OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n])", re.MULTILINE)
 _MAX_HEX = 16
 """Bytes that are written out of data that is not text."""
 _NEAR = 200

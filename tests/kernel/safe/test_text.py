@@ -148,3 +148,8 @@ def test_a_type_of_a_library_is_known_without_importing_it():
     assert is_instance(Decimal(1), "decimal.Decimal")
     assert not is_instance(1, "decimal.Decimal")
     assert not is_instance(1, "not_installed.Thing")
+
+
+def test_a_long_line_after_a_progress_bar_takes_linear_time():
+    # An hour, when each character was looked at as a beginning of the line.
+    assert clean_printed("10%\r" + "a" * 2_000_000) == "a" * 2_000_000
