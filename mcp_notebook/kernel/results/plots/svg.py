@@ -8,6 +8,7 @@ a file.
 
 import math
 import re
+from collections.abc import Iterator
 from importlib.util import find_spec
 from xml.etree import ElementTree as ET
 
@@ -67,12 +68,19 @@ def extract_texts(source: str) -> str:
         root = _parse(source)
     except NotDrawn:
         return ""
-    texts = (
-        "".join(part.itertext())
-        for part in root.iter()
-        if _get_local_name(part) in {"text", "title"}
-    )
+    texts = ("".join(part.itertext()) for part in _iterate_texts(root))
     return "\n".join(dict.fromkeys(line for text in texts if (line := " ".join(text.split()))))
+
+
+def _iterate_texts(root: ET.Element) -> Iterator[ET.Element]:
+    # A text within a text is part of it.
+    waiting = [root]
+    while waiting:
+        part = waiting.pop()
+        if _get_local_name(part) in {"text", "title"}:
+            yield part
+        else:
+            waiting += reversed(part)
 
 
 def _parse(source: str) -> ET.Element:

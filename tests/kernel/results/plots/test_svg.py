@@ -131,3 +131,9 @@ def test_the_texts_of_a_drawing_are_told_once_each():
     inside = "<title>Sales</title><text>EU <tspan>1</tspan></text><text>EU 1</text><g><text/></g>"
     assert svg.extract_texts(drawing(inside)) == "Sales\nEU 1"
     assert svg.extract_texts("no SVG") == ""
+
+
+def test_a_text_within_texts_is_told_once():
+    """Ten thousand of them would be told fifty million times."""
+    inside = "<text>a" * 10_000 + "</text>" * 10_000
+    assert svg.extract_texts(drawing(inside)) == "a" * 10_000
