@@ -65,7 +65,7 @@ PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 MAX_SPECIFICATION = 5_000
 """Characters of the JSON of a plot, and of an SVG's source."""
 MAX_MEDIA = 100
-"""Pictures and sounds that are taken out of one HTML display."""
+"""Pictures and sounds that are taken out of one HTML display, and videos and pages in it."""
 MUCH_DROPPED = 100_000
 """Characters of scripts, styles and media: with more, HTML is kept whole, too."""
 _MAX_BESIDE = 1_000
@@ -229,10 +229,15 @@ def _render_html(html: str, budget: Budget) -> list[Piece]:
             blocks += audio.render_audio(Audio(decode_bytes(data), mime_type), budget)
         elif mime_type in PICTURES:
             blocks += render_encoded_image(data, budget)
-    return [
-        *blocks,
-        *(block for medium in find_media(html) for block in _render_medium(medium, budget)),
-    ]
+    media = find_media(html, MAX_MEDIA + 1)
+    pages = sum(bool(medium.page) for medium in media)
+    for medium in media[:MAX_MEDIA]:
+        blocks += _render_medium(medium, budget, budget.chars // max(pages, 1))
+    if len(media) > MAX_MEDIA:
+        blocks.append(
+            Piece(Text(f"[Videos, sounds and pages after the first {MAX_MEDIA} are left out.]"))
+        )
+    return blocks
 
 
 def _decode_svg(kind: str, data: str) -> str:
@@ -240,11 +245,11 @@ def _decode_svg(kind: str, data: str) -> str:
     return clean_text(content.decode("utf-8", "replace"))
 
 
-def _render_medium(medium: Medium, budget: Budget) -> list[Piece]:
+def _render_medium(medium: Medium, budget: Budget, chars: int) -> list[Piece]:
     if medium.page:
         from mcp_notebook.kernel.results.html import convert_html  # noqa: PLC0415 - loads BeautifulSoup
 
-        text = clean_text(convert_html(medium.page, budget.chars).text)
+        text = clean_text(convert_html(medium.page, chars).text)
         content = clean_text(medium.page)
         page = FileFormat(".html", "text/html", lambda: content, len(content.encode()))
         original = Original("page", "A page within a page", (page,), sys.getsizeof(content))

@@ -6,9 +6,12 @@ reported. The text of HTML, and the pictures and sounds that it contains, come f
 
 import base64
 import binascii
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
+from itertools import islice
 from urllib.parse import unquote_to_bytes
+
+from mcp_notebook.kernel.results.html_tags import iterate_tags
 
 MAX_ADDRESS = 500
 """Characters of an address that are reported."""
@@ -19,6 +22,8 @@ _KINDS = {
     "embed": "something embedded",
     "object": "something embedded",
 }
+_PARENTS = frozenset({"video", "audio"})
+_TAGS = frozenset({*_KINDS, "source", "/video", "/audio"})
 
 
 @dataclass(frozen=True)
@@ -35,42 +40,38 @@ class Medium:
     """The MIME type of the bytes."""
 
 
-def find_media(html: str) -> list[Medium]:
-    """Return the videos, sounds at an address and embedded pages of a document, in order."""
-    parser = _MediaParser()
-    parser.feed(html)
-    parser.close()
-    return parser.media
+def find_media(html: str, limit: int | None = None) -> list[Medium]:
+    """Return the videos, sounds at an address and embedded pages of a document, in order.
+
+    Args:
+        html: A document or part of one, of any size, well-formed or not.
+        limit: Most media to return; all of them by default.
+    """
+    return list(islice(_iterate_media(html), limit))
 
 
-class _MediaParser(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.media: list[Medium] = []
-        self._parent = ""
-        """The video or audio element that sources now belong to."""
+def _iterate_media(html: str) -> Iterator[Medium]:
+    parent = ""  # the video or audio element that sources now belong to
+    for tag, attributes in iterate_tags(html, _TAGS):
+        if tag == f"/{parent}":
+            parent = ""
+        elif tag in _PARENTS:
+            parent = tag
+        kind = parent if tag == "source" else tag
+        if kind in _KINDS and (medium := _make_medium(kind, attributes)) is not None:
+            yield medium
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = {key: value or "" for key, value in attrs}
-        if tag in {"video", "audio"}:
-            self._parent = tag
-        kind = self._parent if tag == "source" else tag
-        if kind not in _KINDS:
-            return
-        if page := values.get("srcdoc", ""):
-            self.media.append(Medium("a page within the page", page=page))
-            return
-        source = (values.get("src") or values.get("data", "")).strip()
-        if source.startswith("data:"):
-            # An embedded sound has its own block.
-            self.media += [] if kind == "audio" else [_decode_medium(kind, source)]
-        elif source:
-            note = f"{_KINDS[kind]}, which is not fetched: {source[:MAX_ADDRESS]}"
-            self.media.append(Medium(note))
 
-    def handle_endtag(self, tag: str) -> None:
-        if tag == self._parent:
-            self._parent = ""
+def _make_medium(kind: str, attributes: dict[str, str]) -> Medium | None:
+    if page := attributes.get("srcdoc", ""):
+        return Medium("a page within the page", page=page)
+    source = (attributes.get("src") or attributes.get("data", "")).strip()
+    if source.startswith("data:"):
+        # An embedded sound has its own block.
+        return None if kind == "audio" else _decode_medium(kind, source)
+    if source:
+        return Medium(f"{_KINDS[kind]}, which is not fetched: {source[:MAX_ADDRESS]}")
+    return None
 
 
 def _decode_medium(kind: str, source: str) -> Medium:

@@ -9,18 +9,19 @@ import gzip
 import json
 import re
 from collections.abc import Iterator, Mapping
-from html import unescape
 from typing import Any
 
+from mcp_notebook.kernel.results.html_tags import iterate_tags, unescape
+
 _DOCUMENTS = re.compile(r"\bdocs_json\s*=\s*(?=\{)")
-_PAGE = re.compile(r"""<iframe\b[^>]*?\bsrcdoc=(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
-_CENTRE = re.compile(r"\bcenter:\s*\[\s*([-\d.eE]+)\s*,\s*([-\d.eE]+)\s*\]")
-_ZOOM = re.compile(r'"?\bzoom"?:\s*(\d+)')
-_PLACE = re.compile(
-    r"\bL\.(marker|circleMarker|circle)\(\s*\[\s*([-\d.eE]+)\s*,\s*([-\d.eE]+)\s*\]"
-)
+_NUMBER = r"(-?\d{1,30}(?:\.\d*)?(?:[eE][-+]?\d{1,3})?)"
+_POINT = rf"\[\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\]"
+_CENTRE = re.compile(rf"\bcenter:\s*{_POINT}")
+_ZOOM = re.compile(r'"?\bzoom"?:\s*(\d{1,9})')
+_PLACE = re.compile(rf"\bL\.(marker|circleMarker|circle)\(\s*{_POINT}")
 _LAYER = re.compile(r"\bL\.(geoJson|polyline|polygon|rectangle|heatLayer|markerClusterGroup)\(")
-_POPUP = re.compile(r'<div id="html_[0-9a-f]+"[^>]*>(.*?)</div>', re.DOTALL)
+# Also what never ends: each would be searched up to the end of the page.
+_POPUP = re.compile(r'<div id="html_[0-9a-f]+"[^<>]*>(.*?)(?:</div>|\Z)', re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>")
 _GZIP = "H4sI"
 """The beginning of gzip data in base64."""
@@ -35,7 +36,7 @@ def find_bokeh_documents(script: str) -> Any:
         return None
     try:
         return json.JSONDecoder().raw_decode(script, match.end())[0]
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -71,8 +72,8 @@ def find_folium_page(html: str) -> str | None:
     """Return the page of the folium map that a display shows, or None."""
     if "L.map(" not in html:
         return None
-    frame = _PAGE.search(html)
-    page = unescape(frame[1] or frame[2] or "") if frame else html
+    pages = (values["srcdoc"] for _, values in iterate_tags(html, {"iframe"}) if "srcdoc" in values)
+    page = next(pages, html)
     return page if "L.map(" in page else None
 
 

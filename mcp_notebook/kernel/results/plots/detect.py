@@ -21,8 +21,9 @@ kept as the original.
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from mcp_notebook.kernel.results.blocks.budget import PlotRenderer
@@ -50,8 +51,10 @@ _PLOTLY_NOISE = frozenset(
     {"template", "hovertemplate", "alignmentgroup", "offsetgroup", "legendgroup", "uid", "config"}
 )
 _VEGA_NOISE = frozenset({"$schema", "config", "usermeta"})
-_EMBEDDED_VEGA = re.compile(r"\}\)\((?=\{)|\bvegaEmbed\([^{}]*?,\s*(?=\{)")
+_EMBEDDED_VEGA = re.compile(r"\}\)\((?=\{)|\bvegaEmbed\([^{}]{0,200}?,\s*(?=\{)")
 _EMBEDDED_PLOTLY = re.compile(r"""Plotly\.(?:newPlot|react)\(\s*["'][^"']*["']\s*,\s*(?=\[)""")
+_MAX_CANDIDATES = 1_000
+"""Places of a script at which the JSON of a plot is looked for."""
 _BOKEH_NOTE = "`return bokeh.io.export.get_screenshot_as_png(plot)` makes it a picture, by selenium"
 _DOT_NOTE = "the program dot of Graphviz makes it a picture"
 
@@ -230,7 +233,7 @@ def _parse_object(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, (str, list)):
         try:
             value = json.loads(_join_lines(value))
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     return value if isinstance(value, Mapping) else None
 
@@ -240,8 +243,7 @@ def _join_lines(value: Any) -> str:
 
 
 def _find_embedded_vega(script: str) -> Mapping[str, Any] | None:
-    for match in _EMBEDDED_VEGA.finditer(script):
-        spec = _decode_at(script, match.end())
+    for spec, _ in _decode_embedded(script, _EMBEDDED_VEGA):
         if isinstance(spec, Mapping) and "vega.github.io/schema" in str(spec.get("$schema")):
             return spec
     return None
@@ -249,12 +251,11 @@ def _find_embedded_vega(script: str) -> Mapping[str, Any] | None:
 
 def _find_embedded_plotly(script: str) -> Mapping[str, Any] | None:
     # The library itself, which may precede the figure, is megabytes long and has such calls too.
-    for match in _EMBEDDED_PLOTLY.finditer(script):
-        try:
-            data, end = json.JSONDecoder().raw_decode(script, match.end())
-            layout = _decode_at(script, script.index("{", end))
-        except ValueError:
-            continue
+    for data, end in _decode_embedded(script, _EMBEDDED_PLOTLY):
+        start = script.find("{", end)
+        if start < 0:
+            return None
+        layout = _decode_at(script, start)
         return {"data": data, "layout": layout if isinstance(layout, Mapping) else {}}
     return None
 
@@ -262,8 +263,24 @@ def _find_embedded_plotly(script: str) -> Mapping[str, Any] | None:
 def _decode_at(text: str, start: int) -> Any:
     try:
         return json.JSONDecoder().raw_decode(text, start)[0]
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
+
+
+def _decode_embedded(script: str, pattern: re.Pattern[str]) -> Iterator[tuple[Any, int]]:
+    """Yield the JSON values that follow a pattern, each with its end."""
+    room = len(script)  # what one attempt has read another one may read again, but not all may
+    for match in islice(pattern.finditer(script), _MAX_CANDIDATES):
+        try:
+            value, end = json.JSONDecoder().raw_decode(script, match.end())
+            yield value, end
+        except json.JSONDecodeError as error:
+            end = error.pos
+        except (ValueError, RecursionError):  # an integer or nesting beyond Python's limits
+            return
+        room -= end - match.end()
+        if room < 0:
+            return
 
 
 def _get_major_version(spec: Mapping[str, Any]) -> str:

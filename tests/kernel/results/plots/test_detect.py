@@ -147,6 +147,11 @@ def test_a_graph_is_a_picture_where_dot_is_there(converter):
         {"text/html": 'Plotly.newPlot("a", [broken', "text/plain": "x"},
         {"text/html": "docs_json = {broken", "text/plain": "x"},
         {"text/html": '<iframe srcdoc="L.map"></iframe>', "text/plain": "x"},
+        {"text/html": "vega })(" + '{"a":' * 100_000},
+        {"text/html": "docs_json = " + '{"a":' * 100_000},
+        {"text/html": 'vega })({"a": ' + "1" * 5_000},
+        {"text/html": "Plotly.newPlot('a', [],"},
+        {"application/vnd.plotly.v1+json": '{"a":' * 100_000},
     ],
 )
 def test_what_only_looks_like_a_plot_is_none(data):
