@@ -3,20 +3,21 @@
 Runs in the user's kernel, on the thread of the call. Imported late, since it loads BeautifulSoup
 and markdownify. Whatever the HTML is, the conversion takes bounded time and memory and does not
 raise: `CLEANING_STEPS` remove scripts, styles, drawings and media by searching the text, and only
-the beginning of what is left is parsed.
+the beginning of what is left is parsed, by `html_tree`.
 """
 
 # ruff: noqa: ARG002 - markdownify calls the methods of the converter with these parameters
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from html import unescape
 from typing import Any
 
-from bs4 import BeautifulSoup, Tag
+from bs4 import Tag
 from markdownify import MarkdownConverter
 
+from mcp_notebook.kernel.results.html_tags import escape_huge_references, unescape
+from mcp_notebook.kernel.results.html_tree import HtmlTree
 from mcp_notebook.kernel.safe.text import is_sendable
 
 MARKUP_PER_CHAR = 4
@@ -25,8 +26,6 @@ MAX_HTML = 10_000_000
 """Characters of a document that are cleaned; the rest is ignored."""
 MAX_MARKUP = 400_000
 """Most characters of markup to parse: the parser takes seconds for a million."""
-MAX_DEPTH = 60
-"""Levels of nested elements, well below Python's recursion limit; deeper ones become text."""
 MAX_SPAN = 20
 """Most columns that one cell may span."""
 _MAX_ATTRIBUTE = 2_000
@@ -46,20 +45,6 @@ _MAX_UNCLOSED_TAGS = 100
 _SPACES = re.compile(r"[ \t\r\f\v\xa0]+")
 _GAPS = re.compile(r"\n{3,}")
 _TABLE_PARTS = frozenset({"thead", "tbody", "tfoot", "tr", "td", "th", "colgroup"})
-
-_CELLS = frozenset({"td", "th"})
-_ENDED_BY_NEXT = {
-    "td": _CELLS,
-    "th": _CELLS,
-    "tr": _CELLS | {"tr"},
-    "li": {"li"},
-    "dd": {"dd", "dt"},
-    "dt": {"dd", "dt"},
-    "option": {"option"},
-    "p": {"p"},
-}
-_MAX_UNCLOSED_ITEMS = 1_000
-"""With more of them, none is moved: each takes time proportional to what follows it."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +75,7 @@ def convert_html(html: str, max_chars: int) -> HtmlContent:
     markup_chars = len(markup) + max(len(html) - MAX_HTML, 0)
     beginning = _cut_at_tag(markup, min(MAX_MARKUP, max(MARKUP_PER_CHAR * max_chars, 1_000)))
     try:
-        text = _to_markdown(_escape_unclosed_tags(beginning))
+        text = _to_markdown(escape_huge_references(_escape_unclosed_tags(beginning)))
     except Exception:  # noqa: BLE001 - the parser refuses some markup, in more than one way
         text = unescape(_TAG.sub(" ", beginning))
     return HtmlContent(_tidy_spaces(text), tuple(data_uris), markup_chars, len(beginning))
@@ -201,10 +186,9 @@ def _escape_unclosed_tags(markup: str) -> str:
 def _to_markdown(markup: str) -> str:
     if "<" not in markup:  # BeautifulSoup would warn that it looks like the name of a file
         return unescape(markup)
-    soup = BeautifulSoup(markup, "html.parser")
-    _close_items(soup)
-    _flatten_deep_tags(soup)
-    hidden = [tag.extract() for tag in soup.find_all(_is_hidden)]
+    soup = HtmlTree(markup)
+    hidden = soup.find_all(_is_hidden)
+    _extract(hidden)
     if not is_sendable(soup.get_text()):
         for tag in hidden:
             soup.append(tag)
@@ -223,29 +207,15 @@ def _is_hidden(tag: Tag) -> bool:
     )
 
 
-def _close_items(soup: BeautifulSoup) -> None:
-    """End each item or cell at the next one, as browsers do and the parser does not."""
-    unclosed = [tag for tag in soup.find_all(list(_ENDED_BY_NEXT)) if _is_in_unclosed(tag)]
-    if len(unclosed) > _MAX_UNCLOSED_ITEMS:
-        return
-    for tag in unclosed:
-        while _is_in_unclosed(tag) and tag.parent is not None:
-            tag.parent.insert_after(tag)
-
-
-def _is_in_unclosed(tag: Tag) -> bool:
-    return tag.parent is not None and tag.parent.name in _ENDED_BY_NEXT[tag.name]
-
-
-def _flatten_deep_tags(soup: BeautifulSoup) -> None:
-    """Turn what is nested too deep into text; without recursion, like all steps before."""
-    waiting: list[tuple[Tag, int]] = [(soup, 0)]
-    while waiting:
-        tag, depth = waiting.pop()
-        if depth >= MAX_DEPTH:
-            tag.string = tag.get_text(" ", strip=True)
-            continue
-        waiting += [(child, depth + 1) for child in tag.children if isinstance(child, Tag)]
+def _extract(tags: Sequence[Tag]) -> None:
+    """Take tags out of a document: of each parent all at once, in linear time."""
+    out = set(map(id, tags))
+    for parent in {id(tag.parent): tag.parent for tag in tags}.values():
+        if parent is not None:
+            others = [child for child in parent.contents if id(child) not in out]
+            for child in list(parent.contents):
+                child.extract()
+            parent.extend(others)
 
 
 def _replace_layout_table(table: Tag) -> None:
@@ -320,6 +290,12 @@ class _Converter(MarkdownConverter):
     def convert_tr(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return f"|{text}\n" if text.strip() else ""
 
+    def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        indented = text.lstrip(" \n")
+        start = text.rfind("\n", 0, len(text) - len(indented)) + 1
+        code = text[start:].rstrip(" \n")
+        return f"\n\n```\n{code}\n```\n\n" if text else ""
+
     def convert_table(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         before, bar, rows = text.strip().partition("|")
         first, _, rest = rows.partition("\n")
@@ -339,7 +315,7 @@ class _Converter(MarkdownConverter):
         return f" {text.strip()} "
 
     convert_summary = MarkdownConverter.convert_div  # type: ignore[attr-defined]
-    convert_textarea = MarkdownConverter.convert_pre  # type: ignore[attr-defined]
+    convert_textarea = convert_pre
 
 
 def _tidy_spaces(text: str) -> str:

@@ -3,6 +3,8 @@
 import base64
 import io
 import json
+import subprocess
+import sys
 import wave
 from dataclasses import replace
 from itertools import combinations
@@ -330,3 +332,49 @@ def test_any_other_text_is_shown_as_it_is(budget):
     assert only_text(blocks_of(data, budget)) == "a,b\n1,2"
     data = {"text/plain": "Flow of 2", "text/vnd.mermaid": "graph LR; a --> b"}
     assert only_text(blocks_of(data, budget)) == "Flow of 2"
+
+
+FREEZING = (
+    *("<!--", "<!", "<?", "<![CDATA[", "<", "</", "</a", "<a", "<a ", "<a b=", "<a b='", '<a b="'),
+    *("<svg", "<script", "<iframe ", "<iframe srcdoc='", "<div hidden srcdoc=", "&#"),
+    *("vega vegaEmbed(", "vega })({", "Plotly.newPlot('a',[],", "L.map(<iframe ", "docs_json = "),
+    '<div id="html_a">L.map(',
+)
+"""Markup of which a megabyte took minutes to hours, and some that is like it."""
+
+RENDER = """
+import json, sys
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.displays import render_mime_bundle
+from mcp_notebook.settings import Settings
+
+budget = Budget.from_settings(Settings(max_result_chars=int(sys.argv[1])))
+for unit in json.load(sys.stdin):
+    render_mime_bundle({"text/html": unit * (1_000_000 // len(unit)) + "<p>"}, budget)
+"""
+
+
+@pytest.mark.parametrize(
+    ("units", "chars"),
+    [
+        (FREEZING, 25_000),
+        (["\t", "<b>" * 65_000 + "<i></b>" * 30_000, "<input>x"], 100_000),
+    ],
+)
+def test_a_megabyte_of_any_markup_does_not_freeze_the_kernel(units, chars):
+    """All of it takes some seconds; before, most of it took longer than this limit each."""
+    command = [sys.executable, "-c", RENDER, str(chars)]
+    subprocess.run(command, input=json.dumps(units), text=True, check=True, timeout=60)
+
+
+def test_of_many_media_the_first_are_told_and_the_pages_share_the_room(budget):
+    def tell(html):
+        blocks = blocks_of({"text/html": html}, budget)
+        return [block.text for block in blocks if isinstance(block, Text)]
+
+    *_, last, note = tell("<iframe srcdoc='&lt;b>word&lt;/b>'></iframe>" * 20_000)
+    assert last == "[a page within the page:]\n**word**"
+    assert note == "[Videos, sounds and pages after the first 100 are left out.]"
+    long = tell(f"<iframe srcdoc='{'word ' * 30_000}'></iframe>" * 50)
+    assert len(long) == 50
+    assert sum(map(len, long)) < 5 * budget.chars

@@ -128,6 +128,19 @@ def test_of_what_is_left_the_beginning_is_read_and_the_rest_counted():
     assert made.converted_chars < MAX_MARKUP < made.markup_chars == 4_600_000
 
 
+def test_a_reference_to_a_character_that_cannot_exist_is_text():
+    huge = f"&#{'1' * 5_000};"
+    assert markdown(f"<b>a</b>{huge}") == f"**a**{huge}"
+
+
+def test_code_keeps_its_indentation_and_loses_blank_lines_around_it():
+    assert markdown("<pre>\n \n  a\n\n b\n \n</pre>") == "```\n  a\n\n b\n```"
+
+
+def test_hidden_parts_among_others_are_left_out():
+    assert markdown("<p>a<i hidden>b<i hidden>c</i></i>d<input>e</p>" * 2) == "ade\n\nade"
+
+
 def test_ten_thousand_tags_within_each_other_are_text():
     assert markdown("<div>" * 10_000 + "deep" + "</div>" * 10_000) == "deep"
 
