@@ -358,7 +358,16 @@ for unit in json.load(sys.stdin):
     ("units", "chars"),
     [
         (FREEZING, 25_000),
-        (["\t", "<b>" * 65_000 + "<i></b>" * 30_000, "<input>x"], 100_000),
+        (
+            [
+                "\t",
+                " ",
+                " \t",
+                *(f"<{n}>" * 65_000 + "<i></b>" * 30_000 for n in "bqu"),
+                "<input>x",
+            ],
+            100_000,
+        ),
     ],
 )
 def test_a_megabyte_of_any_markup_does_not_freeze_the_kernel(units, chars):
