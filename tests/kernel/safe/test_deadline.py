@@ -4,6 +4,7 @@
 # ruff: noqa: ARG002, BLE001, PLE0307, PT012, PT017
 
 import contextlib
+import gc
 import os
 import random
 import signal
@@ -81,6 +82,14 @@ def on_main(function):
 def in_thread(function):
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(function).result(max(30, ROUNDS / 50))
+
+
+@pytest.fixture(autouse=True)
+def without_collections():
+    """A time limit that ends within hypothesis' hook of the garbage collector stops nothing."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture(params=[on_main, in_thread])
