@@ -159,9 +159,12 @@ def _read_shared() -> tuple[Room, list[Room]]:
     """Return what stands above the two processes' folders (the command), and what below."""
     layers = read_layers(PACKAGE)
     (middle,) = (at for at, layer in enumerate(layers) if f"{PACKAGE}.kernel" in layer)
-    ((above,),) = layers[:middle]
+    above, *others = (_find_room(name) for row in layers[:middle] for name in row)
     below = [[_find_room(name) for name in row] for row in layers[middle + 1 :]]
-    return _find_room(above), [replace(room, others=tuple(others)) for room, *others in below]
+    return (
+        replace(above, others=tuple(others)),
+        [replace(room, others=tuple(others)) for room, *others in below],
+    )
 
 
 def _read_rows(side: str) -> list[list[Room]]:
