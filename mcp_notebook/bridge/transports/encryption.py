@@ -31,6 +31,13 @@ def check_encryption(settings: Settings) -> None:
                 "add --insecure if something else encrypts, such as a proxy or a tunnel."
             )
         return
+    for file in filter(None, (settings.certfile, settings.keyfile)):
+        try:
+            file.open("rb").close()
+        except OSError as error:
+            raise SettingsError(
+                f"The file {file} cannot be read: {error.strerror}. Check --certfile and --keyfile."
+            ) from None
     try:
         # A password would be asked for in the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
@@ -38,10 +45,10 @@ def check_encryption(settings: Settings) -> None:
         )
     except (OSError, ValueError) as error:
         files = f"{settings.certfile}" + (f" with {settings.keyfile}" if settings.keyfile else "")
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "reason", None) or "it is not in PEM format"
         raise SettingsError(
             f"The certificate {files} cannot be used: {reason}. Check --certfile and --keyfile: "
-            "both are PEM files, and the key has no password."
+            "both are PEM files, of one certificate and its key, and the key has no password."
         ) from None
 
 

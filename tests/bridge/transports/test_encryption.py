@@ -101,3 +101,23 @@ def test_what_others_can_reach_is_told_with_its_real_address():
     every = describe_reach(Settings(host="0.0.0.0", insecure=True), 8791)
     assert every.startswith("It listens on 0.0.0.0:8791: other machines can connect")
     assert "127.0.0.1" not in every
+
+
+@pytest.mark.parametrize("missing", ["certfile", "keyfile"])
+def test_the_file_that_cannot_be_read_is_the_one_that_is_named(tmp_path, missing):
+    files = {"certfile": tmp_path / "cert.pem", "keyfile": tmp_path / "key.pem"}
+    for name, path in files.items():
+        if name != missing:
+            path.write_text("not a PEM file")
+    with pytest.raises(SettingsError) as caught:
+        check_encryption(Settings(**files))
+    assert str(caught.value).startswith(f"The file {files[missing]} cannot be read: No such file")
+
+
+def test_a_certificate_that_is_none_is_refused_without_the_words_of_openssl(tmp_path):
+    path = tmp_path / "cert.pem"
+    path.write_text("not a PEM file")
+    with pytest.raises(SettingsError) as caught:
+        check_encryption(Settings(certfile=path))
+    assert "it is not in PEM format. Check --certfile" in str(caught.value)
+    assert "_ssl.c" not in str(caught.value)
