@@ -19,6 +19,16 @@ import typer
 
 from mcp_notebook._version import __version__
 from mcp_notebook.cli_help import Command, Group
+from mcp_notebook.cli_options import (
+    AllowErrors,
+    Certfile,
+    IgnoreErrors,
+    Insecure,
+    Keyfile,
+    MetaTools,
+    Notebook,
+    Notebooks,
+)
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 from mcp_notebook.termination import list_termination_signals
@@ -66,48 +76,6 @@ def _parse_port(text: str) -> int:
     if not text.isdecimal() or int(text) > _MAX_PORT:
         raise typer.BadParameter(f"{text!r} is not a whole number from 0 to {_MAX_PORT}.")
     return int(text)
-
-
-Notebooks = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="NOTEBOOK",
-        help="Notebooks to run and serve. Without any, all open notebooks are served.",
-        show_default=False,
-    ),
-]
-Notebook = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="The notebook to use. If it is not open, it is run for this command."
-    ),
-]
-AllowErrors = Annotated[
-    bool, typer.Option("--allow-errors", help="Serve a notebook even if one of its cells fails.")
-]
-IgnoreErrors = Annotated[
-    bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
-]
-MetaTools = Annotated[
-    bool,
-    typer.Option(
-        "--meta-tools",
-        help="Add three tools that list, describe and call the notebooks' tools, for a client "
-        "that does not notice when the list of tools changes.",
-    ),
-]
-
-
-Certfile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Certificate to encrypt with (TLS), as a PEM file."),
-]
-Keyfile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Private key of the certificate.")
-]
-Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Let other machines connect without encryption.")
-]
 
 
 _EXTRA_WORDS = {"allow_extra_args": True}

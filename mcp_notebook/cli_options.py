@@ -1,0 +1,49 @@
+"""The arguments and options that commands of ``mcp-notebook`` share, each with its help.
+
+Tested in ``tests/test_cli.py``. Runs in the process of the command; what the values do is the
+business of `settings` and of the commands in `cli`.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Notebooks = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="NOTEBOOK",
+        help="Notebooks to run and serve. Without any, all open notebooks are served.",
+        show_default=False,
+    ),
+]
+Notebook = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="The notebook to use. If it is not open, it is run for this command."
+    ),
+]
+AllowErrors = Annotated[
+    bool, typer.Option("--allow-errors", help="Serve a notebook even if one of its cells fails.")
+]
+IgnoreErrors = Annotated[
+    bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
+]
+MetaTools = Annotated[
+    bool,
+    typer.Option(
+        "--meta-tools",
+        help="Add three tools that list, describe and call the notebooks' tools, for a client "
+        "that does not notice when the list of tools changes.",
+    ),
+]
+Certfile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Certificate to encrypt with (TLS), as a PEM file."),
+]
+Keyfile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Private key of the certificate.")
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Let other machines connect without encryption.")
+]
