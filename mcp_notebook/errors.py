@@ -88,6 +88,7 @@ class UnknownTool(CallError):
 
     def __init__(self, name: str, names: tuple[str, ...] = ()) -> None:
         self.name = name
+        self.names = names
         shortened = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")  # noqa: PLR2004
         hint = f"The tools are: {shortened}." if names else "No open notebook offers a tool now."
         super().__init__(f"Unknown tool: {name!r}. {hint}")
@@ -118,6 +119,7 @@ class AmbiguousTool(CallError):
 
     def __init__(self, name: str, candidates: tuple[str, ...]) -> None:
         self.name = name
+        self.candidates = candidates
         super().__init__(
             f"{len(candidates)} open notebooks have a tool {name!r}. "
             f"Call it by its full name: {' or '.join(candidates)}."

@@ -21,6 +21,7 @@ import anyio.abc
 
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks
+from mcp_notebook.bridge.access.token_file import read_token, renew_token
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -29,7 +30,6 @@ from mcp_notebook.bridge.transports.encryption import check_encryption, describe
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
 from mcp_notebook.bridge.transports.port_owner import is_own_port
 from mcp_notebook.bridge.transports.stdio import serve_stdio
-from mcp_notebook.bridge.transports.token_file import read_token, renew_token
 from mcp_notebook.discovery import (
     BridgeRecord,
     Record,

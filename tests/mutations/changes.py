@@ -577,13 +577,13 @@ CHANGES = (
         "bridge/server/test_mcp_types.py",
     ),
     Change(
-        "bridge/transports/access.py",
+        "bridge/access/gate.py",
         "        if len(values) != 1:\n            return False\n",
         "        if not values:\n            return False\n",
         "bridge/transports/test_access.py",
     ),
     Change(
-        "bridge/transports/access.py",
+        "bridge/access/gate.py",
         "        return all(\n            origin.startswith",
         "        return any(\n            origin.startswith",
         "bridge/transports/test_access.py",

@@ -57,6 +57,8 @@ class RunningCall:
         """The open questions by number, oldest first."""
         self.question_keys: dict[str, int] = {}
         """The numbers of the questions that the client has shown its user, by key."""
+        self.on_end: Callable[[Result | KernelGone], None] | None = None
+        """Called once, when the call ends."""
         self.missing_capability: str | None = None
         """The capability that the call failed for, because the client does not have it."""
 
@@ -149,3 +151,5 @@ class RunningCall:
         else:
             self._result.set_result(outcome)
         self._news.set()
+        if self.on_end is not None:
+            self.on_end(outcome)

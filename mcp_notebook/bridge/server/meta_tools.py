@@ -6,6 +6,7 @@ errors are the same as in a direct call.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,7 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema, ErrorDetails
 
-from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.server.large_calls import split_arguments
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import InvalidArguments
@@ -149,14 +152,20 @@ class RequestedCall:
 
 
 async def answer(
-    name: str, arguments: dict[str, Any] | bytes, catalog: Catalog, *, no_tools: str
+    name: str,
+    arguments: dict[str, Any] | bytes,
+    tools: PermittedTools,
+    caller: Caller,
+    *,
+    no_tools: str,
 ) -> Result | RequestedCall:
     """Answer a call to one of the three tools, or return the call that it requests.
 
     Args:
         name: One of `NAMES`.
         arguments: From the client's request; if large, as JSON.
-        catalog: The tools as they are now.
+        tools: The tools as they are now.
+        caller: Who asks.
         no_tools: The text of an empty list.
 
     Raises:
@@ -169,19 +178,21 @@ async def answer(
         arguments, large = await split_arguments(arguments)
     if name == LIST:
         _validate(_ListArguments, name, arguments)
-        return _list_tools(catalog, no_tools)
+        return _list_tools(tools.list_entries(caller), no_tools)
     if name == DESCRIBE:
-        return _describe_tool(catalog.find(_validate(_DescribeArguments, name, arguments).name))
+        tool = _validate(_DescribeArguments, name, arguments).name
+        return _describe_tool(tools.find(caller, tool))
     request = _validate(_CallArguments, name, arguments)
-    return RequestedCall(catalog.find(request.name), request.arguments if large is None else large)
+    entry = tools.find(caller, request.name)
+    return RequestedCall(entry, request.arguments if large is None else large)
 
 
-def _list_tools(catalog: Catalog, no_tools: str) -> Result:
+def _list_tools(entries: Sequence[CatalogEntry], no_tools: str) -> Result:
     tools = [
         NotebookTool(
             name=entry.name, notebook=entry.notebook, description=_shorten_description(entry.tool)
         )
-        for entry in catalog.entries()
+        for entry in entries
     ]
     lines = [
         f"- {tool.name} (notebook {tool.notebook})"

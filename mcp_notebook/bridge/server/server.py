@@ -22,13 +22,17 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
+from mcp_notebook.bridge.access.caller import OWNER, Caller
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
+from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.server import meta_tools
 from mcp_notebook.bridge.server.accommodations import NewTools, find_accommodation
+from mcp_notebook.bridge.server.call_starter import CallStarter
+from mcp_notebook.bridge.server.callers import find_caller
 from mcp_notebook.bridge.server.change_notices import ChangeNotices, get_connection
-from mcp_notebook.bridge.server.elicitation import Elicitation, can_elicit
+from mcp_notebook.bridge.server.elicitation import Elicitation
 from mcp_notebook.bridge.server.large_calls import find_arguments, identify_arguments
 from mcp_notebook.bridge.server.mcp_types import (
     make_call_result,
@@ -41,6 +45,7 @@ from mcp_notebook.bridge.server.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.resources import ResourceRequests
 from mcp_notebook.bridge.server.tool_form import make_plain_tool_form, make_tool_form
 from mcp_notebook.bridge.server.tool_pages import ToolPages
+from mcp_notebook.bridge.telemetry.call_events import CallObserver, CallObservers
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool
 from mcp_notebook.missing_tools import MissingTool
@@ -59,11 +64,6 @@ _CACHEABLE: tuple[CacheableMethod, ...] = (
 _MAX_DEPARTURES = 5
 """Notebooks that have left lately that a client hears of when it calls an unknown tool."""
 _DEPARTURES = "Notebooks that have left lately:"
-MAX_CALLS = 1024
-"""Calls that one bridge runs at a time, for all clients and kernels together."""
-_IS_STOPPED = (
-    "The bridge has been stopped, and the call was not started. Connect again when it is back."
-)
 
 ABOUT = (
     "The tools of the user's live Jupyter notebooks: each runs in the notebook's kernel and sees "
@@ -83,17 +83,21 @@ class NotebookServer:
         catalog: The tools, kept up to date by the links.
         links: Run the calls and read the resources.
         ready: Waits until the first tools can be expected, if they need time to appear.
+        default_caller: Who makes a request if the transport does not say.
+        observers: Hear what happens to calls.
         with_meta_tools: Also offer the tools of `bridge.server.meta_tools`, under reserved names.
         page_size: Tools, or resources, on one page of a list. None: all tools, and the default
             number of resources.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each option
         self,
         catalog: Catalog,
         links: Links,
         *,
         ready: Callable[[], Awaitable[None]] | None = None,
+        default_caller: Caller = OWNER,
+        observers: Sequence[CallObserver] = (),
         with_meta_tools: bool = False,
         page_size: int | None = None,
     ) -> None:
@@ -102,16 +106,23 @@ class NotebookServer:
         self._catalog = catalog
         self._links = links
         self._ready = ready
+        self._default_caller = default_caller
+        self._tools = PermittedTools(catalog)
+        self._starter = CallStarter(
+            self._tools,
+            links,
+            observer=CallObservers(observers),
+            ready=ready,
+            meta_tools_hint=NO_TOOLS if with_meta_tools else None,
+        )
         self.find_departed_notebooks: Callable[[], Sequence[MissingTool]] = tuple
         """Returns the notebooks that have left lately, latest first; called in a thread."""
-        self._meta_tools = meta_tools.TOOLS if with_meta_tools else ()
+        first = meta_tools.TOOLS if with_meta_tools else ()
         self._pages, self._plain_pages = (
-            ToolPages(make_form, self._meta_tools, page_size)
+            ToolPages(make_form, first, page_size)
             for make_form in (make_tool_form, make_plain_tool_form)
         )
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
-        self._call_count = 0
-        self._is_closed = False
         self._elicitation = Elicitation()
         self._changes = ChangeNotices()
         self.resource_notices = ResourceNotices(self._changes)
@@ -167,7 +178,7 @@ class NotebookServer:
 
     def close(self) -> None:
         """End subscriptions gracefully, cancel and answer the open calls, and start no more."""
-        self._is_closed = True
+        self._starter.close()
         self._changes.listen.close()
         self._elicitation.close()
         self._links.end_calls()
@@ -196,7 +207,9 @@ class NotebookServer:
         cursor = (ctx.params or {}).get("cursor")
         takes_structured = find_accommodation(ctx).takes_structured
         pages = self._pages if takes_structured else self._plain_pages
-        page = pages.find_page(self._catalog.entries(), ctx.protocol_version, cursor)
+        caller = find_caller(ctx, self._default_caller)
+        entries = self._tools.list_entries(caller)
+        page = pages.find_page(entries, ctx.protocol_version, cursor, caller.permissions)
         if page is None:
             raise MCPError(
                 types.INVALID_PARAMS,
@@ -210,29 +223,27 @@ class NotebookServer:
         return result
 
     def _find_input_schema(self, name: str) -> dict[str, Any] | None:
-        if self._is_meta_tool(name):
+        if self._starter.is_meta_tool(name):
             return meta_tools.INPUT_SCHEMAS[name]
         try:
             return self._catalog.find(name).tool.input_schema
         except CallError:
             return None
 
-    def _is_meta_tool(self, name: str) -> bool:
-        return bool(self._meta_tools) and name in meta_tools.NAMES
-
     async def _call_tool(
         self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
+        caller = find_caller(ctx, self._default_caller)
         try:
             large = find_arguments(ctx)
             if large is not None:
                 params = params.model_copy(update={"arguments": await identify_arguments(large)})
-            result = await self._answer(ctx, params, large)
+            result = await self._answer(ctx, caller, params, large)
             await self._changes.notify_caller(ctx)  # the call may have made them
             if isinstance(result, types.InputRequiredResult):
                 return result
             self.resource_notices.note_result(result)
-            names = (entry.name for entry in self._catalog.entries())
+            names = (entry.name for entry in self._tools.list_entries(caller))
             return make_call_result(
                 self._new_tools.add_note(ctx, result, names),
                 ctx.protocol_version,
@@ -243,8 +254,8 @@ class NotebookServer:
         except UnknownState as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except UnknownTool as error:
-            text = await self._explain_unknown(error)
-            if self._is_meta_tool(params.name):  # the unknown name is one of its arguments
+            text = await self._explain_unknown(error, caller)
+            if self._starter.is_meta_tool(params.name):  # the unknown name is one of its arguments
                 return make_error_result(text)
             raise MCPError(types.INVALID_PARAMS, replace_surrogates(text)) from None
         except CallError as error:
@@ -256,8 +267,10 @@ class NotebookServer:
                 "The tool may have run, but its result is lost."
             )
 
-    async def _explain_unknown(self, error: UnknownTool) -> str:
+    async def _explain_unknown(self, error: UnknownTool, caller: Caller) -> str:
         """Return the error, and below it the notebooks that may have had the tool."""
+        if not caller.permissions.is_everything():
+            return str(error)
         notebooks = await anyio.to_thread.run_sync(self.find_departed_notebooks)
         if not notebooks:
             return str(error)
@@ -266,6 +279,7 @@ class NotebookServer:
     async def _answer(
         self,
         ctx: ServerRequestContext[Any],
+        caller: Caller,
         params: types.CallToolRequestParams,
         large: bytes | None,
     ) -> Result | types.InputRequiredResult:
@@ -274,49 +288,11 @@ class NotebookServer:
         call = self._elicitation.resume(params)
         if call is None:
             arguments = params.arguments or {} if large is None else large
-            outcome = await self._start_call(ctx, params.name, arguments, listener)
+            outcome = await self._starter.start(ctx, caller, params.name, arguments, listener)
             if isinstance(outcome, Result):
                 return outcome
             call = outcome
-        self._call_count += 1
-        try:
-            return await self._elicitation.follow(ctx, params, call, listener)
-        finally:
-            self._call_count -= 1
-
-    async def _start_call(
-        self,
-        ctx: ServerRequestContext[Any],
-        name: str,
-        arguments: dict[str, Any] | bytes,
-        listener: Listener,
-    ) -> RunningCall | Result:
-        """Start a call, or return its result if the bridge itself has the answer."""
-        if self._is_meta_tool(name):
-            if self._ready is not None:
-                await self._ready()
-            answer = await meta_tools.answer(name, arguments, self._catalog, no_tools=NO_TOOLS)
-            if isinstance(answer, Result):
-                return answer
-            entry, arguments = answer.entry, answer.arguments
-        else:
-            entry = await self._find(name)
-        if self._is_closed:
-            raise CallError(_IS_STOPPED)
-        if self._call_count >= MAX_CALLS:
-            raise CallError(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
-        link = self._links.find_link(entry)
-        name = entry.tool.name
-        return link.start_call(name, arguments, listener, can_elicit=can_elicit(ctx))
-
-    async def _find(self, name: str) -> CatalogEntry:
-        try:
-            return self._catalog.find(name)
-        except UnknownTool:
-            if self._ready is None:
-                raise
-        await self._ready()  # a client may know the tool from an earlier session
-        return self._catalog.find(name)
+        return await self._elicitation.follow(ctx, params, call, listener)
 
     async def _set_log_level(
         self, ctx: ServerRequestContext[Any], params: types.SetLevelRequestParams

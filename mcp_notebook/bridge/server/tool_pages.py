@@ -11,16 +11,21 @@ not issued is unknown, whatever it looks like.
 
 import hashlib
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.server.tool_form import serialize_tool_form
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
+MAX_VIEWS = 64
+"""Lists that are kept, one for each version of the protocol and kind of permissions; the least
+recently used ones go."""
 MakeForm: TypeAlias = Callable[[str, messages.ToolInfo, str], dict[str, Any]]
 """Makes the JSON object of a tool from its name, its description and the protocol's version. Raises
 ``ValueError`` (like pydantic) if that version does not accept the tool."""
@@ -74,27 +79,36 @@ class ToolPages:
         self._make_form = make_form
         self._first = tuple(first)
         self._page_size = page_size
-        self._views: dict[str, _View] = {}
+        self._views: OrderedDict[tuple[str, Permissions], _View] = OrderedDict()
 
     def find_page(
-        self, entries: Sequence[CatalogEntry], protocol_version: str, cursor: str | None
+        self,
+        entries: Sequence[CatalogEntry],
+        protocol_version: str,
+        cursor: str | None,
+        permissions: Permissions = EVERYTHING,
     ) -> Page | None:
         """Return a page of the list.
 
         Args:
-            entries: The catalogue's tools; the same object as long as nothing changes.
+            entries: The tools that the caller sees; the same object as long as nothing changes.
             protocol_version: The client's.
             cursor: From the previous page; None for the first page.
+            permissions: The caller's.
 
         Returns:
             The page, or None if this list does not have the cursor.
         """
-        view = self._views.get(protocol_version)
+        key = (protocol_version, permissions)
+        view = self._views.get(key)
         if view is None or view.entries is not entries:
             view = self._build_view(
                 entries, protocol_version, {} if view is None else view.conversions
             )
-            self._views[protocol_version] = view
+            self._views[key] = view
+            if len(self._views) > MAX_VIEWS:
+                self._views.popitem(last=False)
+        self._views.move_to_end(key)
         return view.pages.get(cursor)
 
     def _build_view(

@@ -1,14 +1,14 @@
-"""How clients reach the server: stdio, and Streamable HTTP with the token that protects it.
+"""How clients reach the server: stdio and Streamable HTTP.
 
 Face: `stdio` (`serve_stdio`), `http` (`open_listener`, `format_url`, `serve_http`),
-`token_file` (`read_token`, `renew_token`), `port_owner` (`is_own_port`) and
-`encryption` (`check_encryption`, `describe_reach`).
+`port_owner` (`is_own_port`) and `encryption` (`check_encryption`, `describe_reach`).
 
 Threads: everything runs on the bridge's event loop. Only stdio from a terminal or a file uses the
 SDK's threads, because an event loop cannot wait for those.
 
-The door to Starlette and uvicorn, and with `server` to the MCP SDK. Requests pass through `access`
-(Host, Origin, token) before anything else looks at them, and answers through `json_responses`;
-large calls are passed on without their arguments (`large_requests`), which the SDK's parser never
-sees. What they mean is the business of `server`; when to stop, that of `bridge.app`.
+The door to Starlette and uvicorn, and with `server` to the MCP SDK. Requests pass through
+`access.gate` (Host, Origin, token) before anything else looks at them, and answers through
+`json_responses`; large calls are passed on without their arguments (`large_requests`), which the
+SDK's parser never sees. What they mean is the business of `server`; when to stop, that of
+`bridge.app`.
 """

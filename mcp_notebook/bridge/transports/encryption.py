@@ -8,7 +8,7 @@ import ssl
 
 import psutil
 
-from mcp_notebook.bridge.transports.access import is_loopback
+from mcp_notebook.bridge.access.gate import is_loopback
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import Settings
 

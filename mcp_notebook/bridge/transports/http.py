@@ -15,8 +15,8 @@ import uvicorn
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from mcp_notebook.bridge.access.gate import Gate
 from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.transports.access import Gate
 from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
 from mcp_notebook.bridge.transports.json_responses import prefer_json
 from mcp_notebook.bridge.transports.port_owner import is_own_port

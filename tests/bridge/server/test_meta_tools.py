@@ -12,9 +12,11 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ImageContent
 
+from mcp_notebook.bridge.access.caller import OWNER
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server import server as server_module
+from mcp_notebook.bridge.server import call_starter
 from mcp_notebook.bridge.server.meta_tools import (
     CALL,
     DESCRIBE,
@@ -48,7 +50,9 @@ def catalog_of(**notebooks):
 
 
 def asked(catalog, name, /, **arguments):
-    return anyio.run(partial(answer, name, arguments, catalog, no_tools="There are none."))
+    return anyio.run(
+        partial(answer, name, arguments, PermittedTools(catalog), OWNER, no_tools="There are none.")
+    )
 
 
 def text_of(result):
@@ -330,7 +334,7 @@ async def test_a_kernel_that_is_gone_is_a_result_that_says_so(era):
 
 @pytest.mark.anyio
 async def test_a_call_counts_as_one_of_those_that_a_bridge_carries(notebook, era, monkeypatch):
-    monkeypatch.setattr(server_module, "MAX_CALLS", 1)
+    monkeypatch.setattr(call_starter, "MAX_CALLS", 1)
     refused = []
     async with served(Catalog(), era, notebook) as client, anyio.create_task_group() as tasks:
 
@@ -373,6 +377,8 @@ def test_large_arguments_of_a_notebooks_tool_are_passed_on_as_they_are():
     catalog = catalog_of(sales=[info("top")])
     request = {"name": "top", "arguments": {"rows": [[1, 2]] * 100_000}}
     text = json.dumps(request).encode()
-    requested = anyio.run(partial(answer, CALL, text, catalog, no_tools="There are none."))
+    requested = anyio.run(
+        partial(answer, CALL, text, PermittedTools(catalog), OWNER, no_tools="There are none.")
+    )
     assert requested.entry.name == "top"
     assert requested.arguments == json.dumps(request["arguments"]).encode()

@@ -22,7 +22,7 @@ from mcp_types import (
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server import server as server_module
+from mcp_notebook.bridge.server import call_starter
 from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
 from mcp_notebook.wire import messages
 
@@ -237,7 +237,7 @@ async def test_a_kernel_that_went_before_the_call_is_a_result_that_says_so(era):
 
 
 async def test_a_call_past_what_a_bridge_carries_is_told_to_come_later(sales, era, monkeypatch):
-    monkeypatch.setattr(server_module, "MAX_CALLS", 1)
+    monkeypatch.setattr(call_starter, "MAX_CALLS", 1)
     refused = []
     async with asked(sales, era) as client, anyio.create_task_group() as tasks:
 
@@ -252,7 +252,7 @@ async def test_a_call_past_what_a_bridge_carries_is_told_to_come_later(sales, er
 
 
 async def test_a_call_that_has_ended_leaves_its_place_to_the_next(sales, era, monkeypatch):
-    monkeypatch.setattr(server_module, "MAX_CALLS", 1)
+    monkeypatch.setattr(call_starter, "MAX_CALLS", 1)
     async with asked(sales, era) as client:
         for kind in ("null", "none", "null", "null"):
             result = await client.call_tool("structured", {"kind": kind})

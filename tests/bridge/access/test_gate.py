@@ -5,8 +5,8 @@ import httpx2
 import pytest
 from bridges import TOKEN, ask, bridge, http_bridge
 
-from mcp_notebook.bridge.transports import access
-from mcp_notebook.bridge.transports.access import Gate, is_loopback
+from mcp_notebook.bridge.access import gate
+from mcp_notebook.bridge.access.gate import Gate, is_loopback
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,9 @@ async def test_a_flood_of_refused_requests_is_a_few_lines_and_a_number(monkeypat
         for _ in range(100):
             await client.post("/mcp", headers={"Authorization": "Bearer wrong"})
         lines = list(caplog.messages)
-        assert len(lines) == access.MAX_REFUSALS_LOGGED
+        assert len(lines) == gate.MAX_REFUSALS_LOGGED
         assert lines[-1].endswith("(more in this minute are only counted)")
-        monkeypatch.setattr(access, "_REFUSALS_SECONDS", 0)  # the minute is over
+        monkeypatch.setattr(gate, "_REFUSALS_SECONDS", 0)  # the minute is over
         await client.post("/mcp")
     counted, one = caplog.messages[len(lines) :]
     assert counted == f"refused {100 - len(lines)} more requests before that"

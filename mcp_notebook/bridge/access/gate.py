@@ -16,6 +16,8 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY
+
 logger = logging.getLogger(__name__)
 
 MAX_REFUSALS_LOGGED = 20
@@ -70,7 +72,7 @@ class Gate:
             refusal.headers["WWW-Authenticate"] = "Bearer"
             await refusal(scope, receive, send)
         else:
-            await self._app(scope, receive, send)
+            await self._app({**scope, SCOPE_KEY: OWNER}, receive, send)
 
     def _has_allowed_origin(self, headers: Headers) -> bool:
         hosts = headers.getlist("host")

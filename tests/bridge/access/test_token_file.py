@@ -8,8 +8,8 @@ import pytest
 from bridges import NEEDS_TWO_USERS, TOKEN, bridge
 from live import kernel_env
 
-from mcp_notebook.bridge.transports import token_file
-from mcp_notebook.bridge.transports.token_file import read_token, renew_token
+from mcp_notebook.bridge.access import token_file
+from mcp_notebook.bridge.access.token_file import read_token, renew_token
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.private_files import write_private
 from mcp_notebook.settings import Settings
@@ -73,7 +73,7 @@ def test_folders_of_a_named_file_are_made(home):
 STARTER = (
     "import sys\n"
     "from pathlib import Path\n"
-    "from mcp_notebook.bridge.transports.token_file import read_token\n"
+    "from mcp_notebook.bridge.access.token_file import read_token\n"
     "from mcp_notebook.settings import Settings\n"
     "print('ready', flush=True)\n"
     "sys.stdin.readline()\n"

@@ -1,0 +1,15 @@
+"""Who may come in, and what they may do.
+
+Face:
+
+- `gate`: `Gate`, in front of the HTTP endpoint; `is_loopback`.
+- `token_file`: `read_token`, `renew_token`.
+- `caller`: `Caller` and `Permissions`: who makes a request, and what that caller may call.
+- `permitted_tools.PermittedTools`: the catalogue as one caller sees it.
+
+Threads: everything runs on the bridge's event loop; tokens are read before it starts.
+
+A transport finds out who the caller is, and `server` asks here what the caller may do. What a
+caller may not call does not exist for it: it is neither listed nor suggested. What is written down
+about calls is the business of `telemetry`.
+"""

@@ -1,0 +1,70 @@
+"""Who makes a request, and what that caller may call.
+
+Runs on the bridge's event loop; no I/O. The gate puts the caller of an HTTP request into its scope;
+over stdio, there is one caller for the whole process.
+"""
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from mcp_notebook import meta_keys
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+
+SCOPE_KEY = "mcp_notebook.caller"
+"""Where the ASGI scope of an HTTP request has its `Caller`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permissions:
+    """Which tools may be called; the default allows all of them.
+
+    A tool has to satisfy every condition that is set.
+    """
+
+    tools: tuple[str, ...] = ()
+    """Shell patterns, one of which matches the tool's name or its full name,
+    ``<notebook>.<tool>``; empty: any name."""
+    tags: frozenset[str] = frozenset()
+    """Tags, of which the tool has at least one; empty: any tags or none."""
+    read_only: bool = False
+    """Whether the tool's annotations have to say that it changes nothing (``readOnlyHint``)."""
+
+    def is_everything(self) -> bool:
+        """Return whether all tools are allowed."""
+        return self == EVERYTHING
+
+    def allow(self, entry: CatalogEntry) -> bool:
+        """Return whether a tool may be called."""
+        return (
+            self.allow_name(entry.name, f"{entry.notebook}.{entry.tool.name}")
+            and (not self.tags or not self.tags.isdisjoint(_read_tags(entry)))
+            and (not self.read_only or (entry.tool.annotations or {}).get("readOnlyHint") is True)
+        )
+
+    def allow_name(self, *names: str) -> bool:
+        """Return whether a tool with these names may be called, whatever else is true of it."""
+        return not self.tools or any(
+            fnmatchcase(name, pattern) for pattern in self.tools for name in names
+        )
+
+
+EVERYTHING = Permissions()
+"""All tools."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Who makes a request."""
+
+    name: str
+    """For the log: "owner" has the endpoint's own token, "stdio" started the bridge."""
+    permissions: Permissions = field(default=EVERYTHING)
+
+
+OWNER = Caller(name="owner")
+"""Whoever has the endpoint's own token: the user."""
+
+
+def _read_tags(entry: CatalogEntry) -> frozenset[str]:
+    tags = (entry.tool.meta or {}).get(meta_keys.TAGS)
+    return frozenset(map(str, tags)) if isinstance(tags, list) else frozenset()

@@ -1,0 +1,199 @@
+"""From a client's request to a running call: which tool is meant, and whether it may run.
+
+Runs on the bridge's event loop. Everything that can refuse a call is asked here, in order, and the
+observers hear what happened: the start and the end of each call, or its refusal.
+"""
+
+import itertools
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
+from mcp_notebook.bridge.server import meta_tools
+from mcp_notebook.bridge.server.callers import describe_client
+from mcp_notebook.bridge.server.elicitation import can_elicit
+from mcp_notebook.bridge.telemetry.call_events import (
+    CallEnd,
+    CallObserver,
+    CallRefusal,
+    CallStart,
+    Outcome,
+)
+from mcp_notebook.content import Audio, Image, Resource, Result, Text
+from mcp_notebook.errors import CallError, KernelGone, UnknownTool
+
+MAX_CALLS = 1024
+"""Calls that one bridge runs at a time, for all clients and kernels together."""
+_IS_STOPPED = (
+    "The bridge has been stopped, and the call was not started. Connect again when it is back."
+)
+
+
+class CallStarter:
+    """Starts the calls of one bridge.
+
+    Args:
+        tools: The tools, as callers see them.
+        links: Run the calls.
+        observer: Hears what happens to calls.
+        ready: Waits until the first tools can be expected, if they need time to appear.
+        meta_tools_hint: What the list of the meta tools says if it is empty; None if the bridge
+            does not offer these tools.
+    """
+
+    def __init__(
+        self,
+        tools: PermittedTools,
+        links: Links,
+        *,
+        observer: CallObserver,
+        ready: Callable[[], Awaitable[None]] | None = None,
+        meta_tools_hint: str | None = None,
+    ) -> None:
+        self._tools = tools
+        self._links = links
+        self._observer = observer
+        self._ready = ready
+        self._meta_tools_hint = meta_tools_hint
+        self._prefix = secrets.token_hex(4)
+        self._numbers = itertools.count(1)
+        self._running = 0
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Start no more calls."""
+        self._is_closed = True
+
+    def is_meta_tool(self, name: str) -> bool:
+        """Return whether it is the bridge itself that offers a tool of this name."""
+        return self._meta_tools_hint is not None and name in meta_tools.NAMES
+
+    async def start(
+        self,
+        ctx: ServerRequestContext[Any],
+        caller: Caller,
+        name: str,
+        arguments: dict[str, Any] | bytes,
+        listener: Listener,
+    ) -> RunningCall | Result:
+        """Start a call, or return its result if the bridge itself has the answer.
+
+        Args:
+            ctx: The request.
+            caller: Who makes it.
+            name: The tool's name in the request.
+            arguments: The arguments; if large, as the client's JSON.
+            listener: Takes what the call sends besides its result.
+
+        Raises:
+            CallError: The call cannot be started; the observers have heard of it.
+        """
+        try:
+            if self.is_meta_tool(name):
+                answer = await self._ask_meta_tool(caller, name, arguments)
+                if isinstance(answer, Result):
+                    return answer
+                entry, arguments = answer.entry, answer.arguments
+            else:
+                entry = await self._find(caller, name)
+            self._check_room()
+            call = self._links.find_link(entry).start_call(
+                entry.tool.name, arguments, listener, can_elicit=can_elicit(ctx)
+            )
+        except CallError as error:
+            self._observer.note_refusal(
+                CallRefusal(
+                    at=time.time(),
+                    caller=caller.name,
+                    client=describe_client(ctx),
+                    tool=name,
+                    reason=str(error),
+                )
+            )
+            raise
+        self._observe(call, self._describe_start(ctx, caller, entry, arguments))
+        return call
+
+    async def _ask_meta_tool(
+        self, caller: Caller, name: str, arguments: dict[str, Any] | bytes
+    ) -> Result | meta_tools.RequestedCall:
+        assert self._meta_tools_hint is not None
+        if self._ready is not None:
+            await self._ready()
+        return await meta_tools.answer(
+            name, arguments, self._tools, caller, no_tools=self._meta_tools_hint
+        )
+
+    async def _find(self, caller: Caller, name: str) -> CatalogEntry:
+        try:
+            return self._tools.find(caller, name)
+        except UnknownTool:
+            if self._ready is None:
+                raise
+        await self._ready()  # a client may know the tool from an earlier session
+        return self._tools.find(caller, name)
+
+    def _check_room(self) -> None:
+        if self._is_closed:
+            raise CallError(_IS_STOPPED)
+        if self._running >= MAX_CALLS:
+            raise CallError(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
+
+    def _describe_start(
+        self,
+        ctx: ServerRequestContext[Any],
+        caller: Caller,
+        entry: CatalogEntry,
+        arguments: dict[str, Any] | bytes,
+    ) -> CallStart:
+        return CallStart(
+            id=f"{self._prefix}-{next(self._numbers)}",
+            at=time.time(),
+            caller=caller.name,
+            client=describe_client(ctx),
+            kernel=entry.kernel_id,
+            notebook=entry.notebook,
+            tool=entry.tool.name,
+            arguments=arguments,
+            input_schema=entry.tool.input_schema,
+        )
+
+    def _observe(self, call: RunningCall, start: CallStart) -> None:
+        """Report the start of a call now, and its end when it comes."""
+        began = time.monotonic()
+        self._running += 1
+        self._observer.note_start(start)
+
+        def note_end(outcome: Result | KernelGone) -> None:
+            self._running -= 1
+            kind, error, size = _summarize(outcome)
+            seconds = time.monotonic() - began
+            self._observer.note_end(
+                CallEnd(start=start, outcome=kind, seconds=seconds, error=error, size=size)
+            )
+
+        call.on_end = note_end
+
+
+def _summarize(outcome: Result | KernelGone) -> tuple[Outcome, str | None, int]:
+    """Return how a call ended, its error, and the size of its result."""
+    if isinstance(outcome, KernelGone):
+        return "lost", str(outcome), 0
+    size = 0
+    for block in outcome.content:
+        if isinstance(block, Text):
+            size += len(block.text)
+        elif isinstance(block, Image | Audio | Resource):
+            size += len(block.data)
+    if not outcome.is_error:
+        return "ok", None, size
+    texts = (block.text for block in outcome.content if isinstance(block, Text))
+    return "error", next(texts, ""), size

@@ -1,0 +1,31 @@
+"""Who makes a request: the caller, and the client's program.
+
+Tested in ``tests/bridge/server/test_call_starter.py``. Runs on the bridge's event loop; no I/O.
+"""
+
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+
+from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+
+
+def find_caller(ctx: ServerRequestContext[Any], default: Caller) -> Caller:
+    """Return the caller of a request.
+
+    Args:
+        ctx: The request.
+        default: Who it is if the transport does not say: over stdio, whoever started the bridge.
+    """
+    scope = getattr(ctx.request, "scope", None) or {}
+    caller = scope.get(SCOPE_KEY, default)
+    assert isinstance(caller, Caller)
+    return caller
+
+
+def describe_client(ctx: ServerRequestContext[Any]) -> str:
+    """Return name and version of the client's program, as it says; empty if it does not say."""
+    params = ctx.session.client_params
+    if params is None:
+        return ""
+    return f"{params.client_info.name} {params.client_info.version}".strip()

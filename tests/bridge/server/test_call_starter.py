@@ -1,0 +1,132 @@
+"""What observers hear of calls to a live kernel, in both eras."""
+
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from live import TIMEOUT, record_of
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from mcp_notebook.bridge.access.caller import Caller, Permissions
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
+from mcp_notebook.missing_tools import META_TOOLS
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = """%%mcp_tool --read-only
+def add(a: int, b: int = 1) -> int:
+    "Add."
+    return a + b
+"""
+MORE = """%%mcp_tool
+def fail(why: str):
+    "Fail."
+    raise ValueError(why)
+
+async def forever():
+    "Never ends."
+    import asyncio
+    await asyncio.sleep(600)
+"""
+
+
+class Notes(list):
+    """Keeps what it hears."""
+
+    note_start = note_end = note_refusal = list.append
+
+
+@pytest.fixture(params=["legacy", "auto"])
+def era(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def sums(shared_kernel):
+    shared_kernel.ok(TOOLS)
+    shared_kernel.ok(MORE)
+    return shared_kernel
+
+
+@asynccontextmanager
+async def asked(kernel, era, **options):
+    """Yield a client of a server that is linked to this kernel, and its links."""
+    catalog = Catalog()
+    async with Links(catalog, on_change=lambda: None) as links:
+        await links.connect(record_of(kernel))
+        server = NotebookServer(catalog, links, **options)
+        async with Client(server.mcp, mode=era) as client:
+            with anyio.fail_after(TIMEOUT):
+                yield client, links
+
+
+async def test_a_call_has_a_start_and_one_end(sums, era):
+    notes = Notes()
+    async with asked(sums, era, observers=[notes]) as (client, _):
+        await client.call_tool("add", {"a": 2})
+        await client.call_tool("fail", {"why": "never"})
+    first, first_end, second, second_end = notes
+    assert isinstance(first, CallStart)
+    assert isinstance(first_end, CallEnd)
+    assert (first.tool, first.arguments, first.caller) == ("add", {"a": 2}, "owner")
+    assert first.client.startswith("mcp ")
+    assert first.id != second.id
+    assert (first_end.start, first_end.outcome, first_end.error) == (first, "ok", None)
+    assert first_end.size == 1
+    assert 0 < first_end.seconds < TIMEOUT
+    assert second_end.outcome == "error"
+    assert "never" in second_end.error
+
+
+async def test_a_call_that_its_kernel_takes_along_is_lost(sums, era):
+    notes = Notes()
+    async with (
+        asked(sums, era, observers=[notes]) as (client, links),
+        anyio.create_task_group() as t,
+    ):
+
+        async def call():
+            await client.call_tool("forever", {})
+
+        t.start_soon(call)
+        while not notes:
+            await anyio.lowlevel.checkpoint()
+        links.end_calls()
+    start, end = notes
+    assert (end.start, end.outcome) == (start, "lost")
+    assert "stopped" in end.error
+
+
+async def test_a_call_that_is_not_started_is_a_refusal(sums, era):
+    notes = Notes()
+    async with asked(sums, era, observers=[notes]) as (client, _):
+        with pytest.raises(MCPError, match="ad"):
+            await client.call_tool("ad", {"a": 2})
+    (refusal,) = notes
+    assert isinstance(refusal, CallRefusal)
+    assert (refusal.tool, refusal.caller) == ("ad", "owner")
+    assert "Unknown tool" in refusal.reason
+
+
+async def test_a_caller_gets_and_calls_only_what_it_may(sums, era):
+    reader = Caller(name="reader", permissions=Permissions(read_only=True))
+    notes = Notes()
+    async with asked(sums, era, default_caller=reader, observers=[notes], with_meta_tools=True) as (
+        client,
+        _,
+    ):
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+        assert listed == [*META_TOOLS, "add"]
+        assert (await client.call_tool("add", {"a": 1})).structured_content == {"result": 2}
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("fail", {"why": ""})
+        text = (await client.call_tool(META_TOOLS[0], {})).content[0].text
+        assert "add" in text
+        assert "fail" not in text
+        hidden = await client.call_tool(META_TOOLS[2], {"name": "fail", "arguments": {"why": ""}})
+        assert hidden.is_error
+    assert {note.caller for note in notes if not isinstance(note, CallEnd)} == {"reader"}
