@@ -3,6 +3,7 @@
 Face:
 
 - `gate`: `Gate`, in front of the HTTP endpoint; `is_loopback`.
+- `refusals.RefusalLog`: the lines about what was refused.
 - `token_file`: `read_token`, `renew_token`.
 - `caller`: `Caller` and `Permissions`: who makes a request, and what that caller may call.
 - `permitted_tools.PermittedTools`: the catalogue as one caller sees it.

@@ -3,13 +3,11 @@
 Runs on the bridge's event loop. The gate checks Host and Origin first (403: a web page may reach
 local servers by DNS rebinding), then the bearer token (401). The token never appears in a log, a
 response or a URL; where it comes from is the business of `token_file`. What is refused is one line
-on stderr, which the background bridge has in its log.
+in the log (`refusals`).
 """
 
 import hmac
 import ipaddress
-import logging
-import time
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -17,12 +15,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY
+from mcp_notebook.bridge.access.refusals import RefusalLog
 
-logger = logging.getLogger(__name__)
-
-MAX_REFUSALS_LOGGED = 20
-"""Refused requests in `_REFUSALS_SECONDS` that have a line of their own; the rest are counted."""
-_REFUSALS_SECONDS = 60.0
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
@@ -45,14 +39,17 @@ class Gate:
         host: The address that the endpoint listens on, allowed as Host besides the local names.
             If it is not a loopback address, any Host is allowed: the endpoint cannot know the names
             that it is reached by, and the token protects it.
+        refusals: Gets a line about each refused request.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str, host: str) -> None:
+    def __init__(
+        self, app: ASGIApp, *, token: str, host: str, refusals: RefusalLog | None = None
+    ) -> None:
         self._app = app
         self._expected = f"Bearer {token}".encode()
         self._any_host = not is_loopback(host)
         self._hosts = {*_LOCAL_NAMES, host.strip("[]")}
-        self._refusals = _RefusalLog()
+        self._refusals = refusals or RefusalLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; whatever is not HTTP, such as a WebSocket, is closed."""
@@ -62,12 +59,12 @@ class Gate:
             return
         headers = Headers(scope=scope)
         if not self._has_allowed_origin(headers):
-            self._refusals.note(scope, "its Host or Origin is not allowed")
+            self._refusals.note(scope.get("client"), "its Host or Origin is not allowed")
             refusal = _make_refusal(403, "This Host or Origin may not use mcp-notebook.")
             await refusal(scope, receive, send)
         elif not self._has_token(headers):
             problem = "wrong" if "authorization" in headers else "missing"
-            self._refusals.note(scope, f"the bearer token is {problem}")
+            self._refusals.note(scope.get("client"), f"the bearer token is {problem}")
             refusal = _make_refusal(401, "The bearer token is missing or wrong.")
             refusal.headers["WWW-Authenticate"] = "Bearer"
             await refusal(scope, receive, send)
@@ -99,40 +96,6 @@ class Gate:
         scheme, _, token = values[0].partition(" ")
         presented = f"{scheme.capitalize()} {token.strip()}".encode("utf-8", "replace")
         return hmac.compare_digest(presented, self._expected)
-
-
-class _RefusalLog:
-    """Writes a line about each refused request, but only so many a minute.
-
-    Nothing that the request says is in it: not its token, and nothing for the reader's terminal.
-    """
-
-    def __init__(self) -> None:
-        self._began = -_REFUSALS_SECONDS
-        self._count = 0
-        """Refusals since then."""
-
-    def note(self, scope: Scope, reason: str) -> None:
-        """Write the line, or count it."""
-        now = time.monotonic()
-        if now - self._began >= _REFUSALS_SECONDS:
-            uncounted = self._count - MAX_REFUSALS_LOGGED
-            if uncounted > 0:
-                logger.warning("refused %d more requests before that", uncounted)
-            self._began, self._count = now, 0
-        self._count += 1
-        if self._count > MAX_REFUSALS_LOGGED:
-            return
-        host, port = scope.get("client") or ("an unknown address", 0)
-        last = self._count == MAX_REFUSALS_LOGGED
-        logger.warning(
-            "%s refused a request from %s port %d: %s%s",
-            time.strftime("%Y-%m-%d %H:%M:%S"),
-            host,
-            port,
-            reason,
-            " (more in this minute are only counted)" if last else "",
-        )
 
 
 def _parse_host_name(address: str) -> str | None:

@@ -1,0 +1,48 @@
+"""The lines about refused requests and connections: one each, but only so many a minute.
+
+Runs on the bridge's event loop. The gate (`gate`) and the connections below it
+(`transports.connections`) write here, on stderr, which the background bridge has in its log.
+"""
+
+import logging
+import time
+
+logger = logging.getLogger(__name__)
+
+MAX_REFUSALS_LOGGED = 20
+"""Refusals in `_REFUSALS_SECONDS` that have a line of their own; the rest are counted."""
+_REFUSALS_SECONDS = 60.0
+
+
+class RefusalLog:
+    """Writes the lines of one endpoint.
+
+    Nothing that a client says is in them: not its token, and nothing for the reader's terminal.
+    """
+
+    def __init__(self) -> None:
+        self._began = -_REFUSALS_SECONDS
+        self._count = 0
+        """Refusals since then."""
+
+    def note(self, client: tuple[str, int] | None, reason: str) -> None:
+        """Write the line about a client at an address, or count it."""
+        now = time.monotonic()
+        if now - self._began >= _REFUSALS_SECONDS:
+            uncounted = self._count - MAX_REFUSALS_LOGGED
+            if uncounted > 0:
+                logger.warning("refused %d more requests before that", uncounted)
+            self._began, self._count = now, 0
+        self._count += 1
+        if self._count > MAX_REFUSALS_LOGGED:
+            return
+        host, port = client or ("an unknown address", 0)
+        last = self._count == MAX_REFUSALS_LOGGED
+        logger.warning(
+            "%s refused a request from %s port %d: %s%s",
+            time.strftime("%Y-%m-%d %H:%M:%S"),
+            host,
+            port,
+            reason,
+            " (more in this minute are only counted)" if last else "",
+        )
