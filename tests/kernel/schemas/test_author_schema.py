@@ -6,6 +6,7 @@ import pytest
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas.author_schema import read_author_schema
+from mcp_notebook.kernel.schemas.validation_messages import MAX_LINES
 from mcp_notebook.kernel.tools.context import Context
 
 EITHER = (
@@ -167,3 +168,10 @@ def test_unique_items_are_compared_as_json_schema_says_and_quickly():
     assert validated(schema, {"a": [1, True, "1", None]})
     many = [{"number": number} for number in range(20_000)]  # minutes, compared in pairs
     assert validated(schema, {"a": many})
+
+
+def test_of_many_names_that_the_function_does_not_take_a_few_are_told():
+    names = {f"name{index}": 1 for index in range(100_000)}
+    lines = refusal(of(), names, lambda size=1: size).splitlines()
+    assert lines[0].startswith("name0: no such parameter")
+    assert lines[MAX_LINES:] == ["... and more problems."]

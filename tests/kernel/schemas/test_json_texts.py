@@ -89,3 +89,9 @@ def test_a_schema_by_hand_is_followed_in_the_same_way():
     assert schema.validate(sent) == {"rows": [{}], "maybe": {"a": 1}, "text": "[1]"}
     with pytest.raises(InvalidArguments, match="rows: got 'x'"):
         schema.validate({"rows": "x"})
+
+
+def test_the_time_to_read_a_list_of_texts_grows_with_its_length():
+    # By its square, it was minutes.
+    sent = ["[1]"] * 50_000
+    assert schema_of(list[list[int]]).validate({"value": sent}) == {"value": [[1]] * 50_000}

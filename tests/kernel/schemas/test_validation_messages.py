@@ -198,6 +198,44 @@ def test_many_problems_are_cut():
     assert lines[-1] == f"... and {1000 - MAX_LINES} more problems."
 
 
+def refuse(function, arguments, **options) -> str:
+    with pytest.raises(InvalidArguments) as caught:
+        read_function_schema(function, **options).validate(arguments)
+    return str(caught.value)
+
+
+def test_of_a_million_unknown_names_a_few_are_told_and_nothing_else_is_looked_at():
+    def check(value) -> int:
+        raise AssertionError("it was looked at")
+
+    def take(size: Annotated[int, AfterValidator(check)]): ...
+    def take_model(model: Closed): ...
+
+    many = {f"name{index}": index for index in range(10**6)} | {"size": 1}
+    lines = refuse(take, many).splitlines()
+    assert lines[0] == "name0: no such parameter; there are: size."
+    assert lines[MAX_LINES:] == [f"... and {10**6 - MAX_LINES:,} more problems."]
+    assert refuse(take_model, many, flatten=True).splitlines() == lines
+
+
+def test_problems_that_are_too_many_to_list_are_counted_for_each_parameter():
+    def take(prices: list[int], sizes: dict[str, Closed], name: str, ratio: float = 1): ...
+
+    sizes = {str(index): {"size": index, "unit": "m"} for index in range(60_000)}
+    arguments = {"prices": ["x"] * 60_000, "sizes": sizes, "ratio": 1}
+    assert refuse(take, arguments).splitlines() == [
+        "prices: 60,000 problems; allowed: array of integer.",
+        "sizes: 60,000 problems; allowed: object of object with size.",
+        "name: missing; allowed: string.",
+    ]
+
+
+def test_the_time_to_tell_the_problems_of_a_list_grows_with_its_length():
+    # By its square, it was minutes.
+    lines = error_for(list[int], ["x"] * 50_000).splitlines()
+    assert lines[-1] == f"... and {50_000 - MAX_LINES:,} more problems."
+
+
 def test_many_allowed_values_are_cut():
     words = describe_schema({"enum": list(range(1000))}, {})
     assert words.endswith("29 | ... (1000 in all)")
