@@ -6,6 +6,7 @@ gets the arguments as they came, by keyword. Nothing is converted, and a ``defau
 is only an annotation, as in JSON Schema: an argument that is left out gets the function's default.
 """
 
+import heapq
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -29,11 +30,11 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
     describe_schema,
     explain_arguments,
+    explain_unknown,
     format_path,
     format_value,
     name_json_type,
     shorten_message,
-    suggest_parameters,
 )
 
 _EXPLAINED = frozenset(
@@ -85,7 +86,8 @@ class AuthorSchema:
                 extra |= arguments.keys() - self._argument_names
             if not lines:
                 # The schema is open, the function is not.
-                lines = [_describe_unknown((name,), self.input_schema) for name in sorted(extra)]
+                names = heapq.nsmallest(MAX_LINES + 1, extra)
+                lines = [explain_unknown((name,), self.input_schema) for name in names]
         except ValidationError as error:
             raise InvalidArguments(explain_arguments(error, arguments, self.input_schema)) from None
         except RecursionError:
@@ -200,7 +202,7 @@ def _explain_error(error: Any, root: Mapping[str, Any]) -> Iterator[str]:
         came = f"{format_path(path)}: got a member named {format_value(value)}"
     if schema is False:
         extra = set(list(error.absolute_schema_path)[-1:]) & _EXTRA
-        yield _describe_unknown(path, root) if extra else f"{came}; not allowed here."
+        yield explain_unknown(path, root) if extra else f"{came}; not allowed here."
     elif keyword == "required":
         yield from (
             _describe_missing((*path, name), root) for name in schema[keyword] if name not in value
@@ -237,10 +239,6 @@ def _find_property(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:
     if len(path) > 1:
         return True
     return root.get("properties", {}).get(path[0], True)
-
-
-def _describe_unknown(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
-    return f"{format_path(path)}: no such parameter; {suggest_parameters(path, root)}"
 
 
 def _describe_branches(error: Any, root: Mapping[str, Any]) -> str:

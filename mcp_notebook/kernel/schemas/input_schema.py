@@ -32,9 +32,11 @@ from mcp_notebook.kernel.schemas.model_parameters import (
     refuse_unknown,
 )
 from mcp_notebook.kernel.schemas.parameter_checks import (
+    MAX_LISTED,
     build_validator,
     check_defaults,
     check_schema,
+    count_problems,
     find_culprit,
     make_refusal,
 )
@@ -50,7 +52,10 @@ from mcp_notebook.kernel.schemas.signatures import (
     list_fixed_parameters,
     read_parameters,
 )
-from mcp_notebook.kernel.schemas.validation_messages import explain_arguments
+from mcp_notebook.kernel.schemas.validation_messages import (
+    explain_arguments,
+    find_many_unknown,
+)
 
 _STORED = ("description", "input_schema", "warnings")
 """What of a schema is kept for later starts."""
@@ -84,6 +89,10 @@ class FunctionSchema:
         Raises:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
+        if self.input_schema.get("additionalProperties") is False and (
+            problems := find_many_unknown(arguments, self.input_schema)
+        ):
+            raise InvalidArguments(problems)
         values = self._check(arguments, MAX_LAYERS)
         if self._flat is not None:
             return {self._flat: values}
@@ -98,6 +107,9 @@ class FunctionSchema:
                 refuse_unknown(arguments, self.input_schema)
             return validator.validate_python(arguments)
         except ValidationError as error:
+            if error.error_count() > MAX_LISTED:
+                text = count_problems(validator, arguments, self.input_schema)
+                raise InvalidArguments(text) from None
             read = read_json_texts(arguments, list_text_places(error, arguments))
             if read is None or not layers:
                 text = explain_arguments(error, arguments, self.input_schema)

@@ -4,7 +4,7 @@ Runs in the user's kernel, when a call's arguments are refused: a text that is a
 stands is never read. Pure.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -59,9 +59,12 @@ def read_json_texts(arguments: Mapping[str, Any], places: Iterable[Place]) -> di
     Returns:
         None if no text there is a JSON object or array.
     """
-    changed: Any = arguments
-    for place in dict.fromkeys(places):
-        changed = _read_at(changed, place)
+    tree: dict[int | str, Any] = {}
+    for place in places:
+        branch = tree
+        for part in place:
+            branch = branch.setdefault(part, {})
+    changed: Any = _read_at(arguments, tree) if tree else arguments
     return None if changed is arguments else changed
 
 
@@ -70,16 +73,22 @@ def _misses_container(error: Any) -> bool:
     return any(name in ([allowed] if isinstance(allowed, str) else allowed) for name in _CONTAINERS)
 
 
-def _read_at(value: Any, place: Sequence[int | str]) -> Any:
-    """Return the value with the text at a place read, or the very value if that is not JSON."""
-    if not place:
+def _read_at(value: Any, tree: Mapping[int | str, Any]) -> Any:
+    """Return the value with the texts at places read, or the very value if none is JSON.
+
+    Args:
+        value: A text, or what has texts.
+        tree: The places below it, part by part: a list of a million texts is copied once.
+    """
+    if not tree:
         return _read(value)
-    head, *rest = place
-    part = _read_at(value[head], rest)
-    if part is value[head]:
+    parts = {part: _read_at(value[part], branch) for part, branch in tree.items()}
+    changed = {part: item for part, item in parts.items() if item is not value[part]}
+    if not changed:
         return value
     copy: Any = list(value) if isinstance(value, list) else dict(value)
-    copy[head] = part
+    for part, item in changed.items():
+        copy[part] = item
     return copy
 
 

@@ -18,8 +18,18 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.markers import find_header_problem
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.schemas.parameters import Parameter, build_schema
+from mcp_notebook.kernel.schemas.schema_parts import find_part
 from mcp_notebook.kernel.schemas.signatures import format_hint
-from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
+from mcp_notebook.kernel.schemas.validation_messages import (
+    describe_schema,
+    format_value,
+    join_lines,
+    shorten_message,
+)
+from mcp_notebook.wording import count
+
+MAX_LISTED = 50_000
+"""Problems of arguments that are told one by one: pydantic takes seconds to list a million."""
 
 
 @dataclass(frozen=True)
@@ -164,3 +174,31 @@ def find_culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> st
         except Exception:  # noqa: BLE001 - this is what we look for
             return name
     return None
+
+
+def count_problems(
+    validator: SchemaValidator, arguments: Mapping[str, Any], schema: Mapping[str, Any]
+) -> str:
+    """Return a line for each parameter with problems, for arguments with too many to list.
+
+    Args:
+        validator: Refuses the arguments.
+        arguments: As the client sent them.
+        schema: The tool's input schema.
+    """
+    required = set(schema.get("required", ()))
+    problems = {}
+    for name, value in arguments.items():
+        try:
+            validator.validate_python({name: value})
+        except ValidationError as error:
+            # Other parameters are missing; that is not this one's fault.
+            if (number := error.error_count() - len(required - {name})) > 0:
+                problems[name] = count(number, "problem")
+    problems |= dict.fromkeys(sorted(required - arguments.keys()), "missing")
+    return join_lines(
+        [
+            f"{name}: {text}; allowed: {describe_schema(find_part((name,), schema), schema)}."
+            for name, text in problems.items()
+        ]
+    )

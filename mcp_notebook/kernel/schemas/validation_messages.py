@@ -9,6 +9,7 @@ import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
+from itertools import islice
 from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -30,6 +31,8 @@ MAX_TEXT = 500
 """Characters of what an author's own validator says."""
 MAX_LINES = 20
 """Problems that a message tells."""
+MAX_EXPLAINED = 1_000
+"""Problems that are looked at: as many as arguments have parts would take minutes."""
 MAX_VALUES = 30
 """Values of an enumeration that a message repeats."""
 MAX_FIELDS = 8
@@ -65,13 +68,50 @@ def explain_arguments(error: ValidationError, arguments: Mapping[str, Any], sche
         arguments: What it was given.
         schema: The tool's input schema.
     """
+    problems = error.errors(include_url=False)
     lines: dict[str, None] = {}  # the branches of a union say the same thing once
-    for problem in error.errors(include_url=False):
+    for problem in problems[:MAX_EXPLAINED]:
         lines[_explain_problem(problem, arguments, schema)] = None
-    listed = list(lines)[:MAX_LINES]
-    if len(lines) > MAX_LINES:
-        listed.append(f"... and {count(len(lines) - MAX_LINES, 'more problem')}.")
-    return "\n".join(listed)
+    return join_lines(list(lines), max(len(problems) - MAX_EXPLAINED, 0))
+
+
+def join_lines(lines: Sequence[str], others: int = 0) -> str:
+    """Return the first `MAX_LINES` problems, and how many there are besides.
+
+    Args:
+        lines: One for each problem.
+        others: Problems that have no line.
+    """
+    more = max(len(lines) - MAX_LINES, 0) + others
+    rest = [f"... and {count(more, 'more problem')}."] if more else []
+    return "\n".join([*lines[:MAX_LINES], *rest])
+
+
+def find_many_unknown(arguments: Mapping[str, Any], schema: Schema) -> str | None:
+    """Say what is wrong with arguments that have many unknown names; None if they have not.
+
+    They are not worth a validator's time, which grows with their number.
+
+    Args:
+        arguments: As the client sent them.
+        schema: The tool's input schema, which lists all names.
+    """
+    names = schema["properties"]
+    if len(arguments) <= len(names) + MAX_EXPLAINED:
+        return None
+    unknown = (name for name in arguments if name not in names)
+    lines = [explain_unknown((name,), schema) for name in islice(unknown, MAX_LINES)]
+    return join_lines(lines, sum(1 for _ in unknown))
+
+
+def explain_unknown(path: tuple[int | str, ...], schema: Schema) -> str:
+    """Return the line for a parameter that there is not.
+
+    Args:
+        path: Where it was given.
+        schema: The tool's input schema.
+    """
+    return f"{format_path(path)}: no such parameter; {suggest_parameters(path, schema)}"
 
 
 def explain_value(error: ValidationError, value: Any, schema: Schema, name: str) -> list[str]:
@@ -84,7 +124,8 @@ def explain_value(error: ValidationError, value: Any, schema: Schema, name: str)
         name: What the value is called.
     """
     lines: dict[str, None] = {}
-    for problem in map(_move_to_tag, error.errors(include_url=False)):
+    problems = error.errors(include_url=False)
+    for problem in map(_move_to_tag, problems[:MAX_EXPLAINED]):
         path = tuple(follow_path(problem["loc"], value, absent=problem["type"] in _ABSENT))
         part = find_part(path, schema)
         if problem["type"] in _ABSENT:
@@ -159,7 +200,7 @@ def _explain_problem(problem: ErrorDetails, arguments: Mapping[str, Any], root: 
     name = format_path(path)
     part = find_part(path, root)
     if kind in _ABSENT and kind != "missing":
-        return f"{name}: no such parameter; {suggest_parameters(path, root)}"
+        return explain_unknown(path, root)
     if kind == "missing":
         allowed = describe_schema(part, root) if part else ""
         return f"{name}: missing" + (f"; allowed: {allowed}." if allowed else ".")
@@ -220,9 +261,13 @@ def follow_path(
     """
     value: Any = arguments
     for position, part in enumerate(location):
-        here = value if isinstance(value, Mapping) else _list_members(value)
-        if part in here:
-            value = here[part]
+        if isinstance(value, (list, tuple)):  # not as a dict: it may have a million items
+            is_there = isinstance(part, int) and 0 <= part < len(value)
+        else:
+            value = value if isinstance(value, Mapping) else _list_members(value)
+            is_there = part in value
+        if is_there:
+            value = value[part]
         elif not (absent and position == len(location) - 1):
             continue
         yield part
@@ -244,7 +289,7 @@ def _list_members(value: Any) -> Mapping[Any, Any]:
         return getattr(value, "__dict__", {})
     if is_dataclass(value):
         return {item.name: getattr(value, item.name, None) for item in fields(value)}
-    return dict(enumerate(value)) if isinstance(value, (list, tuple)) else {}
+    return {}
 
 
 def suggest_parameters(path: tuple[int | str, ...], root: Schema) -> str:
