@@ -28,6 +28,7 @@ from mcp_notebook.cli_options import (
     MetaTools,
     Notebook,
     Notebooks,
+    TrustedOnly,
 )
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
@@ -119,11 +120,14 @@ def stdio(
     notebooks: Notebooks = None,
     *,
     allow_errors: AllowErrors = False,
+    trusted_only: TrustedOnly = False,
     meta_tools: MetaTools = False,
 ) -> None:
     """Serve tools over stdin and stdout, to a client that starts this command."""
     settings = Settings.from_environment(
-        allow_errors=allow_errors or None, meta_tools=meta_tools or None
+        allow_errors=allow_errors or None,
+        trusted_only=trusted_only or None,
+        meta_tools=meta_tools or None,
     )
     if os.isatty(0):
         typer.echo(
@@ -164,6 +168,7 @@ def serve(  # noqa: PLR0913 - one for each option
         ),
     ] = None,
     allow_errors: AllowErrors = False,
+    trusted_only: TrustedOnly = False,
     meta_tools: MetaTools = False,
     background: Annotated[bool, typer.Option("--background", hidden=True)] = False,
 ) -> None:
@@ -178,6 +183,7 @@ def serve(  # noqa: PLR0913 - one for each option
         insecure=insecure or None,
         token_file=token_file,
         allow_errors=allow_errors or None,
+        trusted_only=trusted_only or None,
         meta_tools=meta_tools or None,
     )
     from mcp_notebook.bridge.app import run_http  # noqa: PLC0415
@@ -196,6 +202,7 @@ def list_(
     *,
     notebook: Notebook = None,
     allow_errors: IgnoreErrors = False,
+    trusted_only: TrustedOnly = False,
     json_: Annotated[
         bool, typer.Option("--json", help="Print all of it as one JSON object, for programs.")
     ] = False,
@@ -206,7 +213,9 @@ def list_(
     """
     if context.args:
         context.fail(_explain_extra_notebook(context.args[0]))
-    settings = Settings.from_environment(allow_errors=allow_errors or None)
+    settings = Settings.from_environment(
+        allow_errors=allow_errors or None, trusted_only=trusted_only or None
+    )
     from mcp_notebook.bridge.commands import list_tools  # noqa: PLC0415
 
     _run(list_tools, settings, notebook, as_json=json_)
@@ -234,6 +243,7 @@ def call(  # noqa: PLR0913 - one for each option
     ] = None,
     notebook: Notebook = None,
     allow_errors: IgnoreErrors = False,
+    trusted_only: TrustedOnly = False,
     save: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save pictures and files to this folder.")
     ] = None,
@@ -243,7 +253,9 @@ def call(  # noqa: PLR0913 - one for each option
         context.fail(_explain_extra_argument(context.args[0]))
     if arg and json_ is not None:
         context.fail("Give the arguments with either --arg or --json, not both.")
-    settings = Settings.from_environment(allow_errors=allow_errors or None)
+    settings = Settings.from_environment(
+        allow_errors=allow_errors or None, trusted_only=trusted_only or None
+    )
     from mcp_notebook.bridge.commands import ToolCall, call_tool  # noqa: PLC0415
 
     request = ToolCall(
@@ -275,9 +287,12 @@ def warm(
     ],
     *,
     allow_errors: IgnoreErrors = False,
+    trusted_only: TrustedOnly = False,
 ) -> None:
     """Run notebooks once, and cache the schemas of their tools for the next start."""
-    settings = Settings.from_environment(allow_errors=allow_errors or None)
+    settings = Settings.from_environment(
+        allow_errors=allow_errors or None, trusted_only=trusted_only or None
+    )
     from mcp_notebook.bridge.cache_commands import warm_cache  # noqa: PLC0415
 
     _run(warm_cache, settings, notebooks)

@@ -29,6 +29,12 @@ AllowErrors = Annotated[
 IgnoreErrors = Annotated[
     bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
 ]
+TrustedOnly = Annotated[
+    bool,
+    typer.Option(
+        "--trusted-only", help="Run a notebook only if it is trusted (`jupyter trust FILE`)."
+    ),
+]
 MetaTools = Annotated[
     bool,
     typer.Option(

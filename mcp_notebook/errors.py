@@ -24,6 +24,7 @@
     │   ├── FrameError         the bytes are not a frame of the link's protocol
     │   └── VersionMismatch    the two sides speak different versions of the link
     ├── NotebookError          a headless notebook cannot be served
+    │   └── UntrustedNotebook  it is not trusted, and only trusted ones may be run
     ├── BridgeError            the background bridge cannot be started or stopped
     └── SettingsError          an option or environment variable has an invalid value
 
@@ -240,6 +241,19 @@ class VersionMismatch(LinkError):
 
 class NotebookError(McpNotebookError):
     """A notebook cannot be run without a frontend, or cannot be served."""
+
+
+class UntrustedNotebook(NotebookError):
+    """A notebook is not run because it is not trusted.
+
+    Args:
+        message: For whoever started the command.
+        notebook: Name of the notebook, for clients.
+    """
+
+    def __init__(self, message: str, *, notebook: str) -> None:
+        self.notebook = notebook
+        super().__init__(message)
 
 
 class BridgeError(McpNotebookError):

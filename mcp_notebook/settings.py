@@ -67,6 +67,9 @@ class Settings:
     """Seconds that one cell of a headless notebook may run. If not set, there is no limit."""
     allow_errors: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_ALLOW_ERRORS"))
     """Whether to serve a headless notebook even if one of its cells fails."""
+    trusted_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRUSTED_ONLY"))
+    """Whether to run a headless notebook only if it is trusted: Jupyter has signed it, when you
+    saved it there or with `jupyter trust FILE`."""
     meta_tools: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS"))
     """Whether to offer three more tools that list, describe and call the notebooks' tools, for
     clients that do not notice when the list of tools changes."""

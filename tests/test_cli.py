@@ -245,6 +245,27 @@ def test_a_failing_cell_ends_with_1_and_its_traceback(home, client):
     assert "ZeroDivisionError" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serve"],
+        ["stdio"],
+        ["list", "--notebook"],
+        ["call", "add", "--notebook"],
+        ["cache", "warm"],
+    ],
+    ids=" ".join,
+)
+def test_each_command_that_runs_notebooks_can_be_kept_to_trusted_ones(home, client, arguments):
+    path = _notebook(home, "open('ran', 'w').close()")
+    done = _run(home, *arguments, path, "--trusted-only", stdin=client)
+    assert done.returncode == 1
+    assert f"{path} is not trusted" in done.stderr
+    assert "is not run. Read its code, then trust it with `jupyter trust" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (home / "ran").exists()
+
+
 @pytest.mark.parametrize("arguments", [["list"], ["call", "add", "--arg", "a=1"]], ids=" ".join)
 def test_a_cell_may_fail_if_that_is_allowed(home, arguments):
     tool = '%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1'

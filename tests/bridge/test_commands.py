@@ -335,9 +335,10 @@ async def test_a_notebook_that_is_not_open_is_run_for_the_one_call(home, capsys,
     assert await call_tool(settings, call)
     said = capsys.readouterr()
     assert "December" in said.out
-    first, second, *_ = said.err.splitlines()
+    first, second, third, *_ = said.err.splitlines()
     assert first == f"{call.notebook} is not open, so all its cells are run for this command."
-    assert second.startswith("weather.ipynb: cell 1 of ")
+    assert second.startswith(f"{call.notebook} is not trusted (")
+    assert third.startswith("weather.ipynb: cell 1 of ")
     assert list_live_records(settings.records_folder) == ()
 
 

@@ -3,7 +3,7 @@
 Runs on the bridge's event loop. The kernel is an ordinary one. Its cells load the extension, and
 its tools are reached through the record it publishes, as those of any live notebook. Together with
 `bridge.headless.kernel_process` the one door to nbclient and nbformat: whatever they raise becomes
-a `NotebookError`.
+a `NotebookError`. Whether the file may be run is the business of `notebook_trust`.
 """
 
 import asyncio
@@ -33,6 +33,7 @@ from mcp_notebook.bridge.headless.kernel_process import (
     make_silent_logger,
     run_kernel,
 )
+from mcp_notebook.bridge.headless.notebook_trust import check_trust
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery import Record, list_live_records, make_id
@@ -73,7 +74,8 @@ async def run_notebook(
 
     Args:
         path: The notebook.
-        settings: For the kernel; they say whether cells may fail and how long they may run.
+        settings: For the kernel; they say whether cells may fail and how long they may run, and
+            whether a notebook that is not trusted may be run.
         progress: Called before each cell and at the end.
         kernel_id: Id of the kernel's record. The id of an earlier kernel makes this its successor.
 
@@ -81,12 +83,13 @@ async def run_notebook(
         The notebook, when all its cells have run. Its kernel may die within the block.
 
     Raises:
-        NotebookError: The notebook does not exist, cannot be run, or offers no tool.
+        NotebookError: The notebook does not exist, may not or cannot be run, or offers no tool.
     """
     path = Path(os.path.abspath(path.expanduser()))  # noqa: ASYNC240, PTH100 - touches no disk
-    notebook = _read(path)
+    text, notebook = _read(path)
     kernel_name = str(notebook.metadata.get("kernelspec", {}).get("name") or _DEFAULT_KERNEL)
     check_kernel_name(kernel_name, path)
+    await check_trust(path, text, settings)
     kernel_id = kernel_id or make_id()
     env = _make_environment(path, settings, kernel_id)
     try:
@@ -101,14 +104,15 @@ async def run_notebook(
 # -- before the kernel -----------------------------------------------------------------------------
 
 
-def _read(path: Path) -> NotebookNode:
-    """Return a notebook in the current format, with the file's code cells and no outputs."""
+def _read(path: Path) -> tuple[str, NotebookNode]:
+    """Return the file's text, and its code cells without outputs as a current notebook."""
     if path.is_dir():
         inside = sorted(path.glob("*.ipynb"))
         example = inside[0] if inside else path / "NAME.ipynb"
         raise NotebookError(f"{path} is a folder. Name a notebook in it, for example {example}.")
     try:
-        return _parse(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        return text, _parse(text)
     except FileNotFoundError:
         raise NotebookError(f"The file {path} does not exist. Check its name and folder.") from None
     except OSError as error:

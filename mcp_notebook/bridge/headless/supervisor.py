@@ -8,7 +8,9 @@ place in the catalogue under their old names, so that clients see nothing but a 
    `LONGEST_DELAY`. After `STEADY_AFTER` of life the delays start over.
 3. After `MAX_FAILURES` failed starts in a row (the kernel dies while its cells run, or a cell
    raises) the notebook is given up.
-4. A link that fails while its kernel lives is opened again. A kernel that does not accept it counts
+4. A notebook that has changed and may not be run, because it is not trusted, has not failed: calls
+   are told so, and it is restarted as soon as it is trusted.
+5. A link that fails while its kernel lives is opened again. A kernel that does not accept it counts
    as dead.
 """
 
@@ -24,7 +26,7 @@ from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.notebook import RunningNotebook, run_notebook
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery import make_id
-from mcp_notebook.errors import LinkError, NotebookError
+from mcp_notebook.errors import LinkError, NotebookError, UntrustedNotebook
 from mcp_notebook.settings import Settings
 
 FIRST_DELAY = 1.0
@@ -35,6 +37,8 @@ STEADY_AFTER = 60.0
 """Seconds of life after which a kernel's death counts as the first again."""
 MAX_FAILURES = 3
 """Failed starts in a row after which a notebook is given up."""
+TRUST_INTERVAL = 5.0
+"""Seconds between two looks whether a notebook is trusted now."""
 _RELINK_AFTER = 0.5
 """Seconds between a link's failure and the next attempt."""
 
@@ -78,7 +82,7 @@ class Supervisor:
         while True:
             await self._back_off(end)
             try:
-                end = await self._serve(lambda: None)
+                end = await self._serve_when_trusted()
             except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk
                 self._failures += 1
                 if self._failures == MAX_FAILURES:
@@ -92,6 +96,24 @@ class Supervisor:
         when = f"in {delay:g} s" if delay else "now"
         _print(f"{self._path.name}: the kernel {end}. It is being restarted {when}.")
         await anyio.sleep(delay)
+
+    async def _serve_when_trusted(self) -> str:
+        """Serve the notebook once it may be run, and return how its kernel ended."""
+        explanation = None
+        while True:
+            try:
+                return await self._serve(lambda: None)
+            except UntrustedNotebook as error:
+                self._links.set_away(
+                    self._id,
+                    f"The kernel of {error.notebook!r} ended and was not started again, because "
+                    "the notebook is not trusted any more: perhaps it has changed. Its tools "
+                    "return when its user has looked at it and trusts it.",
+                )
+                if str(error) != explanation:
+                    explanation = str(error)
+                    _print(f"{explanation} It is run then.")
+                await anyio.sleep(TRUST_INTERVAL)
 
     def _give_up(self, problem: str) -> str:
         name = self._path.name

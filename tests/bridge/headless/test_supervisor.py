@@ -13,6 +13,7 @@ import psutil
 import pytest
 from bridges import INITIALIZE, bridge, http_bridge
 from live import SOON, TIMEOUT, kernel_env, text_of
+from nbformat.sign import NotebookNotary
 from watched_catalog import WatchedCatalog
 from watchfiles import awatch
 
@@ -66,6 +67,7 @@ NAMES = ["pid", "leave", "suicide", "wait", "crowd"]
 def soon(monkeypatch):
     """Delays of tests."""
     monkeypatch.setattr(supervisor_module, "FIRST_DELAY", 0.05)
+    monkeypatch.setattr(supervisor_module, "TRUST_INTERVAL", 0.05)
 
 
 @pytest.fixture
@@ -111,9 +113,10 @@ class Kept:
 
 
 @asynccontextmanager
-async def kept(path, home):
+async def kept(path, home, **options):
     here = Kept()
-    supervisor = Supervisor(path, Settings(home=home / "state"), here.links, SharedProgress())
+    settings = Settings(home=home / "state", **options)
+    supervisor = Supervisor(path, settings, here.links, SharedProgress())
     async with here.links, anyio.create_task_group() as tasks:
         await tasks.start(here.run, supervisor)
         yield here
@@ -270,6 +273,61 @@ async def test_delays_double_up_to_a_limit_and_begin_anew_after_a_steady_time(mo
     for _ in range(8):
         await supervisor._back_off("died")
     assert slept == [0, 1, 2, 4, 8, 16, 30, 30]
+
+
+# -- a notebook that is not trusted any more -------------------------------------------------------
+
+
+def sign(path, folder):
+    with contextlib.closing(NotebookNotary(data_dir=str(folder))) as notary:
+        notary.sign(nbformat.read(path, nbformat.NO_CONVERT))
+
+
+async def test_a_changed_notebook_is_restarted_only_when_it_is_trusted_again(
+    folder, home, monkeypatch, capsys
+):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(folder))
+    path = notebook(folder, TOOLS)
+    sign(path, folder)
+    async with kept(path, home, trusted_only=True) as here:
+        notebook(folder, "open('ran', 'w').close()", TOOLS)
+        await here.gone("leave", status=0)
+        said = ""
+        with anyio.fail_after(TIMEOUT):
+            while "is being restarted" in said or not said:
+                with pytest.raises(KernelGone) as caught:
+                    here.catalog.find("pid")
+                said = str(caught.value)
+                await anyio.lowlevel.checkpoint()
+        assert said.startswith(
+            "The kernel of 'sums' ended and was not started again, because the notebook is not "
+            "trusted any more"
+        )
+        assert str(folder) not in said  # clients need not know where it is
+        assert not (folder / "ran").exists()
+        assert psutil.Process().children() == []
+        sign(path, folder)
+        await here.catalog.wait_for(*NAMES)
+        assert (folder / "ran").exists()
+        assert here.reason is None
+    said = capsys.readouterr().err
+    assert said.count(f"Read its code, then trust it with `jupyter trust {path}`. It is") == 1
+
+
+async def test_a_notebook_that_changed_is_said_to_be_not_trusted_when_it_is_run_again(
+    folder, home, monkeypatch, capsys
+):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(folder))
+    path = notebook(folder, TOOLS)
+    sign(path, folder)
+    async with kept(path, home) as here:
+        assert "trust" not in capsys.readouterr().err
+        notebook(folder, "1 + 1", TOOLS)
+        await here.gone("leave", status=0)
+        await here.catalog.wait_for(*NAMES)
+    assert f"{path} is not trusted (Jupyter has not signed it as it is now)" in (
+        capsys.readouterr().err
+    )
 
 
 # -- how it ends -----------------------------------------------------------------------------------
