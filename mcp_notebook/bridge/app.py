@@ -21,6 +21,7 @@ import anyio.abc
 
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks
+from mcp_notebook.bridge.access.authenticator import OwnToken
 from mcp_notebook.bridge.access.token_file import read_token, renew_token
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -113,7 +114,11 @@ async def run_http(
                 with publication:
                     bridge.print_address(url, notices)
                     await serve_http(
-                        bridge.server, listener, settings=settings, token=token, stop=bridge.stop
+                        bridge.server,
+                        listener,
+                        settings=settings,
+                        authenticators=[OwnToken(token)],
+                        stop=bridge.stop,
                     )
             tasks.cancel_scope.cancel()
         bridge.check_interrupted()

@@ -12,6 +12,7 @@ from bridges import INITIALIZE, LIMIT, TOKEN, ask
 from kernel_stand_ins import Peer, peer, welcome
 from live import TIMEOUT
 
+from mcp_notebook.bridge.access.authenticator import OwnToken
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
@@ -111,7 +112,13 @@ async def served(home, *, minutes=60.0, schema=None):
         server = NotebookServer(catalog, links)
 
         async def serve():
-            await serve_http(server, listener, settings=settings, token=TOKEN, stop=here.stop)
+            await serve_http(
+                server,
+                listener,
+                settings=settings,
+                authenticators=[OwnToken(TOKEN)],
+                stop=here.stop,
+            )
             here.has_ended.set()
 
         async with anyio.create_task_group() as tasks:

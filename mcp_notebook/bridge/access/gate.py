@@ -2,19 +2,20 @@
 
 Runs on the bridge's event loop. The gate checks Host and Origin first (403: a web page may reach
 local servers by DNS rebinding), then the bearer token (401). The token never appears in a log, a
-response or a URL; where it comes from is the business of `token_file`. What is refused is one line
-in the log (`refusals`).
+response or a URL; whose it is, an `Authenticator` knows. What is refused is one line in the log
+(`refusals`).
 """
 
-import hmac
 import ipaddress
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY
+from mcp_notebook.bridge.access.authenticator import Authenticator, Refusal
+from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
 
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
@@ -35,7 +36,8 @@ class Gate:
 
     Args:
         app: The application behind the gate.
-        token: The bearer token.
+        authenticators: Tell whose a bearer token is; the first one that knows it decides, and
+            the challenge of the last one is what others get.
         host: The address that the endpoint listens on, allowed as Host besides the local names.
             If it is not a loopback address, any Host is allowed: the endpoint cannot know the names
             that it is reached by, and the token protects it.
@@ -43,10 +45,15 @@ class Gate:
     """
 
     def __init__(
-        self, app: ASGIApp, *, token: str, host: str, refusals: RefusalLog | None = None
+        self,
+        app: ASGIApp,
+        *,
+        authenticators: Sequence[Authenticator],
+        host: str,
+        refusals: RefusalLog | None = None,
     ) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._authenticators = tuple(authenticators)
         self._any_host = not is_loopback(host)
         self._hosts = {*_LOCAL_NAMES, host.strip("[]")}
         self._refusals = refusals or RefusalLog()
@@ -62,14 +69,15 @@ class Gate:
             self._refusals.note(scope.get("client"), "its Host or Origin is not allowed")
             refusal = _make_refusal(403, "This Host or Origin may not use mcp-notebook.")
             await refusal(scope, receive, send)
-        elif not self._has_token(headers):
-            problem = "wrong" if "authorization" in headers else "missing"
-            self._refusals.note(scope.get("client"), f"the bearer token is {problem}")
+            return
+        caller = await self._find_caller(headers)
+        if isinstance(caller, Refusal):
+            self._refusals.note(scope.get("client"), caller.reason)
             refusal = _make_refusal(401, "The bearer token is missing or wrong.")
-            refusal.headers["WWW-Authenticate"] = "Bearer"
+            refusal.headers["WWW-Authenticate"] = self._authenticators[-1].challenge
             await refusal(scope, receive, send)
         else:
-            await self._app({**scope, SCOPE_KEY: OWNER}, receive, send)
+            await self._app({**scope, SCOPE_KEY: caller}, receive, send)
 
     def _has_allowed_origin(self, headers: Headers) -> bool:
         hosts = headers.getlist("host")
@@ -89,13 +97,17 @@ class Gate:
             for origin in origins
         )
 
-    def _has_token(self, headers: Headers) -> bool:
+    async def _find_caller(self, headers: Headers) -> Caller | Refusal:
         values = headers.getlist("authorization")
-        if len(values) != 1:
-            return False
+        if not values:
+            return Refusal("the bearer token is missing")
         scheme, _, token = values[0].partition(" ")
-        presented = f"{scheme.capitalize()} {token.strip()}".encode("utf-8", "replace")
-        return hmac.compare_digest(presented, self._expected)
+        if len(values) == 1 and scheme.lower() == "bearer":
+            for authenticator in self._authenticators:
+                answer = await authenticator.authenticate(token.strip())
+                if answer is not None:
+                    return answer
+        return Refusal("the bearer token is wrong")
 
 
 def _parse_host_name(address: str) -> str | None:

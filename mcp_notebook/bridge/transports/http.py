@@ -7,7 +7,7 @@ import contextlib
 import errno
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, cast
 
 import anyio
@@ -15,6 +15,7 @@ import uvicorn
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from mcp_notebook.bridge.access.authenticator import Authenticator
 from mcp_notebook.bridge.access.gate import Gate
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
@@ -89,7 +90,7 @@ async def serve_http(
     listener: socket.socket,
     *,
     settings: Settings,
-    token: str,
+    authenticators: Sequence[Authenticator],
     stop: anyio.Event,
 ) -> None:
     """Serve clients over Streamable HTTP until `stop` is set.
@@ -99,12 +100,13 @@ async def serve_http(
         listener: From `open_listener`.
         settings: The address that it listens on, for the gate, the certificate, and how long
             sessions last.
-        token: The bearer token.
+        authenticators: Tell whose a bearer token is.
         stop: Closes the endpoint when it is set.
     """
     endpoint = Endpoint(server, session_idle_seconds=settings.session_idle_minutes * 60)
+    gate = Gate(prefer_json(endpoint), authenticators=authenticators, host=settings.host)
     config = uvicorn.Config(
-        _trim_headers(Gate(prefer_json(endpoint), token=token, host=settings.host)),
+        _trim_headers(gate),
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -1,11 +1,14 @@
-import hmac
 import re
 
 import httpx2
 import pytest
 from bridges import TOKEN, ask, bridge, http_bridge
 
+from mcp_notebook.bridge.access.authenticator import OwnToken, Refusal
+from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.gate import Gate, is_loopback
+
+OWN = [OwnToken(TOKEN)]
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +188,7 @@ async def _behind(scope, receive, send):
 
 
 async def _status(host, /, *doubled, **headers):
-    transport = httpx2.ASGITransport(app=Gate(_behind, token=TOKEN, host=host))
+    transport = httpx2.ASGITransport(app=Gate(_behind, authenticators=OWN, host=host))
     headers = {"Authorization": f"Bearer {TOKEN}"} | headers
     headers = [*headers.items(), *doubled]
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -231,7 +234,7 @@ async def test_what_is_not_http_never_gets_behind_the_gate(kind, answer):
         sent.append(message)
 
     headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {TOKEN}".encode())]
-    await Gate(behind, token=TOKEN, host="127.0.0.1")(
+    await Gate(behind, authenticators=OWN, host="127.0.0.1")(
         {"type": kind, "headers": headers}, None, send
     )
     assert sent == answer
@@ -263,18 +266,43 @@ async def test_a_header_that_comes_twice_lets_nobody_in(host, name, right, wrong
     assert await _status(host, (name, right), **headers | {name: wrong}) == status
 
 
+class _Guests:
+    """Knows guests by tokens that are their names."""
+
+    challenge = 'Bearer realm="guests"'
+
+    async def authenticate(self, token):
+        if token == "gone":
+            return Refusal("the guest has left")
+        return Caller(name=token) if token in ("ann", "bob") else None
+
+
 @pytest.mark.anyio
-async def test_the_token_is_compared_in_constant_time(monkeypatch):
-    compared = []
+async def test_each_authenticator_is_asked_and_the_first_that_knows_the_token_decides(caplog):
+    callers = []
 
-    def compare(presented, expected):
-        compared.append(presented)
-        return presented == expected
+    async def behind(scope, receive, send):
+        callers.append(scope[SCOPE_KEY].name)
+        await _behind(scope, receive, send)
 
-    monkeypatch.setattr(hmac, "compare_digest", compare)
-    for presented in ("Bearer a", f"Bearer {TOKEN}0", "Basic"):
-        assert await _status("127.0.0.1", Authorization=presented) == 401
-    assert len(compared) == 3
+    gate = Gate(behind, authenticators=[*OWN, _Guests()], host="127.0.0.1")
+    transport = httpx2.ASGITransport(app=gate)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+
+        async def present(token):
+            return await client.post("/mcp", headers={"Authorization": f"Bearer {token}"})
+
+        for token in ("ann", TOKEN, "bob"):
+            assert (await present(token)).status_code == 200
+        for token in ("gone", "eve"):
+            answer = await present(token)
+            assert answer.status_code == 401
+            assert answer.headers["WWW-Authenticate"] == 'Bearer realm="guests"'
+            assert answer.json() == {"error": "The bearer token is missing or wrong."}
+    assert callers == ["ann", "owner", "bob"]
+    left, wrong = caplog.messages
+    assert left.endswith(": the guest has left")
+    assert wrong.endswith(": the bearer token is wrong")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,31 @@
+import hmac
+
+import pytest
+
+from mcp_notebook.bridge.access.authenticator import OwnToken
+from mcp_notebook.bridge.access.caller import OWNER
+
+pytestmark = pytest.mark.anyio
+TOKEN = "0123456789abcdef-token"
+
+
+async def test_the_own_token_is_the_owners():
+    assert await OwnToken(TOKEN).authenticate(TOKEN) is OWNER
+
+
+@pytest.mark.parametrize("token", ["", TOKEN[:-1], f"{TOKEN}0", TOKEN.upper(), "ü", "\ud800"])
+async def test_any_other_is_nobodys(token):
+    assert await OwnToken(TOKEN).authenticate(token) is None
+
+
+async def test_the_token_is_compared_in_constant_time(monkeypatch):
+    compared = []
+
+    def compare(presented, expected):
+        compared.append(presented)
+        return presented == expected
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    for token in ("a", f"{TOKEN}0", ""):
+        assert await OwnToken(TOKEN).authenticate(token) is None
+    assert len(compared) == 3
