@@ -210,6 +210,12 @@ class Returned(Message):
     meta: dict[str, Any] = Field(default_factory=dict)
     lacks: str | None = None
     """The call failed because its client has not declared this capability (MCP's name for it)."""
+    queue_seconds: float | None = None
+    """How long the call waited for its turn in the kernel; None: an older kernel does not say."""
+    run_seconds: float | None = None
+    """How long it ran then; waiting for an executor's worker or for an answer is part of it."""
+    stopped: str | None = None
+    """"cancelled" or "timed out" if the call was stopped; None if not, or if nobody says."""
 
 
 class ResourceInfo(Message):

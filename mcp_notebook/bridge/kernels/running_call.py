@@ -61,6 +61,12 @@ class RunningCall:
         """Called once, when the call ends."""
         self.missing_capability: str | None = None
         """The capability that the call failed for, because the client does not have it."""
+        self.queue_seconds: float | None = None
+        """How long the call waited in the kernel, once it has ended; None if nobody says."""
+        self.run_seconds: float | None = None
+        """How long it ran then."""
+        self.stopped: str | None = None
+        """"cancelled" or "timed out" if it was stopped, as far as the kernel says so."""
 
     async def follow(
         self, listener: Listener, *, open_questions: Collection[int] = ()
@@ -129,6 +135,9 @@ class RunningCall:
         match message:
             case messages.Returned():
                 self.missing_capability = message.lacks
+                self.queue_seconds = message.queue_seconds
+                self.run_seconds = message.run_seconds
+                self.stopped = message.stopped
                 self.end(content_blocks.unpack_result(message, attachments))
             case messages.Progress():
                 self._progress = message

@@ -174,26 +174,45 @@ class CallStarter:
 
         def note_end(outcome: Result | KernelGone) -> None:
             self._running -= 1
-            kind, error, size = _summarize(outcome)
-            seconds = time.monotonic() - began
-            self._observer.note_end(
-                CallEnd(start=start, outcome=kind, seconds=seconds, error=error, size=size)
-            )
+            self._observer.note_end(_describe_end(start, call, outcome, time.monotonic() - began))
 
         call.on_end = note_end
 
 
-def _summarize(outcome: Result | KernelGone) -> tuple[Outcome, str | None, int]:
-    """Return how a call ended, its error, and the size of its result."""
+def _describe_end(
+    start: CallStart, call: RunningCall, outcome: Result | KernelGone, seconds: float
+) -> CallEnd:
+    kind, error = _classify(call, outcome)
+    return CallEnd(
+        start=start,
+        outcome=kind,
+        seconds=seconds,
+        queue_seconds=call.queue_seconds,
+        run_seconds=call.run_seconds,
+        error=error,
+        size=0 if isinstance(outcome, KernelGone) else _measure(outcome),
+    )
+
+
+def _classify(call: RunningCall, outcome: Result | KernelGone) -> tuple[Outcome, str | None]:
+    """Return how a call ended, and its error."""
     if isinstance(outcome, KernelGone):
-        return "lost", str(outcome), 0
+        return "lost", str(outcome)
+    if not outcome.is_error:
+        return "ok", None
+    error = next((block.text for block in outcome.content if isinstance(block, Text)), "")
+    match call.stopped:
+        case "cancelled" | "timed out" as stopped:
+            return stopped, error
+    return "error", error
+
+
+def _measure(result: Result) -> int:
+    """Return the characters and bytes of all content blocks of a result."""
     size = 0
-    for block in outcome.content:
+    for block in result.content:
         if isinstance(block, Text):
             size += len(block.text)
         elif isinstance(block, Image | Audio | Resource):
             size += len(block.data)
-    if not outcome.is_error:
-        return "ok", None, size
-    texts = (block.text for block in outcome.content if isinstance(block, Text))
-    return "error", next(texts, ""), size
+    return size

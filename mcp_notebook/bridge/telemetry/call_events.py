@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
-Outcome: TypeAlias = Literal["ok", "error", "lost"]
-"""How a call ended: with a result, with an error (of the tool, its arguments, a time limit, or
-because it was cancelled), or not at all, because its kernel is gone."""
+Outcome: TypeAlias = Literal["ok", "error", "cancelled", "timed out", "lost"]
+"""How a call ended: with a result, with an error (of the tool or its arguments), stopped by the
+client or the user, stopped by its time limit, or not at all, because its kernel is gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,11 @@ class CallEnd:
     outcome: Outcome
     seconds: float
     """From the start to the end, as the bridge measures it."""
+    queue_seconds: float | None = None
+    """How long it waited for its turn in the kernel; None: nobody says, as the kernel has an older
+    version or is gone."""
+    run_seconds: float | None = None
+    """How long it ran then; waiting for an executor's worker or for an answer is part of it."""
     error: str | None = None
     """The error's text; None if there is none."""
     size: int = 0

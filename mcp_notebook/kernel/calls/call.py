@@ -84,6 +84,8 @@ class Call:
     """When it came, on the monotonic clock, in seconds."""
     since: float = field(init=False)
     """When it came into its state."""
+    began: float | None = field(default=None, init=False)
+    """When its function began to run; None: it has not, or never did."""
     waits_for: str = field(default="a free worker", init=False)
     """Whom it waits for while it is waiting."""
     missing_capability: str | None = field(default=None, init=False)
@@ -105,6 +107,16 @@ class Call:
         """Whether it is answered, or about to be."""
         return self._state in ENDED
 
+    @property
+    def queue_seconds(self) -> float:
+        """How long a call that has ended waited for its turn."""
+        return (self.since if self.began is None else self.began) - self.arrived
+
+    @property
+    def run_seconds(self) -> float:
+        """How long a call that has ended ran, or waited for somebody else after it had begun."""
+        return 0.0 if self.began is None else self.since - self.began
+
     def move(self, to: CallState) -> None:
         """Go to another state.
 
@@ -115,6 +127,8 @@ class Call:
             raise IllegalMove(self, to)
         self._state = to
         self.since = monotonic()
+        if self.began is None and to is CallState.RUNNING:
+            self.began = self.since
 
 
 def describe(

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, get_args
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
-from mcp_notebook.kernel.calls.call import Call
+from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.link.log_notices import LogNotices
 from mcp_notebook.kernel.link.progress_notices import ProgressNotices
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
@@ -297,10 +297,21 @@ class Conversation:
         self._send_changes()  # the client may call the tools that this call declared
         try:
             message, attachments = content_blocks.pack_result(call_id, result)
-            if open_call is not None and open_call.call.missing_capability is not None:
-                message = message.model_copy(update={"lacks": open_call.call.missing_capability})
+            if open_call is not None:
+                message = message.model_copy(update=_describe_end(open_call.call))
             self.send(message, attachments)
         except Exception as error:
             logger.exception("a result could not be sent")
             text = f"The result could not be sent: {type(error).__name__}: {error}"
             self.send(*content_blocks.pack_result(call_id, Result([Text(text)], is_error=True)))
+
+
+def _describe_end(call: Call) -> dict[str, Any]:
+    """Return what a `Returned` says of a call besides its result."""
+    is_stopped = call.state in (CallState.CANCELLED, CallState.TIMED_OUT)
+    return {
+        "lacks": call.missing_capability,
+        "queue_seconds": call.queue_seconds,
+        "run_seconds": call.run_seconds,
+        "stopped": str(call.state) if is_stopped else None,
+    }

@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from kernel_stand_ins import peer, welcome
 from live import TIMEOUT, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
@@ -14,6 +15,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
 from mcp_notebook.missing_tools import META_TOOLS
+from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +24,13 @@ def add(a: int, b: int = 1) -> int:
     "Add."
     return a + b
 """
-MORE = """%%mcp_tool
+MORE = """%%mcp_tool --timeout 0.1s
+def hurry():
+    "Has no time."
+    import time
+    time.sleep(600)
+"""
+STILL_MORE = """%%mcp_tool
 def fail(why: str):
     "Fail."
     raise ValueError(why)
@@ -49,6 +57,7 @@ def era(request):
 def sums(shared_kernel):
     shared_kernel.ok(TOOLS)
     shared_kernel.ok(MORE)
+    shared_kernel.ok(STILL_MORE)
     return shared_kernel
 
 
@@ -99,6 +108,56 @@ async def test_a_call_that_its_kernel_takes_along_is_lost(sums, era):
     start, end = notes
     assert (end.start, end.outcome) == (start, "lost")
     assert "stopped" in end.error
+
+
+async def test_the_end_says_how_long_the_call_waited_for_its_turn_and_ran(sums, era):
+    notes = Notes()
+    async with asked(sums, era, observers=[notes]) as (client, _), anyio.create_task_group() as t:
+        with sums.busy():
+            t.start_soon(client.call_tool, "add", {"a": 2})
+            while not notes:
+                await anyio.lowlevel.checkpoint()
+            await client.list_resources()  # the kernel answers in order: it has the call now
+            begin = anyio.current_time()
+            await anyio.sleep(0.05)
+            least = anyio.current_time() - begin
+    end = notes[1]
+    assert least <= end.queue_seconds < end.seconds
+    assert 0 < end.run_seconds <= end.seconds - end.queue_seconds
+
+
+async def test_a_call_that_is_stopped_is_no_error(sums, era):
+    notes = Notes()
+    async with asked(sums, era, observers=[notes]) as (client, _), anyio.create_task_group() as t:
+        await client.call_tool("hurry", {})
+        t.start_soon(client.call_tool, "forever", {})
+        while len(notes) < 3:
+            await anyio.lowlevel.checkpoint()
+        t.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            while len(notes) < 4:
+                await anyio.lowlevel.checkpoint()
+    late, cancelled = notes[1], notes[3]
+    assert late.outcome == "timed out"
+    assert late.run_seconds >= 0.1
+    assert cancelled.outcome == "cancelled"
+
+
+async def test_the_times_of_a_call_are_unknown_if_its_kernel_is_of_an_older_version(tmp_path):
+    notes = Notes()
+    catalog = Catalog()
+    async with (
+        peer(tmp_path, welcome("add")) as old,
+        Links(catalog, on_change=lambda: None) as links,
+    ):
+        await links.connect(old.record)
+        server = NotebookServer(catalog, links, observers=[notes])
+        async with Client(server.mcp) as client, anyio.create_task_group() as t:
+            t.start_soon(client.call_tool, "add", {})
+            await old.called.wait()
+            old.say(messages.Returned(id=1, content=[], is_error=True))
+    end = notes[1]
+    assert (end.outcome, end.queue_seconds, end.run_seconds) == ("error", None, None)
 
 
 async def test_a_call_that_is_not_started_is_a_refusal(sums, era):

@@ -107,3 +107,22 @@ def test_a_call_in_a_thread_waits_for_no_cell_and_no_other_tool():
     assert "'top'" not in describe(call, [running, call], cell_since=1, now=2)
     same = Call("top", run="thread")
     assert "'top'" in describe(same, [running, same], cell_since=1, now=2)
+
+
+def test_the_times_of_a_call_are_those_of_its_turn_and_of_its_function():
+    call = Call("top", arrived=-1000.0)
+    call.move(CallState.RUNNING)
+    assert call.queue_seconds == call.began + 1000.0
+    call.began -= 60
+    call.move(CallState.WAITING)
+    call.move(CallState.RUNNING)
+    call.move(CallState.DONE)
+    assert call.run_seconds >= 60
+    assert call.queue_seconds + call.run_seconds == pytest.approx(call.since + 1000.0)
+
+
+def test_a_call_that_is_stopped_before_it_begins_has_only_waited():
+    call = Call("top", arrived=-1000.0)
+    call.move(CallState.CANCELLED)
+    assert call.queue_seconds >= 1000
+    assert call.run_seconds == 0
