@@ -1,29 +1,26 @@
 """All settings of mcp-notebook: default, unit and environment variable of each.
 
 `Settings` is built once, by the command line or by ``%load_ext``, and passed on. Only this module
-reads the environment. Runs in every process.
+reads the environment; what its values must be like is the business of `settings_values`. Runs in
+every process.
 """
 
 import json
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias, get_type_hints
+from typing import Any, Literal, Self, TypeAlias
 
-from mcp_notebook.errors import SettingsError
+from mcp_notebook.settings_values import describe_variable as _env
+from mcp_notebook.settings_values import read_values, to_text
 
 TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
 """How tables in results are written; "auto" chooses the form that shows more rows, then the
 shorter one."""
 DEFAULT_PORT = 8791
 """Default port of the HTTP endpoint. If it is in use, the next free port is used."""
-
-
-def _env(name: str, *, least: float | None = None, most: float | None = None) -> dict[str, Any]:
-    """Return the metadata of a field: its environment variable and the bounds of its value."""
-    return {"env": name, "ge": least, "le": most}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,87 +188,18 @@ class Settings:
         Raises:
             SettingsError: A value cannot be used.
         """
-        env = os.environ if env is None else env
-        types = get_type_hints(cls)
-        unknown = options.keys() - types.keys()
-        if unknown:
-            raise TypeError(f"Settings has no field {', '.join(sorted(unknown))}")
-        values: dict[str, Any] = {}
-        for option in fields(cls):
-            variable = option.metadata["env"]
-            if options.get(option.name) is not None:
-                source, value = f"--{option.name.replace('_', '-')}", options[option.name]
-            elif env.get(variable):
-                source, value = variable, env[variable]
-            else:
-                continue
-            values[option.name] = _check_value(option, types[option.name], value, source)
-        return cls(**values)
+        values = read_values(cls, os.environ if env is None else env, options)
+        return cls(**{name: value for name, (value, _) in values.items()})
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that give a child process these settings.
 
         They include the token, which only processes of the user can read, but not `kernel_id`.
         """
-        values = {
-            option.metadata["env"]: getattr(self, option.name)
+        return {
+            option.metadata["env"]: to_text(value)
             for option in fields(self)
             if option.name != "kernel_id"
-        }
-        return {
-            variable: os.pathsep.join(_to_text(part) for part in value)
-            if isinstance(value, tuple)
-            else _to_text(value)
-            for variable, value in values.items()
+            for value in [getattr(self, option.name)]
             if value is not None
         }
-
-
-def _to_text(value: object) -> str:
-    # A child process may run in another folder, where relative paths would differ.
-    return str(value.absolute() if isinstance(value, Path) else value)
-
-
-def _split_paths(value: object) -> list[str]:
-    return [part for part in str(value).split(os.pathsep) if part]
-
-
-def _check_value(
-    option: Field[Any],
-    kind: Any,
-    value: object,
-    source: str,
-) -> object:
-    from pydantic import Field as Bounds  # noqa: PLC0415 - keeps the import cheap
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
-
-    bounds = Bounds(ge=option.metadata["ge"], le=option.metadata["le"], allow_inf_nan=False)
-    has_bounds = option.metadata["ge"] is not None or option.metadata["le"] is not None
-    adapter: TypeAdapter[object] = TypeAdapter(Annotated[kind, bounds] if has_bounds else kind)
-    is_list = isinstance(value, str) and isinstance(option.default, tuple)
-    try:
-        result = adapter.validate_python(_split_paths(value) if is_list else value)
-        # No shell has expanded "~" in a variable from a client's configuration.
-        if isinstance(result, tuple):
-            return tuple(path.expanduser() for path in result)
-        return result.expanduser() if isinstance(result, Path) else result
-    except (ValidationError, RuntimeError) as error:  # RuntimeError: "~user" with an unknown user
-        reason = (
-            _explain_problem(error.errors()[0]["type"], error.errors()[0]["msg"])
-            if isinstance(error, ValidationError)
-            else str(error)
-        )
-        text = repr(str(value)) if option.repr else "***"
-        raise SettingsError(f"{source}={text} is not valid: {reason}.") from None
-
-
-def _explain_problem(kind: str, message: str) -> str:
-    """Return what a value must be, given the kind of pydantic's error and its message."""
-    type_name = kind.partition("_")[0]
-    if kind == "finite_number" or type_name == "float":
-        return "it must be a number"
-    if type_name == "int":
-        return "it must be a whole number"
-    if type_name == "bool":
-        return "it must be yes or no"
-    return message.replace("Input should be", "it must be")

@@ -1,0 +1,106 @@
+"""The values of settings: read from options and environment variables, and checked.
+
+Tested in ``tests/test_settings.py``. Runs in every process; reads no environment itself. Which
+settings there are is the business of `settings` and `limits`.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+from mcp_notebook.errors import SettingsError
+
+
+def describe_variable(
+    name: str, *, least: float | None = None, most: float | None = None
+) -> dict[str, Any]:
+    """Return the metadata of a field: its environment variable and the bounds of its value."""
+    return {"env": name, "ge": least, "le": most}
+
+
+def read_values(
+    settings: type[Any], env: Mapping[str, str], options: Mapping[str, Any]
+) -> dict[str, tuple[Any, str]]:
+    """Return the values that are set, each with its source; options come first.
+
+    Args:
+        settings: A dataclass whose fields have the metadata of `describe_variable`.
+        env: The environment. Empty variables count as unset.
+        options: Values of fields, from the command line. None counts as unset.
+
+    Returns:
+        Value and source by the name of the field. A source is an option or an environment variable.
+
+    Raises:
+        SettingsError: A value cannot be used.
+    """
+    types = get_type_hints(settings)
+    unknown = options.keys() - types.keys()
+    if unknown:
+        raise TypeError(f"{settings.__name__} has no field {', '.join(sorted(unknown))}")
+    values: dict[str, tuple[Any, str]] = {}
+    for option in fields(settings):
+        variable = option.metadata["env"]
+        if options.get(option.name) is not None:
+            source, value = f"--{option.name.replace('_', '-')}", options[option.name]
+        elif env.get(variable):
+            source, value = variable, env[variable]
+        else:
+            continue
+        values[option.name] = (_check_value(option, types[option.name], value, source), source)
+    return values
+
+
+def to_text(value: object) -> str:
+    """Return the value of a variable that means this value to a child process."""
+    if isinstance(value, tuple):
+        return os.pathsep.join(map(to_text, value))
+    # A child process may run in another folder, where relative paths would differ.
+    return str(value.absolute() if isinstance(value, Path) else value)
+
+
+def _split_paths(value: object) -> list[str]:
+    return [part for part in str(value).split(os.pathsep) if part]
+
+
+def _check_value(
+    option: Field[Any],
+    kind: Any,
+    value: object,
+    source: str,
+) -> object:
+    from pydantic import Field as Bounds  # noqa: PLC0415 - keeps the import cheap
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
+
+    bounds = Bounds(ge=option.metadata["ge"], le=option.metadata["le"], allow_inf_nan=False)
+    has_bounds = option.metadata["ge"] is not None or option.metadata["le"] is not None
+    adapter: TypeAdapter[object] = TypeAdapter(Annotated[kind, bounds] if has_bounds else kind)
+    is_list = isinstance(value, str) and isinstance(option.default, tuple)
+    try:
+        result = adapter.validate_python(_split_paths(value) if is_list else value)
+        # No shell has expanded "~" in a variable from a client's configuration.
+        if isinstance(result, tuple):
+            return tuple(path.expanduser() for path in result)
+        return result.expanduser() if isinstance(result, Path) else result
+    except (ValidationError, RuntimeError) as error:  # RuntimeError: "~user" with an unknown user
+        reason = (
+            _explain_problem(error.errors()[0]["type"], error.errors()[0]["msg"])
+            if isinstance(error, ValidationError)
+            else str(error)
+        )
+        text = repr(str(value)) if option.repr else "***"
+        raise SettingsError(f"{source}={text} is not valid: {reason}.") from None
+
+
+def _explain_problem(kind: str, message: str) -> str:
+    """Return what a value must be, given the kind of pydantic's error and its message."""
+    type_name = kind.partition("_")[0]
+    if kind == "finite_number" or type_name == "float":
+        return "it must be a number"
+    if type_name == "int":
+        return "it must be a whole number"
+    if type_name == "bool":
+        return "it must be yes or no"
+    return message.replace("Input should be", "it must be")
