@@ -1,0 +1,163 @@
+"""Which of a call's arguments are secrets, by the tool's input schema, and the call without them.
+
+Pure, in every process: the kernel side needs it for messages, the bridge for what it writes down. A
+schema marks a secret by ``writeOnly`` or ``format: password``, as the schemas of pydantic's
+``SecretStr`` do. Where it is not clear whether a value holds a secret, it counts as one: what the
+schema does not describe beside a secret may be the secret under a misspelled name, or as JSON text.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+MASK = "**********"
+"""Stands for a secret; pydantic's own has as many."""
+_IN_PLACE = ("allOf", "anyOf", "oneOf")
+_CONDITIONS = ("if", "then", "else")
+_OPEN_MEMBERS = ("additionalProperties", "unevaluatedProperties")
+_OPEN_ITEMS = ("items", "contains", "unevaluatedItems")
+_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
+"""Keywords that hold schemas by name."""
+_OTHERS = frozenset({"default", "examples", "enum", "const", "$defs"})
+"""Keywords that hold values, or schemas that apply only where something refers to them."""
+
+Schema = Mapping[str, Any]
+
+
+def redact_arguments(schema: Schema, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call with `MASK` in place of secrets.
+
+    Args:
+        schema: The tool's input schema.
+        arguments: As the client sent them, whether the schema allows them or not; they stay as
+            they are.
+    """
+    try:
+        answer: Any = _Redaction(schema).redact(dict(arguments), [schema])
+    except RecursionError:
+        answer = MASK
+    return dict.fromkeys(arguments, MASK) if answer == MASK else answer
+
+
+def has_secrets(part: Any, root: Schema) -> bool:
+    """Tell whether a schema marks anything as a secret, at any depth.
+
+    Args:
+        part: The schema, or a part of one.
+        root: The whole schema, for its ``$defs``.
+    """
+    waiting, references = [part], set()
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting += item
+        elif isinstance(item, Mapping):
+            if _is_marked(item):
+                return True
+            reference = item.get("$ref")
+            if isinstance(reference, str) and reference not in references:
+                references.add(reference)
+                waiting.append(_find_target(reference, root))
+            for key, child in item.items():
+                if key in _MAPS and isinstance(child, Mapping):
+                    waiting += child.values()
+                elif key not in _OTHERS:
+                    waiting.append(child)
+    return False
+
+
+def _is_marked(schema: Schema) -> bool:
+    return schema.get("writeOnly") is True or schema.get("format") == "password"
+
+
+def _find_target(reference: str, root: Schema) -> Any:
+    """Return what a local reference leads to; {} for one that cannot be followed."""
+    target: Any = root
+    for part in reference.removeprefix("#").split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(target, Mapping) or key not in target:
+            return {}
+        target = target[key]
+    return target
+
+
+class _Redaction:
+    """Redacts one value; a value's options are all the schemas that may apply to it."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._answers: dict[int, bool] = {}
+        """Whether a part of the schema, by its id, has secrets: a list may have a million items."""
+
+    def redact(self, value: Any, options: Sequence[Any]) -> Any:
+        schemas = list(self._list_schemas(options))
+        if any(map(_is_marked, schemas)):
+            return MASK
+        if not self._have_secrets(schemas):
+            return value
+        if isinstance(value, Mapping):
+            if self._have_secrets([schema.get("propertyNames", True) for schema in schemas]):
+                return MASK
+            return {
+                key: self._redact_child(item, list(_list_members(key, schemas)))
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return self._redact_items(value, schemas)
+        return value if value is None or isinstance(value, bool) else MASK
+
+    def _redact_items(self, items: list[Any], schemas: Sequence[Schema]) -> list[Any]:
+        size = max((len(schema.get("prefixItems", ())) for schema in schemas), default=0)
+        head = [
+            self._redact_child(item, list(_list_items(index, schemas)))
+            for index, item in enumerate(items[:size])
+        ]
+        options = list(_list_items(size, schemas))
+        if options and not self._have_secrets(options):
+            return head + items[size:]
+        return head + [self._redact_child(item, options) for item in items[size:]]
+
+    def _redact_child(self, value: Any, options: Sequence[Any]) -> Any:
+        return self.redact(value, options) if options else MASK
+
+    def _have_secrets(self, parts: Iterable[Any]) -> bool:
+        for part in parts:
+            if id(part) not in self._answers:
+                self._answers[id(part)] = has_secrets(part, self._root)
+            if self._answers[id(part)]:
+                return True
+        return False
+
+    def _list_schemas(self, options: Iterable[Any]) -> Iterator[Schema]:
+        """Yield schemas, and all those that they refer to for the same value."""
+        waiting, references = list(options), set()
+        while waiting:
+            item = waiting.pop()
+            if not isinstance(item, Mapping):
+                continue
+            yield item
+            reference = item.get("$ref")
+            if isinstance(reference, str) and reference not in references:
+                references.add(reference)
+                waiting.append(_find_target(reference, self._root))
+            for key in _IN_PLACE:
+                waiting += item.get(key, ())
+            waiting += [item[key] for key in _CONDITIONS if key in item]
+            waiting += item.get("dependentSchemas", {}).values()
+
+
+def _list_members(key: str, schemas: Iterable[Schema]) -> Iterator[Any]:
+    """Yield the schemas of an object's member; none if it is not described."""
+    for schema in schemas:
+        properties = schema.get("properties", {})
+        if key in properties:
+            yield properties[key]
+        # No expression is run: a schema may count for more members than it describes.
+        yield from schema.get("patternProperties", {}).values()
+        yield from (schema[word] for word in _OPEN_MEMBERS if isinstance(schema.get(word), Mapping))
+
+
+def _list_items(index: int, schemas: Iterable[Schema]) -> Iterator[Any]:
+    """Yield the schemas of an item; none if it is not described."""
+    for schema in schemas:
+        yield from schema.get("prefixItems", [])[index : index + 1]
+        yield from (schema[word] for word in _OPEN_ITEMS if isinstance(schema.get(word), Mapping))
