@@ -21,6 +21,7 @@ import typer
 from mcp_notebook import cli, meta_keys
 from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.tools.option_table import list_options
+from mcp_notebook.limits import Limits
 from mcp_notebook.settings import Settings
 
 FOLDER = Path(__file__).parent / "reference"
@@ -93,7 +94,8 @@ def options_page() -> str:
 
 def settings_page() -> str:
     """Return the page of the settings."""
-    docs, settings = read_docs(Settings), Settings(home=HOME)
+    docs, settings = read_docs(Limits) | read_docs(Settings), Settings(home=HOME)
+    limits = {limit.name for limit in fields(Limits)}
     rows = [
         (
             f"`{option.name}`",
@@ -101,7 +103,7 @@ def settings_page() -> str:
             _format_default(getattr(settings, option.name)),
             docs[option.name],
         )
-        for option in fields(Settings)
+        for option in sorted(fields(Settings), key=lambda option: option.name in limits)
     ]
     return format_page(
         "Settings",

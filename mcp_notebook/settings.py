@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
+from mcp_notebook.limits import Limits
 from mcp_notebook.settings_values import describe_variable as _env
 from mcp_notebook.settings_values import read_values, to_text
 
@@ -24,7 +25,7 @@ DEFAULT_PORT = 8791
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Limits):
     """All settings. `make_reference.py` turns the strings below the fields into documentation."""
 
     home: Path = field(
@@ -51,11 +52,6 @@ class Settings:
     """File with the bearer token, created at the first start. If not set, it is `home`/token."""
     idle_minutes: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_IDLE_MINUTES", least=0))
     """Minutes without an open notebook after which the background bridge stops."""
-    session_idle_minutes: float = field(
-        default=60.0, metadata=_env("MCP_NOTEBOOK_SESSION_IDLE_MINUTES", least=0.01, most=525_600)
-    )
-    """Minutes after which the HTTP session of a client expires if the client sends nothing, has no
-    stream open and no call running. The client then opens a new one."""
     start_timeout: float = field(default=60.0, metadata=_env("MCP_NOTEBOOK_START_TIMEOUT", least=0))
     """Seconds to wait for a headless kernel to start, or for the background bridge to answer."""
     cell_timeout: float | None = field(
@@ -77,10 +73,6 @@ class Settings:
     100 resources."""
     schema_cache: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_SCHEMA_CACHE"))
     """Whether to cache the schemas of tools in `home`, so that notebooks start sooner."""
-    max_waiting_calls: int = field(
-        default=64, metadata=_env("MCP_NOTEBOOK_MAX_WAITING_CALLS", least=1)
-    )
-    """Number of calls that may run or wait in one kernel. Further calls fail with "busy"."""
     call_timeout: float | None = field(
         default=None, metadata=_env("MCP_NOTEBOOK_CALL_TIMEOUT", least=0)
     )

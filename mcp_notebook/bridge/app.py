@@ -71,7 +71,7 @@ async def run_stdio(settings: Settings, notebooks: Sequence[Path] = ()) -> None:
     with _unwrap_errors():
         async with _Bridge(settings).run() as bridge, anyio.create_task_group() as tasks:
             bridge.start(tasks, notebooks)
-            await serve_stdio(bridge.server, stop=bridge.stop)
+            await serve_stdio(bridge.server, stop=bridge.stop, limits=settings)
             tasks.cancel_scope.cancel()
         bridge.check_interrupted()
 
@@ -144,6 +144,7 @@ class _Bridge:
             ready=self._wait_for_first_tools,
             with_meta_tools=settings.meta_tools,
             page_size=settings.page_size,
+            limits=settings,
         )
         self.server.find_departed_notebooks = self._find_departed_notebooks
         self.stop = anyio.Event()

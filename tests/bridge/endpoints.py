@@ -96,10 +96,10 @@ class Served:
 
 
 @asynccontextmanager
-async def served(home, *, minutes=60.0, schema=None):
-    """Serve over HTTP what looks like a kernel with the tool `top`."""
+async def served(home, *, minutes=60.0, schema=None, **limits):
+    """Serve over HTTP what looks like a kernel with the tool `top`, within limits."""
     catalog = Catalog()
-    settings = Settings(home=home, port=0, session_idle_minutes=minutes)
+    settings = Settings(home=home, port=0, session_idle_minutes=minutes, **limits)
     tool = messages.ToolInfo(name="top", input_schema=schema or {"type": "object"})
     can = {"tools": [tool], "resources": True, "attached_arguments": True}
     async with (
@@ -109,7 +109,7 @@ async def served(home, *, minutes=60.0, schema=None):
         await links.connect(kernel.record)
         listener = open_listener(settings)
         here = Served(format_url(listener), kernel, anyio.Event(), anyio.Event())
-        server = NotebookServer(catalog, links)
+        server = NotebookServer(catalog, links, limits=settings)
 
         async def serve():
             await serve_http(

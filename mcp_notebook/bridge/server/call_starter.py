@@ -29,9 +29,8 @@ from mcp_notebook.bridge.telemetry.call_events import (
 )
 from mcp_notebook.content import Audio, Image, Resource, Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownTool
+from mcp_notebook.limits import Limits
 
-MAX_CALLS = 1024
-"""Calls that one bridge runs at a time, for all clients and kernels together."""
 _IS_STOPPED = (
     "The bridge has been stopped, and the call was not started. Connect again when it is back."
 )
@@ -44,23 +43,26 @@ class CallStarter:
         tools: The tools, as callers see them.
         links: Run the calls.
         observer: Hears what happens to calls.
+        limits: How many calls there may be.
         ready: Waits until the first tools can be expected, if they need time to appear.
         meta_tools_hint: What the list of the meta tools says if it is empty; None if the bridge
             does not offer these tools.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each part that it uses
         self,
         tools: PermittedTools,
         links: Links,
         *,
         observer: CallObserver,
+        limits: Limits,
         ready: Callable[[], Awaitable[None]] | None = None,
         meta_tools_hint: str | None = None,
     ) -> None:
         self._tools = tools
         self._links = links
         self._observer = observer
+        self._limits = limits
         self._ready = ready
         self._meta_tools_hint = meta_tools_hint
         self._prefix = secrets.token_hex(4)
@@ -144,8 +146,8 @@ class CallStarter:
     def _check_room(self) -> None:
         if self._is_closed:
             raise CallError(_IS_STOPPED)
-        if self._running >= MAX_CALLS:
-            raise CallError(f"The bridge is busy with {MAX_CALLS} calls. Try again later.")
+        if self._running >= self._limits.max_calls:
+            raise CallError(f"The bridge is busy with {self._running} calls. Try again later.")
 
     def _describe_start(
         self,

@@ -48,6 +48,7 @@ from mcp_notebook.bridge.server.tool_pages import ToolPages
 from mcp_notebook.bridge.telemetry.call_events import CallObserver, CallObservers
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool
+from mcp_notebook.limits import DEFAULT_LIMITS, Limits
 from mcp_notebook.missing_tools import MissingTool
 
 logger = logging.getLogger(__name__)
@@ -88,6 +89,7 @@ class NotebookServer:
         with_meta_tools: Also offer the tools of `bridge.server.meta_tools`, under reserved names.
         page_size: Tools, or resources, on one page of a list. None: all tools, and the default
             number of resources.
+        limits: Of calls.
     """
 
     def __init__(  # noqa: PLR0913 - one for each option
@@ -100,6 +102,7 @@ class NotebookServer:
         observers: Sequence[CallObserver] = (),
         with_meta_tools: bool = False,
         page_size: int | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         if with_meta_tools:
             catalog.reserve(meta_tools.NAMES)
@@ -112,6 +115,7 @@ class NotebookServer:
             self._tools,
             links,
             observer=CallObservers(observers),
+            limits=limits,
             ready=ready,
             meta_tools_hint=NO_TOOLS if with_meta_tools else None,
         )

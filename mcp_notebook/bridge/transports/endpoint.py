@@ -20,6 +20,7 @@ from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.large_requests import detach_large_arguments
 from mcp_notebook.bridge.transports.sessions import Sessions
 from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE
+from mcp_notebook.limits import Limits
 
 PATH = "/mcp"
 """Path of the endpoint."""
@@ -30,13 +31,15 @@ class Endpoint:
 
     Args:
         server: The server.
-        session_idle_seconds: Seconds after which an unused session expires.
+        limits: Of its requests and sessions.
     """
 
-    def __init__(self, server: NotebookServer, *, session_idle_seconds: float) -> None:
+    def __init__(self, server: NotebookServer, limits: Limits) -> None:
         self._server = server
-        self._sessions = Sessions(server.mcp, idle_seconds=session_idle_seconds)
-        self._app = detach_large_arguments(self._sessions.handle_request)
+        self._sessions = Sessions(server.mcp, limits)
+        self._app = detach_large_arguments(
+            self._sessions.handle_request, max_bytes=limits.max_request_bytes
+        )
         self._unanswered = 0
         """Messages of clients that have come in and are not answered yet."""
         self._all_answered = anyio.Event()

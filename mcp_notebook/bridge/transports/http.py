@@ -98,12 +98,12 @@ async def serve_http(
     Args:
         server: The server; closed at the end.
         listener: From `open_listener`.
-        settings: The address that it listens on, for the gate, the certificate, and how long
-            sessions last.
+        settings: The address that it listens on, for the gate, the certificate, and the
+            limits.
         authenticators: Tell whose a bearer token is.
         stop: Closes the endpoint when it is set.
     """
-    endpoint = Endpoint(server, session_idle_seconds=settings.session_idle_minutes * 60)
+    endpoint = Endpoint(server, settings)
     gate = Gate(prefer_json(endpoint), authenticators=authenticators, host=settings.host)
     config = uvicorn.Config(
         _trim_headers(gate),

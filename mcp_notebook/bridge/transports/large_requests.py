@@ -10,10 +10,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.server.json_spans import NotJson
 from mcp_notebook.bridge.server.large_calls import LARGE, MessageTooLarge, detach_arguments
-from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
 
 
-def detach_large_arguments(app: ASGIApp) -> ASGIApp:
+def detach_large_arguments(app: ASGIApp, *, max_bytes: int) -> ASGIApp:
     """Wrap an app so that it gets large calls without their arguments; these are in the scope."""
 
     async def detaching_app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -23,8 +22,8 @@ def detach_large_arguments(app: ASGIApp) -> ASGIApp:
             await app(scope, receive, send)
             return
         body = None
-        if not length.isdecimal() or int(length) <= MAX_MESSAGE:
-            body = await _read_body(receive)
+        if not length.isdecimal() or int(length) <= max_bytes:
+            body = await _read_body(receive, max_bytes)
         if body is None:
             await PlainTextResponse("Request body too large", 413)(scope, receive, send)
             return
@@ -45,7 +44,7 @@ def detach_large_arguments(app: ASGIApp) -> ASGIApp:
     return detaching_app
 
 
-async def _read_body(receive: Receive) -> bytes | None:
+async def _read_body(receive: Receive, max_bytes: int) -> bytes | None:
     """Return the body of a request, or None if it is too large."""
     chunks: list[bytes] = []
     size = 0
@@ -55,7 +54,7 @@ async def _read_body(receive: Receive) -> bytes | None:
             return b""  # the client has hung up, and gets no answer
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
-        if size > MAX_MESSAGE:
+        if size > max_bytes:
             return None
         if not message.get("more_body", False):
             return b"".join(chunks)

@@ -18,10 +18,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
+from mcp_notebook.limits import Limits
 
-MAX_SESSIONS = 10_000
-"""Sessions at a time."""
 _END_LIMIT = 30.0
 """Seconds for all sessions to end; three thousand need two."""
 
@@ -31,16 +29,17 @@ class Sessions(StreamableHTTPSessionManager):
 
     Args:
         server: The server.
-        idle_seconds: Seconds after which an unused session expires.
+        limits: How many sessions there may be, and for how long without use.
     """
 
-    def __init__(self, server: Server[object], *, idle_seconds: float) -> None:
+    def __init__(self, server: Server[object], limits: Limits) -> None:
         super().__init__(
             server,
-            session_idle_timeout=idle_seconds,
-            max_request_body_size=MAX_MESSAGE,
-            max_sessions=MAX_SESSIONS,
+            session_idle_timeout=limits.session_idle_minutes * 60,
+            max_request_body_size=limits.max_request_bytes,
+            max_sessions=limits.max_sessions,
         )
+        self._most = limits.max_sessions
         self._uses: dict[str, int] = {}
         """How many requests each session in use serves, open streams included."""
         self._idle: OrderedDict[str, None] = OrderedDict()
@@ -92,7 +91,7 @@ class Sessions(StreamableHTTPSessionManager):
         self, requestor: AuthorizationContext | None
     ) -> StreamableHTTPServerTransport | None:
         self._forget_expired()
-        if len(self._server_instances) >= MAX_SESSIONS and self._idle:
+        if len(self._server_instances) >= self._most and self._idle:
             session_id, _ = self._idle.popitem(last=False)
             assert self._task_group is not None
             # Unknown from now on; what is left of it ends in a task of its own.

@@ -28,15 +28,16 @@ from mcp_notebook.bridge.server.large_calls import (
 )
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
+from mcp_notebook.limits import DEFAULT_LIMITS, Limits
 
-MAX_MESSAGE = 64 * 2**20
-"""Bytes of one message, over HTTP, too; a picture among a tool's arguments must fit."""
 ANSWER_GRACE = 2.0
 """Seconds that clients have to take the last answers when the bridge stops, over HTTP, too."""
 _NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
 
 
-async def serve_stdio(server: NotebookServer, *, stop: anyio.Event) -> None:
+async def serve_stdio(
+    server: NotebookServer, *, stop: anyio.Event, limits: Limits = DEFAULT_LIMITS
+) -> None:
     """Serve one client over stdin and stdout, until it closes stdin or `stop` is set.
 
     Only the protocol goes to stdout. Meanwhile, anything else that prints writes to stderr, and
@@ -45,10 +46,11 @@ async def serve_stdio(server: NotebookServer, *, stop: anyio.Event) -> None:
     Args:
         server: The server; closed at the end.
         stop: When it is set, the running calls are answered, and then the streams are closed.
+        limits: How large a message may be.
     """
     # The SDK also diverts the descriptors, but needs a thread for each line: three times the cost
     # of a whole call. It serves terminals and files.
-    streams = _open_pipes() if _are_pipes() else stdio_server()
+    streams = _open_pipes(limits.max_request_bytes) if _are_pipes() else stdio_server()
     async with streams as (incoming, outgoing), anyio.create_task_group() as tasks:
         requests = OpenRequests()
 
@@ -77,7 +79,7 @@ def _are_pipes() -> bool:
 
 
 @asynccontextmanager
-async def _open_pipes() -> AsyncIterator[tuple["_Incoming", "_Outgoing"]]:
+async def _open_pipes(max_bytes: int) -> AsyncIterator[tuple["_Incoming", "_Outgoing"]]:
     """Take stdin and stdout away from everybody else for the block."""
     loop = asyncio.get_running_loop()
     wire_in, wire_out = os.dup(0), os.dup(1)
@@ -85,7 +87,7 @@ async def _open_pipes() -> AsyncIterator[tuple["_Incoming", "_Outgoing"]]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    lines, outgoing = asyncio.StreamReader(limit=MAX_MESSAGE), _Outgoing()
+    lines, outgoing = asyncio.StreamReader(limit=max_bytes), _Outgoing()
     # Duplicates: uvloop's transports close their descriptors when the client leaves, whatever
     # `closefd` says (True would close them twice).
     pipe_in = os.fdopen(os.dup(wire_in), "rb", 0, closefd=False)
@@ -93,7 +95,7 @@ async def _open_pipes() -> AsyncIterator[tuple["_Incoming", "_Outgoing"]]:
     reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), pipe_in)
     writing, _ = await loop.connect_write_pipe(lambda: outgoing, pipe_out)
     try:
-        yield _Incoming(lines, outgoing), outgoing
+        yield _Incoming(lines, outgoing, max_bytes), outgoing
     finally:
         reading.close()
         writing.close()
@@ -151,9 +153,10 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
     would wait forever.
     """
 
-    def __init__(self, lines: asyncio.StreamReader, outgoing: _Outgoing) -> None:
+    def __init__(self, lines: asyncio.StreamReader, outgoing: _Outgoing, max_bytes: int) -> None:
         self._lines = lines
         self._outgoing = outgoing
+        self._max_bytes = max_bytes
 
     async def receive(self) -> SessionMessage:
         """Return the next message.
@@ -164,7 +167,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
         while True:
             line = await self._read_line()
             if line is None:
-                reason = f"A message can have at most {MAX_MESSAGE} bytes."
+                reason = f"A message can have at most {self._max_bytes} bytes."
                 await self._outgoing.send(_make_error(types.INVALID_REQUEST, reason))
             elif len(line) >= LARGE:
                 message = await self._take_large(line)

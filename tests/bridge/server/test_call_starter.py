@@ -14,6 +14,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
+from mcp_notebook.limits import Limits
 from mcp_notebook.missing_tools import META_TOOLS
 from mcp_notebook.wire import messages
 
@@ -158,6 +159,23 @@ async def test_the_times_of_a_call_are_unknown_if_its_kernel_is_of_an_older_vers
             old.say(messages.Returned(id=1, content=[], is_error=True))
     end = notes[1]
     assert (end.outcome, end.queue_seconds, end.run_seconds) == ("error", None, None)
+
+
+async def test_no_more_calls_are_started_than_may_run_at_a_time(sums, era):
+    notes = Notes()
+    async with (
+        asked(sums, era, observers=[notes], limits=Limits(max_calls=1)) as (client, links),
+        anyio.create_task_group() as t,
+    ):
+        t.start_soon(client.call_tool, "forever", {})
+        while not notes:
+            await anyio.lowlevel.checkpoint()
+        refused = await client.call_tool("add", {"a": 1})
+        links.end_calls()
+        assert refused.is_error
+        assert refused.content[0].text == notes[1].reason
+        assert "busy with 1 call" in notes[1].reason
+        assert not (await client.call_tool("add", {"a": 1})).is_error
 
 
 async def test_a_call_that_is_not_started_is_a_refusal(sums, era):

@@ -17,8 +17,8 @@ from bridges import (
 )
 
 from mcp_notebook.bridge.transports.http import format_url, open_listener
-from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
 from mcp_notebook.errors import SettingsError
+from mcp_notebook.limits import DEFAULT_LIMITS
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 
 
@@ -128,7 +128,7 @@ def test_a_message_may_be_as_long_over_http_as_over_stdio(served):
 def test_a_message_that_is_too_long_is_refused_before_it_is_read(served):
     parts = urlsplit(served.url)
     with socket.create_connection((parts.hostname, parts.port), timeout=60) as client:
-        client.sendall(_head(MAX_MESSAGE + 1))
+        client.sendall(_head(DEFAULT_LIMITS.max_request_bytes + 1))
         assert client.recv(1_000).startswith(b"HTTP/1.1 413 ")
 
 

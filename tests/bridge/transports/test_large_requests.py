@@ -7,8 +7,6 @@ import pytest
 from bridges import INITIALIZE, INVALID_REQUEST, PARSE_ERROR
 from endpoints import call, called, modern, served
 
-from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE
-
 pytestmark = pytest.mark.anyio
 
 ROWS = {"rows": [[1, "a]"]] * 100_000, "n": 3}
@@ -55,7 +53,8 @@ async def test_a_large_request_that_is_not_json_is_refused(home):
 
 
 async def test_chunks_that_are_too_large_together_are_refused(home):
-    async with served(home) as here:
-        chunk = b" " * 2**20
-        answer = await here.send(chunk for _ in range(MAX_MESSAGE // len(chunk) + 1))
-        assert answer.status == 413
+    async with served(home, max_request_bytes=2**20) as here:
+        for count, status in [(16, 200), (17, 413)]:
+            chunks = [b" " * 2**16] * count
+            chunks[0] = json.dumps(INITIALIZE).encode().ljust(2**16)
+            assert (await here.send(iter(chunks))).status == status

@@ -4,7 +4,6 @@ import pytest
 from bridges import INITIALIZE, PING
 from endpoints import called, served
 
-from mcp_notebook.bridge.transports import sessions
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
@@ -14,9 +13,8 @@ async def status(here, session):
     return (await here.ask(PING, Mcp_Session_Id=session)).status
 
 
-async def test_the_session_that_was_idle_for_longest_makes_room_for_a_new_one(home, monkeypatch):
-    monkeypatch.setattr(sessions, "MAX_SESSIONS", 5)
-    async with served(home) as here:
+async def test_the_session_that_was_idle_for_longest_makes_room_for_a_new_one(home):
+    async with served(home, max_sessions=5) as here:
         listening, stream = await here.open_stream()
         calling, client = await here.open_call()
         with stream, client:
@@ -32,9 +30,8 @@ async def test_the_session_that_was_idle_for_longest_makes_room_for_a_new_one(ho
             assert not any(isinstance(item, messages.Cancel) for item in here.kernel.heard)
 
 
-async def test_a_new_client_is_refused_only_while_all_sessions_are_in_use(home, monkeypatch):
-    monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
-    async with served(home) as here:
+async def test_a_new_client_is_refused_only_while_all_sessions_are_in_use(home):
+    async with served(home, max_sessions=2) as here:
         listening, stream = await here.open_stream()
         calling, client = await here.open_call()
         client.close()  # the call runs on

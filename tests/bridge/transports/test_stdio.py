@@ -27,8 +27,9 @@ from live import kernel_env
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
-from mcp_notebook.bridge.transports.stdio import MAX_MESSAGE, _Outgoing
+from mcp_notebook.bridge.transports.stdio import _Outgoing
 from mcp_notebook.discovery import write_record
+from mcp_notebook.limits import DEFAULT_LIMITS
 from mcp_notebook.wire import messages
 
 
@@ -100,7 +101,9 @@ def _answers(running, line, count):
             None,
             id="its id",
         ),
-        pytest.param(b"x" * (MAX_MESSAGE + 1), INVALID_REQUEST, None, id="too long"),
+        pytest.param(
+            b"x" * (DEFAULT_LIMITS.max_request_bytes + 1), INVALID_REQUEST, None, id="too long"
+        ),
     ],
 )
 def test_a_line_that_is_no_message_is_answered_with_an_error_and_its_id(

@@ -1,0 +1,43 @@
+"""What clients may ask of a bridge and of a kernel at most: the limits among the settings.
+
+Tested in ``tests/docs/test_limits.py``. Runs in every process; pure. Each limit is kept where what
+it limits is done. The limits of results are in `settings`, which has these, too.
+"""
+
+from dataclasses import dataclass, field
+
+from mcp_notebook.settings_values import describe_variable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The limits. `make_reference.py` turns the strings below the fields into documentation."""
+
+    max_calls: int = field(
+        default=1_024, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLS", least=1)
+    )
+    """Calls that one server runs at a time, for all callers and kernels together."""
+    max_waiting_calls: int = field(
+        default=64, metadata=describe_variable("MCP_NOTEBOOK_MAX_WAITING_CALLS", least=1)
+    )
+    """Number of calls that may run or wait in one kernel. Further calls fail with "busy"."""
+    max_request_bytes: int = field(
+        default=64 * 2**20,
+        metadata=describe_variable("MCP_NOTEBOOK_MAX_REQUEST_BYTES", least=2**16, most=2**30),
+    )
+    """Bytes of one request. By default, pictures and tables fit among the arguments of a call."""
+    max_sessions: int = field(
+        default=10_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_SESSIONS", least=1)
+    )
+    """HTTP sessions at a time. A new client's takes the place of the one that has been unused for
+    longest, and only if all are in use is the client refused."""
+    session_idle_minutes: float = field(
+        default=60.0,
+        metadata=describe_variable("MCP_NOTEBOOK_SESSION_IDLE_MINUTES", least=0.01, most=525_600),
+    )
+    """Minutes after which the HTTP session of a client expires if the client sends nothing, has no
+    stream open and no call running. The client then opens a new one."""
+
+
+DEFAULT_LIMITS = Limits()
+"""The limits where nothing is set."""
