@@ -14,7 +14,8 @@ from packaging.version import Version
 project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
 extras = project["optional-dependencies"]
 wrong = []
-for line in [*project["dependencies"], *extras["demo"], *extras["gallery"], *extras["test"]]:
+tested = ("demo", "gallery", "observability", "test")
+for line in [*project["dependencies"], *(line for name in tested for line in extras[name])]:
     wanted = Requirement(line)
     lower = [bound.version for bound in wanted.specifier if bound.operator == ">="]
     if not lower or (wanted.marker and not wanted.marker.evaluate()):

@@ -25,6 +25,7 @@
     │   └── VersionMismatch    the two sides speak different versions of the link
     ├── NotebookError          a headless notebook cannot be served
     │   └── UntrustedNotebook  it is not trusted, and only trusted ones may be run
+    ├── MissingLibrary         what was asked for needs a library that is not installed
     ├── BridgeError            the background bridge cannot be started or stopped
     └── SettingsError          an option or environment variable has an invalid value
 
@@ -254,6 +255,22 @@ class UntrustedNotebook(NotebookError):
     def __init__(self, message: str, *, notebook: str) -> None:
         self.notebook = notebook
         super().__init__(message)
+
+
+class MissingLibrary(McpNotebookError):
+    """Something needs a library of an extra that is not installed.
+
+    Args:
+        purpose: What needs it, as the beginning of a sentence.
+        library: Its name.
+        extra: The extra of mcp-notebook that brings it.
+    """
+
+    def __init__(self, purpose: str, library: str, extra: str) -> None:
+        super().__init__(
+            f"{purpose} the library {library}, which is not installed beside mcp-notebook. "
+            f"Run `pip install 'mcp-notebook[{extra}]'` there, and start it again."
+        )
 
 
 class BridgeError(McpNotebookError):

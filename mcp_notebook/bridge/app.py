@@ -27,6 +27,7 @@ from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
 from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
 from mcp_notebook.bridge.transports.port_owner import is_own_port
@@ -119,6 +120,7 @@ async def run_http(
                         settings=settings,
                         authenticators=[OwnToken(token)],
                         stop=bridge.stop,
+                        metrics=bridge.metrics,
                     )
             tasks.cancel_scope.cancel()
         bridge.check_interrupted()
@@ -138,10 +140,16 @@ class _Bridge:
         self.links = Links(
             self._catalog, on_change=self._handle_change, on_resources=self._handle_resources
         )
+        self.metrics = Metrics()
+        self.metrics.readings += [
+            Reading("kernels", "Kernels that are linked now.", lambda: len(self.links)),
+            Reading("tools", "Tools that are offered now.", lambda: len(self._catalog.entries())),
+        ]
         self.server = NotebookServer(
             self._catalog,
             self.links,
             ready=self._wait_for_first_tools,
+            observers=[self.metrics],
             with_meta_tools=settings.meta_tools,
             page_size=settings.page_size,
             limits=settings,

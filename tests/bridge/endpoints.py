@@ -16,11 +16,13 @@ from mcp_notebook.bridge.access.authenticator import OwnToken
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages
 
 MODERN = "2026-07-28"
+OWNERS = (OwnToken(TOKEN),)
 
 
 @dataclass
@@ -38,11 +40,16 @@ class Served:
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         return await self.send(body, method, headers)
 
-    async def send(self, body, method="POST", headers=None):
+    async def send(self, body, method="POST", headers=None, *, path=None):
         """Send a request with this body."""
         return await anyio.to_thread.run_sync(
-            partial(ask, self.url, method, body, headers=headers), abandon_on_cancel=True
+            partial(ask, self.url, method, body, path=path, headers=headers),
+            abandon_on_cancel=True,
         )
+
+    async def send_call(self, request, session):
+        """Send a request of a session, and return the answer."""
+        return await self.ask(request, Mcp_Session_Id=session)
 
     async def open_session(self):
         """Return the id of a new session, ready for requests."""
@@ -96,7 +103,7 @@ class Served:
 
 
 @asynccontextmanager
-async def served(home, *, minutes=60.0, schema=None, **limits):
+async def served(home, *, minutes=60.0, schema=None, authenticators=OWNERS, metrics=None, **limits):
     """Serve over HTTP what looks like a kernel with the tool `top`, within limits."""
     catalog = Catalog()
     settings = Settings(home=home, port=0, session_idle_minutes=minutes, **limits)
@@ -109,15 +116,17 @@ async def served(home, *, minutes=60.0, schema=None, **limits):
         await links.connect(kernel.record)
         listener = open_listener(settings)
         here = Served(format_url(listener), kernel, anyio.Event(), anyio.Event())
-        server = NotebookServer(catalog, links, limits=settings)
+        observers = [metrics] if metrics else ()
+        server = NotebookServer(catalog, links, observers=observers, limits=settings)
 
         async def serve():
             await serve_http(
                 server,
                 listener,
                 settings=settings,
-                authenticators=[OwnToken(TOKEN)],
+                authenticators=authenticators,
                 stop=here.stop,
+                metrics=Metrics() if metrics is None else metrics,
             )
             here.has_ended.set()
 

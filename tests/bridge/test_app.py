@@ -82,6 +82,15 @@ def test_the_first_lines_tell_address_token_file_and_tools(with_notebook):
     assert ask(running.url, headers={"Authorization": f"Bearer {token}"}).status == 200
 
 
+def test_the_numbers_of_a_bridge_tell_its_kernels_and_tools(with_notebook):
+    running, kernel = with_notebook
+    token = _settings(kernel.home).token_path.read_text().strip() if running.url else ""
+    headers = {"Authorization": f"Bearer {token}"}
+    page = ask(running.url, "GET", path="/metrics", headers=headers).body
+    assert {b"mcp_notebook_kernels 1.0", b"mcp_notebook_tools 1.0"} <= {*page.splitlines()}
+    assert ask(running.url, "GET", path="/healthz", headers={"Authorization": None}).body == b"ok"
+
+
 def test_without_a_tool_the_first_lines_tell_what_to_do(without_notebook):
     told = without_notebook.wait_said(r"Tools: .*\n")[0]
     assert told == (

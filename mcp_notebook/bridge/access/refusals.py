@@ -24,9 +24,12 @@ class RefusalLog:
         self._began = -_REFUSALS_SECONDS
         self._count = 0
         """Refusals since then."""
+        self.total = 0
+        """Refusals since the start."""
 
     def note(self, client: tuple[str, int] | None, reason: str) -> None:
         """Write the line about a client at an address, or count it."""
+        self.total += 1
         now = time.monotonic()
         if now - self._began >= _REFUSALS_SECONDS:
             uncounted = self._count - MAX_REFUSALS_LOGGED

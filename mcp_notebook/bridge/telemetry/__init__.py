@@ -3,6 +3,7 @@
 Face:
 
 - `call_events`: `CallStart`, `CallEnd`, `CallRefusal`, and `CallObserver`, which takes them.
+- `metrics.Metrics`: the numbers of a bridge; `prometheus_page` shows them.
 
 Threads: everything runs on the bridge's event loop.
 

@@ -7,7 +7,8 @@ Threads: everything runs on the bridge's event loop. Only stdio from a terminal 
 SDK's threads, because an event loop cannot wait for those.
 
 The door to Starlette and uvicorn, and with `server` to the MCP SDK. Requests pass through
-`access.gate` (Host, Origin, token) before anything else looks at them, and answers through
+`access.gate` (Host, Origin, token) before anything else looks at them, but for the question whether
+the bridge is up (`probes`), and answers through
 `json_responses`; large calls are passed on without their arguments (`large_requests`), which the
 SDK's parser never sees. What they mean is the business of `server`; when to stop, that of
 `bridge.app`.

@@ -44,6 +44,11 @@ class Endpoint:
         """Messages of clients that have come in and are not answered yet."""
         self._all_answered = anyio.Event()
 
+    @property
+    def session_count(self) -> int:
+        """How many sessions there are."""
+        return len(self._sessions)
+
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:
         """Run the sessions for the block."""

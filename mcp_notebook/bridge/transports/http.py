@@ -17,10 +17,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.authenticator import Authenticator
 from mcp_notebook.bridge.access.gate import Gate
+from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
 from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
 from mcp_notebook.bridge.transports.json_responses import prefer_json
 from mcp_notebook.bridge.transports.port_owner import is_own_port
+from mcp_notebook.bridge.transports.probes import answer_health, answer_metrics
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 
@@ -85,13 +88,14 @@ def format_url(listener: socket.socket, *, is_encrypted: bool = False) -> str:
     return f"{scheme}://{f'[{local}]' if ':' in local else local}:{port}{PATH}"
 
 
-async def serve_http(
+async def serve_http(  # noqa: PLR0913 - each is of another part
     server: NotebookServer,
     listener: socket.socket,
     *,
     settings: Settings,
     authenticators: Sequence[Authenticator],
     stop: anyio.Event,
+    metrics: Metrics,
 ) -> None:
     """Serve clients over Streamable HTTP until `stop` is set.
 
@@ -102,11 +106,11 @@ async def serve_http(
             limits.
         authenticators: Tell whose a bearer token is.
         stop: Closes the endpoint when it is set.
+        metrics: The numbers that ``/metrics`` shows.
     """
     endpoint = Endpoint(server, settings)
-    gate = Gate(prefer_json(endpoint), authenticators=authenticators, host=settings.host)
     config = uvicorn.Config(
-        _trim_headers(gate),
+        _build_app(endpoint, authenticators, settings.host, metrics),
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -129,6 +133,25 @@ async def serve_http(
         tasks.start_soon(end)
         await http.serve(sockets=[listener])
         tasks.cancel_scope.cancel()
+
+
+def _build_app(
+    endpoint: Endpoint, authenticators: Sequence[Authenticator], host: str, metrics: Metrics
+) -> ASGIApp:
+    """Return the endpoint with everything before it, and add its numbers to the metrics."""
+    refusals = RefusalLog()
+    metrics.readings += [
+        Reading("sessions", "Sessions of HTTP clients now.", lambda: endpoint.session_count),
+        Reading(
+            "refused_requests",
+            "HTTP requests that were not let in.",
+            lambda: refusals.total,
+            only_grows=True,
+        ),
+    ]
+    behind_gate = answer_metrics(prefer_json(endpoint), metrics, refusals)
+    gate = Gate(behind_gate, authenticators=authenticators, host=host, refusals=refusals)
+    return answer_health(_trim_headers(gate))
 
 
 def _is_worth_logging(record: logging.LogRecord) -> bool:

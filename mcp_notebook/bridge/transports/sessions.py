@@ -46,6 +46,9 @@ class Sessions(StreamableHTTPSessionManager):
         """The other sessions, the one that has been idle for longest first; those that have expired
         are forgotten when they come first."""
 
+    def __len__(self) -> int:
+        return len(self._server_instances)
+
     async def end(self) -> None:
         """End all sessions; waits at most `_END_LIMIT` for what is left of them."""
         sessions = self._server_instances
