@@ -42,6 +42,9 @@ is the tool's failure, not the link's. It does so only if the kernel's `Welcome`
 for an `Answer` to each of them without a time limit, unless it retracts the question with
 `Withdraw`. An answer to a question that is no longer open is ignored.
 
+*Traces.* A `Call` may say which trace it belongs to, in the headers of W3C's Trace Context and
+Baggage. The kernel hands them to the tool, and a span that it makes is a child of theirs.
+
 *Resources.* A kernel may keep more than the results of its calls; the URIs of what it keeps begin
 with `resource_uris.make_prefix` of its record's id. They are listed immediately, even while a cell
 runs, in the order of their numbers; a number is never reused within a conversation. The content of

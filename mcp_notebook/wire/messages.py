@@ -59,6 +59,9 @@ class Call(Message):
     """The client asked for log messages of this level (one of MCP's) and above."""
     can_elicit: bool = False
     """The client's user can be asked."""
+    trace: dict[str, str] = Field(default_factory=dict)
+    """The trace that the call belongs to: W3C's ``traceparent``, ``tracestate`` and ``baggage``, as
+    far as they are known."""
 
 
 class Cancel(Message):

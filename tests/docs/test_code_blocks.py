@@ -96,6 +96,7 @@ TOOLS = {
     ),
     "guides/long-calls.md": "3 tools: plot_rain, mean_rain, median_high",
     "guides/results.md": "3 tools: plot_rain, report, wettest_day",
+    "operate/observability.md": "2 tools: plot_rain, price",
 }
 """What each page with Python blocks declares, after the README's cells."""
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
@@ -203,6 +203,7 @@ class Link:
         listener: Listener = NO_LISTENER,
         *,
         can_elicit: bool = False,
+        trace: Mapping[str, str] | None = None,
     ) -> RunningCall:
         """Run a tool in the kernel.
 
@@ -211,6 +212,7 @@ class Link:
             arguments: The arguments; if large, as the client's JSON, which the kernel parses.
             listener: Takes what the call sends besides its result.
             can_elicit: Whether the client's user can be asked.
+            trace: The trace that the call belongs to, as W3C's headers; None if there is none.
 
         Raises:
             KernelGone: The kernel died or left.
@@ -231,6 +233,7 @@ class Link:
                 progress=listener.progress is not None,
                 log_level=listener.log_level,
                 can_elicit=can_elicit,
+                trace=dict(trace or {}),
             ),
             attached,
         )

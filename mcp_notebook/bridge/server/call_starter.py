@@ -20,6 +20,7 @@ from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
 from mcp_notebook.bridge.server import meta_tools
 from mcp_notebook.bridge.server.callers import describe_client
 from mcp_notebook.bridge.server.elicitation import can_elicit
+from mcp_notebook.bridge.server.trace_headers import read_trace_headers
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
     CallObserver,
@@ -108,7 +109,11 @@ class CallStarter:
                 entry = await self._find(caller, name)
             self._check_room()
             call = self._links.find_link(entry).start_call(
-                entry.tool.name, arguments, listener, can_elicit=can_elicit(ctx)
+                entry.tool.name,
+                arguments,
+                listener,
+                can_elicit=can_elicit(ctx),
+                trace=read_trace_headers(ctx),
             )
         except CallError as error:
             self._observer.note_refusal(

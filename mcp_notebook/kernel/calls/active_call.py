@@ -157,6 +157,7 @@ class ActiveCall(Call):
             send_log=self.capture.log,
             stopped=self.get_stop_reason,
             elicitations=self.elicitations,
+            trace=self.client.trace,
         )
 
     def get_stop_reason(self) -> str | None:

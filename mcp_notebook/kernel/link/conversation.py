@@ -26,6 +26,7 @@ from mcp_notebook.kernel.tools.elicitation import (
     Withdrawal,
     refuse_undeclared,
 )
+from mcp_notebook.kernel.tools.trace import Trace
 from mcp_notebook.wire import content_blocks, frames, messages
 
 logger = logging.getLogger(__name__)
@@ -229,6 +230,7 @@ class Conversation:
             report=None if notices is None else notices.report,
             send_log=None if logs is None else logs.take,
             elicitations=elicitations,
+            trace=Trace.from_headers(message.trace),
         )
         call = self._calls.submit(message.tool, message.arguments, reply, client)
         self._open[message.id] = _OpenCall(call, elicitations, notices, logs)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.tools.elicitation import Accepted, Answer, Elicitations, NotAccepted, Reply
+from mcp_notebook.kernel.tools.trace import NO_TRACE, Trace
 
 if TYPE_CHECKING:
     from mcp_notebook.kernel.tools.elicitation_forms import ElicitationForm
@@ -74,6 +75,8 @@ class Client:
     """Receives log messages; None: the client does not want them."""
     elicitations: Elicitations | None = None
     """Passes on questions for the user; None: the client cannot ask one."""
+    trace: Trace = NO_TRACE
+    """The trace that the call belongs to."""
 
 
 NO_CLIENT = Client()
@@ -96,9 +99,10 @@ class Context:
         send_log: Receives log messages; None: the client does not want them.
         stopped: Returns why the call should stop, None if it should go on.
         elicitations: Passes on the tool's questions; None: the client cannot ask its user.
+        trace: The trace that the call belongs to.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that it can do
         self,
         tool: str = "",
         *,
@@ -106,8 +110,10 @@ class Context:
         send_log: Callable[[LogMessage], None] | None = None,
         stopped: Callable[[], str | None] = lambda: None,
         elicitations: Elicitations | None = None,
+        trace: Trace = NO_TRACE,
     ) -> None:
         self.tool = tool
+        self._trace = trace
         self._report = report
         self._send_log = send_log
         self._stopped = stopped
@@ -115,6 +121,11 @@ class Context:
 
     def __repr__(self) -> str:
         return f"<Context of a call of {self.tool!r}>" if self.tool else "<Context of no call>"
+
+    @property
+    def trace(self) -> Trace:
+        """Where the call belongs in a trace of several programs."""
+        return self._trace
 
     @property
     def wants_progress(self) -> bool:
