@@ -3,7 +3,9 @@
 import pytest
 from documents import page
 
+from mcp_notebook.bridge.access import refusals
 from mcp_notebook.bridge.server.resources import MAX_READ as MAX_RESOURCE
+from mcp_notebook.bridge.transports import connections
 from mcp_notebook.kernel.results import data_files, file_contents, files
 from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS
 from mcp_notebook.settings import Settings
@@ -49,6 +51,20 @@ def test_the_figures_for_files_are_those_of_the_code(said):
     ],
 )
 def test_the_figures_for_results_and_calls_are_those_of_the_code(said):
+    assert said in TEXT
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"headers | {mebibytes(connections.MAX_HEAD)}, {connections.MAX_HEADERS} headers |",
+        f"of a body | {mebibytes(connections.MAX_HEAD)} in a row |",
+        f"a connection | {connections.PROOF_LIMIT:g} seconds |",
+        f"connections | {connections.MAX_STRANGERS}, but",
+        f"refused requests | {refusals.MAX_REFUSALS_LOGGED} a minute |",
+    ],
+)
+def test_the_figures_for_connections_are_those_of_the_code(said):
     assert said in TEXT
 
 

@@ -6,9 +6,9 @@ Face: `stdio` (`serve_stdio`), `http` (`open_listener`, `format_url`, `serve_htt
 Threads: everything runs on the bridge's event loop. Only stdio from a terminal or a file uses the
 SDK's threads, because an event loop cannot wait for those.
 
-The door to Starlette and uvicorn, and with `server` to the MCP SDK. Requests pass through
-`access.gate` (Host, Origin, token) before anything else looks at them, but for the question whether
-the bridge is up (`probes`), and answers through
+The door to Starlette and uvicorn, and with `server` to the MCP SDK. What anybody may send is
+bounded by `connections`. Requests pass through `access.gate` (Host, Origin, token) before anything
+else looks at them, but for the question whether the bridge is up (`probes`), and answers through
 `json_responses`; large calls are passed on without their arguments (`large_requests`), which the
 SDK's parser never sees. What they mean is the business of `server`; when to stop, that of
 `bridge.app`.

@@ -20,6 +20,7 @@ from mcp_notebook.bridge.access.gate import Gate
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
+from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
 from mcp_notebook.bridge.transports.json_responses import prefer_json
 from mcp_notebook.bridge.transports.port_owner import is_own_port
@@ -109,8 +110,10 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
         metrics: The numbers that ``/metrics`` shows.
     """
     endpoint = Endpoint(server, settings)
+    connections = Connections(RefusalLog())
     config = uvicorn.Config(
-        _build_app(endpoint, authenticators, settings.host, metrics),
+        _build_app(endpoint, connections, authenticators, settings.host, metrics),
+        http=connections.protocol,
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -136,10 +139,14 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
 
 
 def _build_app(
-    endpoint: Endpoint, authenticators: Sequence[Authenticator], host: str, metrics: Metrics
+    endpoint: Endpoint,
+    connections: Connections,
+    authenticators: Sequence[Authenticator],
+    host: str,
+    metrics: Metrics,
 ) -> ASGIApp:
     """Return the endpoint with everything before it, and add its numbers to the metrics."""
-    refusals = RefusalLog()
+    refusals = connections.refusals
     metrics.readings += [
         Reading("sessions", "Sessions of HTTP clients now.", lambda: endpoint.session_count),
         Reading(
@@ -150,7 +157,9 @@ def _build_app(
         ),
     ]
     behind_gate = answer_metrics(prefer_json(endpoint), metrics, refusals)
-    gate = Gate(behind_gate, authenticators=authenticators, host=host, refusals=refusals)
+    gate = Gate(
+        connections.admit(behind_gate), authenticators=authenticators, host=host, refusals=refusals
+    )
     return answer_health(_trim_headers(gate))
 
 
