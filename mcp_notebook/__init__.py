@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mcp_notebook.kernel.notebook.registry import Tool, registry
     from mcp_notebook.kernel.schemas.columns import Columns
     from mcp_notebook.kernel.schemas.markers import Header, Hidden
+    from mcp_notebook.kernel.schemas.secrets import Secret
     from mcp_notebook.kernel.tools.context import Context
     from mcp_notebook.kernel.tools.icons import Icon
 
@@ -33,6 +34,7 @@ __all__ = [
     "Resource",
     "ResourceLink",
     "Result",
+    "Secret",
     "Text",
     "Tool",
     "ToolError",
@@ -53,6 +55,7 @@ _HOMES = {
     "kernel.tools.icons": ("Icon",),
     "kernel.schemas.columns": ("Columns",),
     "kernel.schemas.markers": ("Header", "Hidden"),
+    "kernel.schemas.secrets": ("Secret",),
     "kernel.notebook.registry": ("Tool", "registry"),
 }
 

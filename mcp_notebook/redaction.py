@@ -15,6 +15,7 @@ _IN_PLACE = ("allOf", "anyOf", "oneOf")
 _CONDITIONS = ("if", "then", "else")
 _OPEN_MEMBERS = ("additionalProperties", "unevaluatedProperties")
 _OPEN_ITEMS = ("items", "contains", "unevaluatedItems")
+_MEMBERS = frozenset({"properties", "patternProperties", *_OPEN_MEMBERS})
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 """Keywords that hold schemas by name."""
 _OTHERS = frozenset({"default", "examples", "enum", "const", "$defs"})
@@ -95,8 +96,9 @@ class _Redaction:
         if not self._have_secrets(schemas):
             return value
         if isinstance(value, Mapping):
-            if self._have_secrets([schema.get("propertyNames", True) for schema in schemas]):
-                return MASK
+            names = [schema.get("propertyNames", True) for schema in schemas]
+            if self._have_secrets(names) or not any(map(_describes_object, schemas)):
+                return MASK  # also the names
             return {
                 key: self._redact_child(item, list(_list_members(key, schemas)))
                 for key, item in value.items()
@@ -143,6 +145,10 @@ class _Redaction:
                 waiting += item.get(key, ())
             waiting += [item[key] for key in _CONDITIONS if key in item]
             waiting += item.get("dependentSchemas", {}).values()
+
+
+def _describes_object(schema: Schema) -> bool:
+    return "object" in schema.get("type", ()) or not _MEMBERS.isdisjoint(schema)
 
 
 def _list_members(key: str, schemas: Iterable[Schema]) -> Iterator[Any]:

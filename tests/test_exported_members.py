@@ -17,6 +17,7 @@ PUBLIC = {
     "Resource",
     "ResourceLink",
     "Result",
+    "Secret",
     "Text",
     "Tool",
     "ToolError",

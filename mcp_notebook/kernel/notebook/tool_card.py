@@ -12,8 +12,10 @@ from typing import Annotated, Any, get_args, get_origin
 
 from mcp_notebook import meta_keys
 from mcp_notebook.kernel.schemas.input_schema import FunctionSchema
-from mcp_notebook.kernel.schemas.validation_messages import describe_schema, format_value
+from mcp_notebook.kernel.schemas.schema_words import describe_schema
+from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.redaction import has_secrets
 
 _STYLE = (
     "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.5em 1em;"
@@ -83,10 +85,26 @@ def format_signature(tool: DeclaredTool) -> str:
         for parameter in signature.parameters.values()
         if parameter.name not in (*tool.schema.injected, *tool.schema.hidden, *bound)
     ]
+    schema = tool.info.input_schema
+    # In the order of the signature; clients may know them by other names.
+    for index, item in enumerate(schema["properties"].values()):
+        if has_secrets(item, schema) and not _lacks_default(parameters[index]):
+            parameters[index] = parameters[index].replace(default=_Omitted())
     visible = signature.replace(parameters=parameters, return_annotation=signature.empty)
     # What numpy before 2.5 makes of `NDArray[np.float64]` is twice as long as the card is wide.
     text = _ARRAY.sub(r"NDArray[\1]", f"{tool.name}{visible}")
-    return text.replace("NDArray[numpy.", "NDArray[")
+    return text.replace("NDArray[numpy.", "NDArray[").replace("pydantic.types.Secret", "Secret")
+
+
+def _lacks_default(parameter: inspect.Parameter) -> bool:
+    return parameter.default is parameter.empty or parameter.default is None
+
+
+class _Omitted:
+    """Stands for a default that is a secret."""
+
+    def __repr__(self) -> str:
+        return "..."
 
 
 def _format_schema(tool: DeclaredTool) -> str:
@@ -102,7 +120,8 @@ def _format_schema(tool: DeclaredTool) -> str:
 
 def _format_default(schema: Any) -> str:
     has_default = isinstance(schema, dict) and "default" in schema
-    return format_value(schema["default"]) if has_default else "..."
+    is_visible = has_default and not has_secrets(schema, schema)
+    return format_value(schema["default"]) if is_visible else "..."
 
 
 def _strip_annotated(annotation: Any) -> Any:
@@ -119,7 +138,7 @@ def _describe_parameters(tool: DeclaredTool) -> list[tuple[str, str, str]]:
         allowed = describe_schema(item, schema)
         keywords = item if isinstance(item, dict) else {}
         if name not in required:
-            has_default = "default" in keywords
+            has_default = "default" in keywords and not has_secrets(keywords, schema)
             default = f"default {format_value(keywords['default'])}" if has_default else "optional"
             allowed = f"{allowed}, {default}"
         rows.append((name, allowed, keywords.get("description", "")))

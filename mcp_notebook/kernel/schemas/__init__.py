@@ -11,11 +11,12 @@ Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`
 - `output_schema`: `make_output_schema`, `OutputSchema`; `structured_data`: data without an
   annotation, and its limit
 - `schema_cache`: `SchemaCache`, schemas of earlier starts
-- `markers`: `Header` and `Hidden`, and `columns`: `Columns`, for authors
+- `markers`: `Header` and `Hidden`, `columns`: `Columns`, and `secrets`: `Secret`, for authors;
+  `secrets` also removes the secrets of a call from texts
 - `parameters`, `annotations`: one type hint as schema and validator, for questions to the user
 - `finite_numbers`: what of an answer JSON does not have
-- `validation_messages`: values, schemas and problems in words; `docstrings`: how long descriptions
-  may be
+- `validation_messages`: values and problems in words; `schema_words`: schemas; `docstrings`: how
+  long descriptions may be
 
 Threads: schemas are made at definition, on the thread that declares the tool; validation and
 conversion run wherever the call runs. Nothing here changes after it is made, so that calls on

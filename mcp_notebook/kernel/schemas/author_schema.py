@@ -7,7 +7,7 @@ is only an annotation, as in JSON Schema: an argument that is left out gets the 
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -25,17 +25,20 @@ from mcp_notebook.kernel.schemas.json_texts import (
     read_json_texts,
 )
 from mcp_notebook.kernel.schemas.markers import find_header_problem
+from mcp_notebook.kernel.schemas.schema_words import describe_schema
+from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
 from mcp_notebook.kernel.schemas.signatures import Handler, read_handler
 from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
-    describe_schema,
+    describe_sent,
     explain_arguments,
     explain_unknown,
     format_path,
     format_value,
-    name_json_type,
+    get_part,
     shorten_message,
 )
+from mcp_notebook.redaction import MASK, redact_arguments
 
 _EXPLAINED = frozenset(
     {"type", "const", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
@@ -80,7 +83,7 @@ class AuthorSchema:
         """
         try:
             arguments, errors = self._find_errors(dict(arguments))
-            lines = list(islice(_explain_errors(iter(errors), self.input_schema), MAX_LINES + 1))
+            lines = self._explain(errors, arguments)
             extra = {*self.hidden} & arguments.keys()
             if self._argument_names is not None:
                 extra |= arguments.keys() - self._argument_names
@@ -103,6 +106,15 @@ class AuthorSchema:
         if lines:
             raise InvalidArguments("\n".join(lines))
         return dict(arguments)
+
+    def _explain(self, errors: list[Any], arguments: dict[str, Any]) -> list[str]:
+        """Return a line for each problem, and no more than one too many."""
+        if not errors:
+            return []
+        visible = redact_arguments(self.input_schema, arguments)
+        every = _explain_errors(errors, _Refusal(self.input_schema, visible))
+        secrets = list_secrets(self.input_schema, arguments)
+        return [scrub(line, secrets) for line in islice(every, MAX_LINES + 1)]
 
     def _find_errors(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
         """Return the arguments, their texts read as JSON where need be, and what is wrong."""
@@ -185,21 +197,32 @@ def _check_fit(handler: Handler, schema: Mapping[str, Any], tool: str) -> None:
 # -- what a refusal says ---------------------------------------------------------------------------
 
 
-def _explain_errors(errors: Iterator[Any], root: Mapping[str, Any]) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Refusal:
+    """Arguments that a schema refuses."""
+
+    schema: Mapping[str, Any]
+    visible: Mapping[str, Any]
+    """The arguments without secrets."""
+
+
+def _explain_errors(errors: Iterable[Any], refusal: _Refusal) -> Iterator[str]:
     earlier_lines = set()
     for error in errors:
-        for line in _explain_error(error, root):
+        for line in _explain_error(error, refusal):
             if line not in earlier_lines:
                 earlier_lines.add(line)
                 yield line
 
 
-def _explain_error(error: Any, root: Mapping[str, Any]) -> Iterator[str]:
-    path = tuple(error.absolute_path)
+def _explain_error(error: Any, refusal: _Refusal) -> Iterator[str]:
+    path, root = tuple(error.absolute_path), refusal.schema
     keyword, value, schema = error.validator, error.instance, error.schema
-    came = f"{format_path(path)}: got {format_value(value)} ({name_json_type(value)})"
+    visible = get_part(refusal.visible, path)
+    came = f"{format_path(path)}: {describe_sent(visible, value)}"
     if "propertyNames" in error.absolute_schema_path:
-        came = f"{format_path(path)}: got a member named {format_value(value)}"
+        name = MASK if visible == MASK else format_value(value)
+        came = f"{format_path(path)}: got a member named {name}"
     if schema is False:
         extra = set(list(error.absolute_schema_path)[-1:]) & _EXTRA
         yield explain_unknown(path, root) if extra else f"{came}; not allowed here."
@@ -211,14 +234,15 @@ def _explain_error(error: Any, root: Mapping[str, Any]) -> Iterator[str]:
         yield from _explain_dependents(path, schema[keyword], value)
     elif keyword in ("anyOf", "oneOf"):
         yield (
-            f"{came}; {_describe_branches(error, root)}."
+            f"{came}; {_describe_branches(error, refusal)}."
             if path
-            else f"arguments: {_describe_branches(error, root)}."
+            else f"arguments: {_describe_branches(error, refusal)}."
         )
     elif keyword in _EXPLAINED:
         yield f"{came}; allowed: {describe_schema(schema, root)}{_name_format(schema)}."
     else:
-        yield f"{came}; {shorten_message(_describe_keyword(error))}."
+        reason = f"`{keyword}` refuses it" if visible == MASK else _describe_keyword(error)
+        yield f"{came}; {shorten_message(reason)}."
 
 
 def _describe_missing(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
@@ -241,17 +265,17 @@ def _find_property(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:
     return root.get("properties", {}).get(path[0], True)
 
 
-def _describe_branches(error: Any, root: Mapping[str, Any]) -> str:
+def _describe_branches(error: Any, refusal: _Refusal) -> str:
     """Say which alternatives there are, or why none of them holds."""
     options = error.schema[error.validator]
     if not error.context:
         return f"more than one of the {len(options)} alternatives holds, and only one may"
     if all(isinstance(option, dict) and _is_plain(option) for option in options):
-        return f"allowed: {describe_schema({'anyOf': options}, root)}"
+        return f"allowed: {describe_schema({'anyOf': options}, refusal.schema)}"
     reasons: dict[Any, str] = {}
     for cause in error.context:
         branch = cause.schema_path[0] if cause.schema_path else len(reasons)
-        line = next(_explain_error(cause, root), "")
+        line = next(_explain_error(cause, refusal), "")
         reasons.setdefault(branch, line.removesuffix("."))
     listed = list(dict.fromkeys(filter(None, reasons.values())))
     rest = "; or ..." if len(listed) > _MAX_BRANCHES else ""

@@ -42,6 +42,7 @@ from mcp_notebook.kernel.schemas.parameter_checks import (
 )
 from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT, Parameter, make_parameter
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
 from mcp_notebook.kernel.schemas.signatures import (
     HintedParameter,
     find_callable_namespace,
@@ -117,9 +118,9 @@ class FunctionSchema:
         except Exception as error:
             # A validator of the author's may raise anything.
             name = find_culprit(validator, arguments)
-            raise InvalidArguments(
-                f"{name or 'arguments'}: refused by a validator: {describe_error(error)}."
-            ) from error
+            text = f"{name or 'arguments'}: refused by a validator: {describe_error(error)}."
+            secrets = list_secrets(self.input_schema, arguments)
+            raise InvalidArguments(scrub(text, secrets)) from error
         return self._check(read, layers - 1)
 
 
@@ -177,8 +178,8 @@ class _Signature:
             hint = read_documented_type(text, self.library_words)
             if item.default is not NO_DEFAULT:
                 parameter = make_parameter(item.name, hint, item.default)
-                validator = build_validator([parameter], self.name).validator
-                check_defaults({item.name: item.default}, validator, self.name)
+                built = build_validator([parameter], self.name)
+                check_defaults({item.name: item.default}, built, self.name)
         except (ValueError, DefinitionError):
             return Any
         return hint
@@ -241,7 +242,7 @@ def _build(signature: _Signature) -> FunctionSchema:
     aliases = zip(parameters, built.schema["properties"], strict=True)
     published = {alias: defaults[item.name] for item, alias in aliases if item.name in defaults}
     if not signature.is_library:
-        check_defaults(published, built.validator, signature.name)
+        check_defaults(published, built, signature.name)
     return FunctionSchema(
         description=shorten_description(doc.description)[0],
         input_schema=built.schema,

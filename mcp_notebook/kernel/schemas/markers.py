@@ -12,6 +12,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.validation_messages import format_value
+from mcp_notebook.redaction import has_secrets
 
 HEADER_KEY = "x-mcp-header"
 """Keyword of a property whose value HTTP clients repeat in a header."""
@@ -125,6 +126,11 @@ def find_header_problem(schema: Mapping[str, Any]) -> str | None:
             return (
                 f"`{where}` has the header {quoted}, but MCP allows one for a plain str, int or "
                 "bool only (not for one that may be None): change its type, or leave the header out"
+            )
+        if has_secrets(position, schema):
+            return (
+                f"`{where}` is a secret and has the header {quoted}, which is written down on its "
+                "way: leave the header out"
             )
         if header.lower() in places:
             return (

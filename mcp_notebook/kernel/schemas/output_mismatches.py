@@ -11,9 +11,9 @@ from threading import Thread
 from typing import Any
 
 from mcp_notebook.kernel.schemas.object_root import WRAP, Schema
+from mcp_notebook.kernel.schemas.schema_words import describe_schema
 from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
-    describe_schema,
     format_place,
     format_value,
     name_json_type,

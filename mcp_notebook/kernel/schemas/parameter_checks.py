@@ -19,13 +19,14 @@ from mcp_notebook.kernel.schemas.markers import find_header_problem
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.schemas.parameters import Parameter, build_schema
 from mcp_notebook.kernel.schemas.schema_parts import find_part
+from mcp_notebook.kernel.schemas.schema_words import describe_schema
 from mcp_notebook.kernel.schemas.signatures import format_hint
 from mcp_notebook.kernel.schemas.validation_messages import (
-    describe_schema,
     format_value,
     join_lines,
     shorten_message,
 )
+from mcp_notebook.redaction import has_secrets
 from mcp_notebook.wording import count
 
 MAX_LISTED = 50_000
@@ -129,8 +130,13 @@ def _describe_reason(error: Exception) -> str:
     return "" if unknown else f" ({describe_error(error)})"
 
 
-def check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, name: str) -> None:
+def check_defaults(defaults: Mapping[str, Any], built: CheckedSchema, name: str) -> None:
     """Refuse defaults that their own type hints refuse.
+
+    Args:
+        defaults: By the names that clients use.
+        built: Of all parameters.
+        name: The function's, for messages.
 
     Raises:
         DefinitionError: Names the parameter.
@@ -139,7 +145,7 @@ def check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, name
         if is_missing(default):  # as None, it may stand for no value of any type
             continue
         try:
-            validator.validate_python({item: default})
+            built.validator.validate_python({item: default})
         except ValidationError as error:
             # Other parameters are missing; that is not the default's fault.
             reasons = [
@@ -154,9 +160,12 @@ def check_defaults(defaults: Mapping[str, Any], validator: SchemaValidator, name
         else:
             continue
         if reason:
+            value, why = f", {format_value(default)},", f" ({shorten_message(reason)})"
+            if has_secrets(built.schema["properties"][item], built.schema):
+                value = why = ""
             raise DefinitionError(
-                f"`{name}`: the default of `{item}`, {format_value(default)}, is not what its type "
-                f"hint allows ({shorten_message(reason)}): change one of them."
+                f"`{name}`: the default of `{item}`{value} is not what its type hint allows{why}: "
+                "change one of them."
             )
 
 

@@ -19,6 +19,7 @@ from mcp_notebook.kernel.safe.tabular_data import list_elements
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.schemas.docstrings import shorten_text
 from mcp_notebook.kernel.schemas.schema_bounds import settle_bounds
+from mcp_notebook.kernel.schemas.secrets import drop_secret_defaults, is_secret, mark_secret
 
 MAX_DEFAULT = 1_000
 """Characters of JSON that a default may have to be published: every client reads it in every list
@@ -40,6 +41,7 @@ class SchemaGenerator(GenerateJsonSchema):
     def generate(self, schema: Any, mode: Any = "validation") -> dict[str, Any]:
         """Return a schema whose descriptions are kept to a length, and whose bounds are JSON's."""
         plain = super().generate(schema, mode)
+        drop_secret_defaults(plain)
         _settle_descriptions(plain)
         settle_bounds(plain)
         return plain
@@ -64,6 +66,13 @@ class SchemaGenerator(GenerateJsonSchema):
         except (TypeError, ValueError):  # NaT, say, is no moment
             pass
         raise PydanticSerializationError("no JSON, or too long")
+
+    def json_or_python_schema(self, schema: core_schema.JsonOrPythonSchema) -> dict[str, Any]:
+        """Mark a secret, which results show as asterisks, whatever it is."""
+        plain = super().json_or_python_schema(schema)
+        if self.mode == "serialization":
+            return {"type": "string"} if is_secret(schema) else plain
+        return mark_secret(schema, plain)
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
         """List each value once, though it may have several names; flags are numbers to add up."""

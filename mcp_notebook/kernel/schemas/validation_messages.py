@@ -21,8 +21,10 @@ from mcp_notebook.kernel.schemas.schema_parts import (
     find_part,
     is_allowed,
     list_options,
-    resolve,
 )
+from mcp_notebook.kernel.schemas.schema_words import MAX_VALUES, describe_schema, join_items
+from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
+from mcp_notebook.redaction import MASK, has_secrets, redact_arguments
 from mcp_notebook.wording import count, suggest
 
 MAX_SHOWN = 80
@@ -33,10 +35,6 @@ MAX_LINES = 20
 """Problems that a message tells."""
 MAX_EXPLAINED = 1_000
 """Problems that are looked at: as many as arguments have parts would take minutes."""
-MAX_VALUES = 30
-"""Values of an enumeration that a message repeats."""
-MAX_FIELDS = 8
-"""Fields of one of several types that a message names."""
 
 MORE_PROBLEMS = "more"
 """Type of an error that counts those which are not listed."""
@@ -49,15 +47,6 @@ _OF_BYTES = frozenset({"bytes_too_short", "bytes_too_long"})
 """Types of error whose bounds are bytes, where the schema's are characters of base64."""
 _WRITTEN_AS_TEXT = (dt.date, dt.time, dt.timedelta, Decimal)
 _ABSENT = frozenset({"missing", "extra_forbidden", "unexpected_keyword_argument"})
-_FORMATS = {
-    "date": "date as text, '2024-12-31'",
-    "date-time": "date and time as text, '2024-12-31T23:59:00'",
-    "time": "time as text, '23:59:00'",
-    "duration": "duration as text, 'P1DT2H', or seconds",
-    "binary": "text",
-    "base64": "bytes as base64 text",
-    "path": "path as text",
-}
 
 
 def explain_arguments(error: ValidationError, arguments: Mapping[str, Any], schema: Schema) -> str:
@@ -69,10 +58,13 @@ def explain_arguments(error: ValidationError, arguments: Mapping[str, Any], sche
         schema: The tool's input schema.
     """
     problems = error.errors(include_url=False)
+    visible = redact_arguments(schema, arguments) if has_secrets(schema, schema) else None
     lines: dict[str, None] = {}  # the branches of a union say the same thing once
     for problem in problems[:MAX_EXPLAINED]:
-        lines[_explain_problem(problem, arguments, schema)] = None
-    return join_lines(list(lines), max(len(problems) - MAX_EXPLAINED, 0))
+        lines[_explain_problem(problem, arguments, visible, schema)] = None
+    text = join_lines(list(lines), max(len(problems) - MAX_EXPLAINED, 0))
+    # An author's validator may say what it refuses.
+    return scrub(text, list_secrets(schema, arguments))
 
 
 def join_lines(lines: Sequence[str], others: int = 0) -> str:
@@ -164,36 +156,15 @@ def shorten_message(text: str) -> str:
     return line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}..."
 
 
-def describe_schema(schema: Part, root: Schema) -> str:
-    """Say in a few words what a JSON Schema allows: ``integer from 1 to 10``.
-
-    Args:
-        schema: The schema, or a part of one.
-        root: The whole schema, for its ``$defs``.
-    """
-    target = resolve(schema, root)
-    if "const" in target:
-        return repr(target["const"])
-    if "enum" in target:
-        return _join_items([repr(value) for value in target["enum"]], " | ", MAX_VALUES)
-    options = target.get("anyOf") or target.get("oneOf")
-    if options:
-        # "$ref" in an option is named, not followed: a tree contains itself.
-        return " | ".join(dict.fromkeys(_describe_option(option, root) for option in options))
-    if target.get("type") == "array":
-        return _describe_array(target, root)
-    if target.get("type") == "object":
-        return _describe_object(target, root)
-    kind = target.get("type", "any value")
-    words = kind if isinstance(kind, str) else " | ".join(map(str, kind))
-    name = target.get("contentEncoding") or target.get("format") or ""
-    return _FORMATS.get(name, words) + _describe_bounds(target)
-
-
 # -- lines -----------------------------------------------------------------------------------------
 
 
-def _explain_problem(problem: ErrorDetails, arguments: Mapping[str, Any], root: Schema) -> str:
+def _explain_problem(
+    problem: ErrorDetails,
+    arguments: Mapping[str, Any],
+    visible: Mapping[str, Any] | None,
+    root: Schema,
+) -> str:
     problem = _move_to_tag(problem)
     kind = problem["type"]
     path = tuple(follow_path(problem["loc"], arguments, absent=kind in _ABSENT))
@@ -208,15 +179,41 @@ def _explain_problem(problem: ErrorDetails, arguments: Mapping[str, Any], root: 
         return f"{name}: {problem['msg']}."
     # Of bytes, the text that was sent: what is refused may be what it stands for.
     is_text = isinstance(problem["input"], bytes) and problem["loc"][-1] != "[key]"
-    value = _get_part(arguments, path) if is_text else problem["input"]
-    came = f"got {format_value(value)} ({name_json_type(value)})"
-    return f"{name}: {came}; {_explain_reason(problem, part, root)}."
+    value = get_part(arguments, path) if is_text else problem["input"]
+    reason = _explain_reason(problem, part, root)
+    if visible is not None and (open_part := get_part(visible, path)) is not value:
+        if open_part == MASK:
+            reason = _explain_secret(problem, part, root)
+        return f"{name}: {describe_sent(open_part, value)}; {reason}."
+    return f"{name}: {describe_sent(value, value)}; {reason}."
 
 
-def _get_part(value: Any, path: Sequence[int | str]) -> Any:
+def describe_sent(visible: Any, value: Any) -> str:
+    """Say what came.
+
+    Args:
+        visible: What of it may be told.
+        value: The value.
+    """
+    text = MASK if visible == MASK else format_value(visible)
+    return f"got {text} ({name_json_type(value)})"
+
+
+def get_part(arguments: Any, path: Sequence[int | str]) -> Any:
+    """Return what is at a path of arguments, `MASK` below a secret."""
+    value = arguments
     for part in path:
+        if isinstance(value, str):
+            break
         value = value[part]
     return value
+
+
+def _explain_secret(problem: ErrorDetails, part: Schema, root: Schema) -> str:
+    """Return what is allowed in place of a secret, without any word of the author's validators."""
+    is_allowed_text = is_allowed(problem["input"], part, root) and "contentEncoding" not in part
+    is_silent = problem["type"] not in _SCHEMA_ERRORS or is_allowed_text
+    return "a validator refuses it" if is_silent else f"allowed: {describe_schema(part, root)}"
 
 
 def _explain_reason(problem: ErrorDetails, part: Part, root: Schema) -> str:
@@ -300,7 +297,7 @@ def suggest_parameters(path: tuple[int | str, ...], root: Schema) -> str:
         return f"did you mean {close!r}?"
     if not names:
         return "there are none."
-    return f"there are: {_join_items(names, ', ', MAX_VALUES)}."
+    return f"there are: {join_items(names, ', ', MAX_VALUES)}."
 
 
 def name_json_type(value: Any) -> str:
@@ -313,80 +310,3 @@ def _name_type(value: Any) -> str:
     """Return JSON's word for the type of a value, Python's for what JSON has none for."""
     plain = value is None or type(value) in (bool, int, float, str, list, dict)
     return name_json_type(value) if plain else type(value).__name__
-
-
-# -- words -----------------------------------------------------------------------------------------
-
-
-def _describe_option(schema: Part, root: Schema) -> str:
-    target = resolve(schema, root)
-    if target.get("type") == "object" and target.get("properties"):
-        return _describe_object(target, root, MAX_FIELDS)
-    if isinstance(schema, Mapping) and "$ref" in schema and "enum" not in target:
-        return str(target.get("title") or schema["$ref"].rpartition("/")[2])
-    return describe_schema(target, root)
-
-
-def _describe_array(schema: Schema, root: Schema) -> str:
-    if "prefixItems" in schema:
-        return (
-            f"array [{', '.join(_describe_option(item, root) for item in schema['prefixItems'])}]"
-        )
-    items = schema.get("items")
-    of = f" of {_describe_part(items, root)}" if isinstance(items, dict) and items else ""
-    return f"array{of}{_describe_bounds(schema)}"
-
-
-def _describe_object(schema: Schema, root: Schema, limit: int = MAX_VALUES) -> str:
-    if schema.get("properties"):
-        return f"object with {_join_items(list(schema['properties']), ', ', limit)}"
-    values = schema.get("additionalProperties")
-    return (
-        f"object of {_describe_part(values, root)}"
-        if isinstance(values, dict) and values
-        else "object"
-    )
-
-
-def _describe_bounds(schema: Schema) -> str:
-    """Return the bounds as words that follow the type's: `` from 1 to 10``."""
-    bounds = [
-        _describe_range(schema, "minimum", "maximum", "from {} to {}"),
-        _describe_range(schema, "minLength", "maxLength", "of {} to {} characters"),
-        _describe_range(schema, "minItems", "maxItems", "with {} to {} items"),
-        *(
-            words.format(schema[key])
-            for key, words in (
-                ("exclusiveMinimum", "more than {}"),
-                ("exclusiveMaximum", "less than {}"),
-                ("multipleOf", "a multiple of {}"),
-                ("pattern", "matching {!r}"),
-            )
-            if key in schema
-        ),
-    ]
-    words = ", ".join(filter(None, bounds))
-    return f" {words}" if words else ""
-
-
-def _describe_range(schema: Schema, low: str, high: str, both: str) -> str:
-    """Fill in the words for both bounds, or say the one that there is."""
-    before, _, unit = both.partition("{} to {}")
-    if low in schema and high in schema:
-        return both.format(schema[low], schema[high])
-    start = "" if before == "from " else before
-    for key, words in ((low, "at least"), (high, "at most")):
-        if key in schema:
-            units = unit.removesuffix("s") if schema[key] == 1 else unit
-            return f"{start}{words} {schema[key]}{units}"
-    return ""
-
-
-def _describe_part(schema: Part, root: Schema) -> str:
-    text = _describe_option(schema, root)
-    return f"({text})" if " | " in text else text
-
-
-def _join_items(items: Sequence[str], separator: str, limit: int) -> str:
-    rest = f"{separator}... ({len(items)} in all)" if len(items) > limit else ""
-    return separator.join(items[:limit]) + rest

@@ -5,8 +5,9 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 import pytest
+from pydantic import Field, SecretStr
 
-from mcp_notebook import Hidden
+from mcp_notebook import Hidden, Secret
 from mcp_notebook.kernel.notebook.tool_card import build_card, build_table
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
@@ -47,6 +48,31 @@ def test_a_card_shows_what_the_author_said(kind):
     for said in ("Rain fall", "read-only, closed world", "priority 2", "Examples of arguments"):
         assert said in text
     assert ("tags: weather, &lt;b&gt;", "tags: weather, <b>")[kind] in text
+
+
+def test_a_default_that_is_a_secret_is_on_no_card_and_in_no_list():
+    def log_in(
+        key: SecretStr = "hunter2",
+        pin: Annotated[Secret[int], Field(alias="PIN")] = 4711,
+        token: SecretStr | None = None,
+        user: str = "ann",
+    ): ...
+
+    options = ToolOptions(
+        input_schema={
+            "type": "object",
+            "properties": {"key": {"format": "password", "default": "hunter2"}},
+        }
+    )
+    tools = [make_tool(log_in), make_tool(lambda **key: key, options, variable="by_hand")]
+    for text in (*build_card(tools, ()).values(), *build_table(tools).values()):
+        assert "hunter2" not in text
+        assert "4711" not in text
+    _, text = build_card(tools, ()).values()
+    assert "log_in(key: SecretStr = ..., pin: Secret[int] = ..., " in text
+    assert "by_hand(key=...)" in text
+    assert "- key: secret text, optional" in text
+    assert "- user: string, default 'ann'" in text
 
 
 def double(n: int = 2) -> list[int]:

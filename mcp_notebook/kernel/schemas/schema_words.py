@@ -1,0 +1,130 @@
+"""What a JSON Schema allows, in a few words: ``integer from 1 to 10``.
+
+Runs in the user's kernel: on cards, and when a value is refused. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from mcp_notebook.kernel.schemas.schema_parts import Part, Schema, resolve
+
+MAX_VALUES = 30
+"""Values of an enumeration that a message repeats."""
+MAX_FIELDS = 8
+"""Fields of one of several types that a message names."""
+_FORMATS = {
+    "date": "date as text, '2024-12-31'",
+    "date-time": "date and time as text, '2024-12-31T23:59:00'",
+    "time": "time as text, '23:59:00'",
+    "duration": "duration as text, 'P1DT2H', or seconds",
+    "binary": "text",
+    "base64": "bytes as base64 text",
+    "path": "path as text",
+    "password": "secret text",
+}
+
+
+def describe_schema(schema: Part, root: Schema) -> str:
+    """Say in a few words what a JSON Schema allows: ``integer from 1 to 10``.
+
+    Args:
+        schema: The schema, or a part of one.
+        root: The whole schema, for its ``$defs``.
+    """
+    target = resolve(schema, root)
+    if "const" in target:
+        return repr(target["const"])
+    if "enum" in target:
+        return join_items([repr(value) for value in target["enum"]], " | ", MAX_VALUES)
+    options = target.get("anyOf") or target.get("oneOf")
+    if options:
+        # "$ref" in an option is named, not followed: a tree contains itself.
+        return " | ".join(dict.fromkeys(_describe_option(option, root) for option in options))
+    if target.get("type") == "array":
+        return _describe_array(target, root)
+    if target.get("type") == "object":
+        return _describe_object(target, root)
+    kind = target.get("type", "any value")
+    words = kind if isinstance(kind, str) else " | ".join(map(str, kind))
+    name = target.get("contentEncoding") or target.get("format") or ""
+    return _FORMATS.get(name, words) + _describe_bounds(target)
+
+
+def _describe_option(schema: Part, root: Schema) -> str:
+    target = resolve(schema, root)
+    if target.get("type") == "object" and target.get("properties"):
+        return _describe_object(target, root, MAX_FIELDS)
+    if isinstance(schema, Mapping) and "$ref" in schema and "enum" not in target:
+        return str(target.get("title") or schema["$ref"].rpartition("/")[2])
+    return describe_schema(target, root)
+
+
+def _describe_array(schema: Schema, root: Schema) -> str:
+    if "prefixItems" in schema:
+        return (
+            f"array [{', '.join(_describe_option(item, root) for item in schema['prefixItems'])}]"
+        )
+    items = schema.get("items")
+    of = f" of {_describe_part(items, root)}" if isinstance(items, dict) and items else ""
+    return f"array{of}{_describe_bounds(schema)}"
+
+
+def _describe_object(schema: Schema, root: Schema, limit: int = MAX_VALUES) -> str:
+    if schema.get("properties"):
+        return f"object with {join_items(list(schema['properties']), ', ', limit)}"
+    values = schema.get("additionalProperties")
+    return (
+        f"object of {_describe_part(values, root)}"
+        if isinstance(values, dict) and values
+        else "object"
+    )
+
+
+def _describe_bounds(schema: Schema) -> str:
+    """Return the bounds as words that follow the type's: `` from 1 to 10``."""
+    bounds = [
+        _describe_range(schema, "minimum", "maximum", "from {} to {}"),
+        _describe_range(schema, "minLength", "maxLength", "of {} to {} characters"),
+        _describe_range(schema, "minItems", "maxItems", "with {} to {} items"),
+        *(
+            words.format(schema[key])
+            for key, words in (
+                ("exclusiveMinimum", "more than {}"),
+                ("exclusiveMaximum", "less than {}"),
+                ("multipleOf", "a multiple of {}"),
+                ("pattern", "matching {!r}"),
+            )
+            if key in schema
+        ),
+    ]
+    words = ", ".join(filter(None, bounds))
+    return f" {words}" if words else ""
+
+
+def _describe_range(schema: Schema, low: str, high: str, both: str) -> str:
+    """Fill in the words for both bounds, or say the one that there is."""
+    before, _, unit = both.partition("{} to {}")
+    if low in schema and high in schema:
+        return both.format(schema[low], schema[high])
+    start = "" if before == "from " else before
+    for key, words in ((low, "at least"), (high, "at most")):
+        if key in schema:
+            units = unit.removesuffix("s") if schema[key] == 1 else unit
+            return f"{start}{words} {schema[key]}{units}"
+    return ""
+
+
+def _describe_part(schema: Part, root: Schema) -> str:
+    text = _describe_option(schema, root)
+    return f"({text})" if " | " in text else text
+
+
+def join_items(items: Sequence[str], separator: str, limit: int) -> str:
+    """Return the first items, and how many there are if there are more.
+
+    Args:
+        items: All of them.
+        separator: Between two of them.
+        limit: How many are listed.
+    """
+    rest = f"{separator}... ({len(items)} in all)" if len(items) > limit else ""
+    return separator.join(items[:limit]) + rest

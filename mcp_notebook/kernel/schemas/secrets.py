@@ -1,0 +1,145 @@
+"""Secrets among parameters: pydantic's types for them, their marks, and their traces in texts.
+
+Runs in the user's kernel: marks at definition, the rest wherever a call runs. Pure. What marks a
+secret in the JSON Schemas that clients get is in `mcp_notebook.redaction`.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from pydantic import Secret as Secret  # noqa: PLC0414 - `mcp_notebook.Secret`
+from pydantic import TypeAdapter
+
+from mcp_notebook.redaction import MASK, has_secrets, redact_arguments
+
+_MIN_LENGTH = 4
+"""Characters of a secret that is looked for in texts: a shorter one is in any text by chance."""
+_MIN_LINE = 16
+"""Characters of a line that is looked for by itself, of a secret with several lines."""
+_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
+"""Keywords that hold schemas by name."""
+_VALUES = frozenset({"default", "examples", "enum", "const"})
+"""Keywords that hold values, not schemas."""
+
+
+def mark_secret(core: Mapping[str, Any], plain: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of a type with the mark of a secret, if the type is a `Secret`.
+
+    pydantic marks only its ``SecretStr`` and ``SecretBytes``.
+
+    Args:
+        core: pydantic's schema of the type.
+        plain: The JSON Schema of what clients send.
+    """
+    if not is_secret(core):
+        return plain
+    text = {"format": "password"} if plain.get("type") == "string" else {}
+    return {**plain, **text, "writeOnly": True}
+
+
+def is_secret(core: Mapping[str, Any]) -> bool:
+    """Tell whether a core schema is that of a `Secret`."""
+    return core.get("serialization", {}).get("function") is _find_serializer()
+
+
+@cache
+def _find_serializer() -> Any:
+    """Return the function by which pydantic writes each `Secret`: its schemas say no more."""
+    schema: Any = TypeAdapter(Secret[str]).core_schema
+    return schema["serialization"]["function"]
+
+
+def drop_secret_defaults(root: dict[str, Any]) -> None:
+    """Remove from a JSON Schema the defaults that are or hold secrets."""
+    waiting: list[Any] = [root] if has_secrets(root, root) else []
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting += item
+        elif isinstance(item, dict):
+            if "default" in item and has_secrets(item, root):
+                del item["default"]
+            for key, part in item.items():
+                if key in _MAPS and isinstance(part, dict):
+                    waiting += part.values()
+                elif key not in _VALUES:
+                    waiting.append(part)
+
+
+# -- their traces in texts -------------------------------------------------------------------------
+
+
+def list_secrets(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the texts by which the secrets of a call may appear, the longest first.
+
+    Args:
+        schema: The tool's input schema.
+        arguments: As the client sent them.
+    """
+    if not has_secrets(schema, schema):
+        return ()
+    texts: set[str] = set()
+    for text in _list_masked(arguments, redact_arguments(schema, arguments)):
+        texts.update(_list_forms(text))
+    return tuple(sorted((text for text in texts if len(text) >= _MIN_LENGTH), key=_by_length))
+
+
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """Return a text with asterisks in place of secrets.
+
+    Args:
+        text: Whatever somebody's code says.
+        secrets: From `list_secrets`.
+    """
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+    return text
+
+
+def _list_masked(value: Any, redacted: Any) -> Iterator[str]:
+    """Yield the texts and numbers that are masked."""
+    if redacted == MASK:
+        yield from _list_leaves(value)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _list_masked(item, redacted[key])
+    elif isinstance(value, list):
+        for item, other in zip(value, redacted, strict=True):
+            yield from _list_masked(item, other)
+
+
+def _list_leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _list_leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _list_leaves(item)
+    elif isinstance(value, str):
+        yield value
+        if value.lstrip().startswith(("[", "{")):  # it may have been sent as text
+            with suppress(ValueError, RecursionError):
+                yield from _list_leaves(json.loads(value))
+    elif isinstance(value, float) or type(value) is int:
+        yield repr(value)
+
+
+def _list_forms(secret: str) -> Iterator[str]:
+    """Yield how a secret looks in messages: as it is, quoted, in an address, in base64."""
+    yield secret
+    yield repr(secret)[1:-1]
+    yield json.dumps(secret)[1:-1]
+    yield quote(secret, safe="")
+    yield quote_plus(secret)
+    yield from (line for line in secret.splitlines() if len(line) >= _MIN_LINE)
+    with suppress(ValueError):
+        yield base64.b64decode(secret, validate=True).decode()  # bytes are sent as this
+
+
+def _by_length(text: str) -> tuple[int, str]:
+    return -len(text), text
