@@ -18,6 +18,7 @@ import mcp_types as types
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from mcp_notebook.bridge.server.json_spans import NotJson
 from mcp_notebook.bridge.server.large_calls import (
@@ -28,6 +29,7 @@ from mcp_notebook.bridge.server.large_calls import (
 )
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
+from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.limits import DEFAULT_LIMITS, Limits
 
 ANSWER_GRACE = 2.0
@@ -176,6 +178,8 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
             elif line.strip():
                 try:
                     return SessionMessage(_parse(line))
+                except _OddRequestId as error:
+                    await self._outgoing.send(_make_error(types.INVALID_REQUEST, str(error)))
                 except ValidationError as error:
                     for answer in _answer_invalid_line(line, error):
                         await self._outgoing.send(answer)
@@ -190,6 +194,8 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
             answer = _make_error(types.PARSE_ERROR, "This is not a JSON object.")
         except MessageTooLarge as error:
             answer = _make_error(types.INVALID_REQUEST, str(error), error.request_id)
+        except _OddRequestId as error:
+            answer = _make_error(types.INVALID_REQUEST, str(error))
         except ValidationError:
             answer = _make_error(types.INVALID_REQUEST, _NO_MESSAGE)
         await self._outgoing.send(answer)
@@ -215,8 +221,24 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
             return None if too_long else line
 
 
+class _OddRequestId(McpNotebookError):
+    """A request has an id of a kind that none may have. Its sender waits for an answer."""
+
+    def __init__(self) -> None:
+        super().__init__("A request's id is a text or a whole number.")
+
+
 def _parse(line: bytes) -> types.JSONRPCMessage:
-    return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    """Return the message in a line.
+
+    Raises:
+        ValidationError: It is no message.
+        _OddRequestId: It is one but for its id, without which the SDK takes it for a notification.
+    """
+    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    if isinstance(message, types.JSONRPCNotification) and "id" in from_json(line):
+        raise _OddRequestId
+    return message
 
 
 def _answer_invalid_line(line: bytes, error: ValidationError) -> list[SessionMessage]:

@@ -93,6 +93,12 @@ def _answers(running, line, count):
             "a",
             id="positional parameters",
         ),
+        pytest.param(
+            b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', INVALID_REQUEST, None, id="id 1.5"
+        ),
+        pytest.param(
+            b'{"jsonrpc":"2.0","method":"ping","id":null}', INVALID_REQUEST, None, id="id null"
+        ),
         pytest.param(call_line(argument=rb'"\ud800"'), PARSE_ERROR, 2, id="lone surrogate"),
         pytest.param(call_line(name=b"\xff"), PARSE_ERROR, 2, id="no UTF-8 in a request"),
         pytest.param(
