@@ -92,7 +92,7 @@ TOOLS = {
     "guides/custom-types.md": "2 tools: plot_rain, summer",
     "guides/data-for-programs.md": "2 tools: plot_rain, extremes",
     "guides/declaring-tools.md": (
-        "6 tools: plot_rain, warm_days, compare_rain, rain_in, diary_add, lookup"
+        "7 tools: plot_rain, warm_days, log_in, compare_rain, rain_in, diary_add, lookup"
     ),
     "guides/long-calls.md": "3 tools: plot_rain, mean_rain, median_high",
     "guides/results.md": "3 tools: plot_rain, report, wettest_day",

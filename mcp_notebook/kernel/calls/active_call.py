@@ -16,6 +16,7 @@ from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.result_cache import Ticket
 from mcp_notebook.kernel.schemas.output_schema import OutputSchema
+from mcp_notebook.kernel.schemas.secrets import list_secrets
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client, Context
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.elicitation import Elicitations
@@ -153,12 +154,21 @@ class ActiveCall(Call):
         """Return the `Context` that the tool's function gets."""
         return Context(
             self.tool,
-            report=self.client.report,
+            report=self.capture.report,
             send_log=self.capture.log,
             stopped=self.get_stop_reason,
             elicitations=self.elicitations,
             trace=self.client.trace,
         )
+
+    def note_secrets(self, tool: DeclaredTool) -> None:
+        """Let what it prints, logs and reports be free of the secrets among its arguments.
+
+        Args:
+            tool: The one that is to run.
+        """
+        if tool.takes_secrets:
+            self.capture.secrets = list_secrets(tool.info.input_schema, self.arguments)
 
     def get_stop_reason(self) -> str | None:
         """Return why the call has to stop, None if it may go on."""

@@ -13,9 +13,11 @@ import getpass
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -29,6 +31,7 @@ from mcp_notebook.kernel.calls.task_guards import Steps, guard_coroutine
 from mcp_notebook.kernel.results.library_loaders import is_library_loader
 from mcp_notebook.kernel.results.outputs import Displayed, Output, Printed
 from mcp_notebook.kernel.safe.text import clean_text
+from mcp_notebook.kernel.schemas.secrets import scrub
 from mcp_notebook.kernel.tools.context import (
     LEVELS,
     NO_CLIENT,
@@ -60,9 +63,13 @@ class Capture:
     def __init__(self, client: Client = NO_CLIENT, log_level: LogLevel | None = None) -> None:
         self._client = client
         self._log_level = log_level
+        self.secrets: tuple[str, ...] = ()
+        """What nobody is shown of what the call prints, logs and reports."""
+        self.report = None if client.report is None else self._report
+        """Takes progress; None: the client does not want it."""
         self._line = ""
         """What was printed after the last end of a line."""
-        self.bars = ProgressBars(client.report or _ignore)
+        self.bars = ProgressBars(self.report or _ignore)
         """The call's progress bars."""
         self.steps = Steps()
         """The steps of the call's tasks."""
@@ -95,12 +102,22 @@ class Capture:
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """All outputs in order; neighbouring prints are not joined yet."""
+        """All outputs in order; neighbouring prints are joined only where there are secrets."""
         tail: tuple[Output, ...] = ()
         if self._tail:
             note = f"\n[... {self._dropped:,} characters dropped ...]\n" if self._dropped else ""
             tail = (Printed(note + "".join(self._tail)),)
-        return (*self._outputs, *tail)
+        outputs = (*self._outputs, *tail)
+        return tuple(self._scrub_prints(outputs)) if self.secrets else outputs
+
+    def _scrub_prints(self, outputs: Iterable[Output]) -> Iterator[Output]:
+        """Yield outputs, neighbouring prints as one: a secret may be printed piece by piece."""
+        for is_print, group in groupby(outputs, lambda output: isinstance(output, Printed)):
+            if is_print:
+                text = "".join(output.text for output in group if isinstance(output, Printed))
+                yield Printed(scrub(text, self.secrets))
+            else:
+                yield from group
 
     def write(self, text: str) -> None:
         """Take a print, within bounds: a tool may print for ever."""
@@ -108,8 +125,9 @@ class Capture:
             return
         self._clear_if_due()
         self.printed_chars += len(text)
-        if self._client.report is not None:
-            self._report_line(text, self._client.report)
+        text = scrub(text, self.secrets)  # before it is cut
+        if self.report is not None:
+            self._report_line(text, self.report)
         room = MAX_PRINTED - self._printed
         if room > 0:
             self._printed += len(text)
@@ -133,6 +151,13 @@ class Capture:
         if newline and line:
             report(Update(message=line[:_MAX_LINE]))
 
+    def _report(self, update: Update) -> None:
+        """Send progress to the client."""
+        assert self._client.report is not None
+        if self.secrets and update.message is not None:
+            update = replace(update, message=scrub(update.message, self.secrets))
+        self._client.report(update)
+
     @property
     def wants_logs(self) -> bool:
         """Whether anybody reads what is logged."""
@@ -145,6 +170,7 @@ class Capture:
             message: Of any level.
             is_printed: Whether a logging handler has printed it to the output already.
         """
+        message = replace(message, text=scrub(message.text, self.secrets))
         if self._client.send_log is not None:
             self._client.send_log(message)
         least = self._log_level

@@ -163,6 +163,7 @@ class Execution:
             raise _explain_missing(call.tool, self._registry)
         if tool is not call.declared:  # it was changed while the call waited
             call.ticket = self._cache.ticket(tool, tool.options, call.arguments)
+            call.note_secrets(tool)
         arguments = tool.schema.validate(call.arguments)
         call.output_schema = tool.output
         call.capture.max_chars = tool.options.max_result_chars

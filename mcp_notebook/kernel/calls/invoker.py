@@ -201,6 +201,7 @@ class Invoker:
         if declared is not None:
             call.run = declared.options.run_mode
             call.ticket = self.cache.ticket(declared, declared.options, arguments)
+            call.note_secrets(declared)
         return call
 
     def _answer_from_cache(self, call: ActiveCall) -> bool:

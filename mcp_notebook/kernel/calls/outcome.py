@@ -4,7 +4,8 @@ Runs in the user's kernel, on the thread of the call. Figures that the call left
 displayed, as a notebook does at the end of a cell.
 """
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mcp_notebook.content import Result, Text
@@ -13,6 +14,7 @@ from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.pyplot import close_figures, open_figures
 from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.kernel.schemas.secrets import scrub
 
 
 class CallConverter:
@@ -45,9 +47,10 @@ class CallConverter:
             capture.show(data, metadata, None)
         try:
             # The outputs are read last: an object's own display method may print or display.
-            return self._converter.make_result(
+            result = self._converter.make_result(
                 value, lambda: capture.outputs, call.output_schema, max_chars=capture.max_chars
             )
+            return _scrub_error(result, capture.secrets) if result.is_error else result
         finally:
             close_figures(figures)
 
@@ -86,7 +89,20 @@ class CallConverter:
 
     def _make_failure(self, call: ActiveCall, error: BaseException) -> Result:
         capture = call.capture
-        return self._converter.make_failure(error, capture.outputs, max_chars=capture.max_chars)
+        outputs, chars = capture.outputs, capture.max_chars
+        result = self._converter.make_failure(error, outputs, max_chars=chars)
+        return _scrub_error(result, capture.secrets)
+
+
+def _scrub_error(result: Result, secrets: Sequence[str]) -> Result:
+    """Return an error without secrets: libraries write into theirs what they were given."""
+    if not secrets:
+        return result
+    content = [
+        replace(block, text=scrub(block.text, secrets)) if isinstance(block, Text) else block
+        for block in result.content
+    ]
+    return replace(result, content=content)
 
 
 def error_result(text: str) -> Result:

@@ -17,6 +17,7 @@ from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import restore_icon
 from mcp_notebook.kernel.tools.metadata import Metadata, add_result_size, make_metadata
 from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options
+from mcp_notebook.redaction import has_secrets
 from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class DeclaredTool:
     """The schema of structured results, if the tool has them."""
     notes: tuple[str, ...] = ()
     """Hints for the author, besides those of `schema`."""
+    takes_secrets: bool = False
+    """Whether some of its arguments are secrets."""
 
     @property
     def name(self) -> str:
@@ -130,6 +133,7 @@ def make_tool(
         variable=variable,
         output=output,
         notes=notes,
+        takes_secrets=has_secrets(schema.input_schema, schema.input_schema),
     )
 
 

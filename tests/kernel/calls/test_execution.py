@@ -6,12 +6,16 @@ import sys
 
 import pytest
 
+from mcp_notebook import Context, Secret
 from mcp_notebook.content import Result, Text
-from mcp_notebook.errors import Cancelled
+from mcp_notebook.errors import Cancelled, ToolError
 from mcp_notebook.kernel.calls.active_call import INTERRUPTED, ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.interrupts import InterruptGate
+from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
 from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.kernel.tools.options import ToolOptions
 
 UNWANTED = StopRequest(CallState.CANCELLED, Cancelled("No longer wanted."))
 
@@ -41,15 +45,18 @@ async def triple(x: int) -> int:
 def start(queue, registry):
     """Declare a function as a tool, and return a call of it that waits."""
 
-    def start_call(function, **arguments):
-        registry.add(make_tool(function))
+    def start_call(function, client=NO_CLIENT, **arguments):
+        registry.add(make_tool(function, ToolOptions(logs="info")))
         call = ActiveCall(
             function.__name__,
             arguments=arguments,
             reply=lambda _: None,
             lock=queue.lock,
+            client=client,
             declared=registry.get(function.__name__),
+            capture=Capture(client, "info"),
         )
+        call.note_secrets(call.declared)
         queue.add(call)
         return call
 
@@ -121,3 +128,71 @@ def test_a_coroutine_is_left_to_who_waits_for_it(execution, start):
         return ended.value.value
 
     assert run(execution, start(triple, x=4), wait) == 12
+
+
+PASSWORD = "hunter2-tr0ub4dor"
+
+
+def log_in(password: Secret[str], ctx: Context, way: str) -> str:
+    """Log in, and say too much."""
+    secret = password.get_secret_value()
+    match way:
+        case "print":
+            sys.stdout.write(f"[{secret[:5]}")
+            sys.stdout.write(f"{secret[5:]}] {'x' * 150}{secret}{'x' * 150}{secret}\n")
+        case "progress":
+            ctx.progress(1, 2, f"trying {secret}")
+        case "log":
+            ctx.log(f"trying {secret}")
+        case "raise":
+            raise OSError(f"401 for https://x/?key={secret}") from KeyError(secret)
+        case "group":
+            raise ExceptionGroup("all", [ValueError(secret)])
+        case "generate":
+            return (item / 0 for item in [secret])
+        case "tool error":
+            raise ToolError(f"no {secret}")
+    return repr(password)
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("print", "[**********] xxx"),
+        ("progress", "trying **********"),
+        ("log", "info: trying **********"),
+        ("raise", "OSError: 401 for https://x/?key=**********"),
+        ("group", "ValueError: **********"),
+        ("generate", "TypeError: unsupported operand"),
+        ("tool error", "no **********"),
+        ("return", "Secret('**********')"),
+    ],
+)
+def test_a_secret_is_in_nothing_that_a_call_says(execution, start, way, said):
+    told = []
+    client = Client(report=told.append, send_log=told.append)
+    call = start(log_in, client=client, password=PASSWORD, way=way)
+    everything = f"{run(execution, call)} {told}"
+    assert said in everything
+    assert PASSWORD not in everything
+    assert PASSWORD[:8] not in everything
+
+
+def test_what_a_tool_returns_is_its_own_affair(execution, start):
+    def reveal(password: Secret[str]) -> str:
+        return password.get_secret_value()
+
+    assert text_of(run(execution, start(reveal, password=PASSWORD))) == PASSWORD
+
+
+def test_secrets_are_those_of_the_tool_that_runs(execution, start, registry):
+    """It was declared anew while the call waited."""
+
+    def log_in(password: str) -> None:
+        raise ValueError(password)
+
+    call = start(log_in, password=PASSWORD)
+    open_kind = log_in.__annotations__
+    log_in.__annotations__ = open_kind | {"password": Secret[str]}
+    registry.add(make_tool(log_in))
+    assert PASSWORD not in text_of(run(execution, call))
