@@ -113,6 +113,16 @@ def settings_page() -> str:
     )
 
 
+def limits_table() -> str:
+    """Return the table of what clients may ask for, for the page of limits."""
+    docs = read_docs(Limits)
+    rows = [
+        (f"`{limit.name}`", f"{getattr(Limits(), limit.name):,}", docs[limit.name])
+        for limit in fields(Limits)
+    ]
+    return format_table(["Setting", "Default", "Limit"], rows)
+
+
 def _format_default(value: object) -> str:
     return "none" if value is None else f"`{value}`"
 
@@ -226,7 +236,22 @@ PAGES = {
     "meta-keys.md": meta_keys_page,
 }
 
+BEGIN, END = "<!-- Written by docs/make_reference.py from the code: -->", "<!-- End -->"
+PARTS = {"operate/limits.md": limits_table}
+"""What pages that are written by hand have between two comments."""
+
+
+def fill_in(text: str, part: str) -> str:
+    """Return a page's text with a generated part in its place."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{part}\n\n{END}{rest.partition(END)[2]}"
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     for name, make_page in PAGES.items():
         (folder / name).write_text(make_page(), encoding="utf-8", newline="\n")
+    for name, make_part in PARTS.items():
+        page = folder.parent / name
+        text = fill_in(page.read_text(encoding="utf-8"), make_part())
+        page.write_text(text, encoding="utf-8", newline="\n")

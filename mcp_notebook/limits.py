@@ -13,6 +13,31 @@ from mcp_notebook.settings_values import describe_variable
 class Limits:
     """The limits. `make_reference.py` turns the strings below the fields into documentation."""
 
+    max_caller_requests_per_minute: int = field(
+        default=120_000,
+        metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_REQUESTS_PER_MINUTE", least=1),
+    )
+    """Requests of any kind that one caller may make a minute. A caller is who has a token, or who
+    started `mcp-notebook stdio`. What it has not used for a minute, it may use at once."""
+    max_requests_per_minute: int = field(
+        default=240_000,
+        metadata=describe_variable("MCP_NOTEBOOK_MAX_REQUESTS_PER_MINUTE", least=1),
+    )
+    """Requests a minute of all callers together."""
+    max_caller_calls_per_minute: int = field(
+        default=60_000,
+        metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_CALLS_PER_MINUTE", least=1),
+    )
+    """Calls of tools that one caller may make a minute. What it has not used for a minute, it may
+    use at once."""
+    max_calls_per_minute: int = field(
+        default=120_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLS_PER_MINUTE", least=1)
+    )
+    """Calls a minute of all callers together."""
+    max_caller_calls: int = field(
+        default=512, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_CALLS", least=1)
+    )
+    """Calls of one caller that may run or wait at a time."""
     max_calls: int = field(
         default=1_024, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLS", least=1)
     )

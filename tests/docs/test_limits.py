@@ -47,7 +47,7 @@ def test_the_figures_for_files_are_those_of_the_code(said):
         f"{SETTINGS.max_structured_chars:,} characters of JSON (`max_structured_chars`)",
         f"{mebibytes(SETTINGS.max_resource_bytes)} of memory (`max_resource_bytes`)",
         f"read up to {mebibytes(MAX_RESOURCE)} of an original",
-        f"{SETTINGS.max_waiting_calls} calls may run or wait in one kernel (`max_waiting_calls`)",
+        f"up to {SETTINGS.max_waiting_calls} with those that run (`max_waiting_calls`)",
     ],
 )
 def test_the_figures_for_results_and_calls_are_those_of_the_code(said):

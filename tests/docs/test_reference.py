@@ -29,6 +29,14 @@ def test_a_generated_page_is_the_one_that_the_code_gives(name):
     )
 
 
+@pytest.mark.parametrize("name", make_reference.PARTS)
+def test_a_generated_part_of_a_page_is_the_one_that_the_code_gives(name):
+    text = page(name).text
+    assert text == make_reference.fill_in(text, make_reference.PARTS[name]()), (
+        "run `python docs/make_reference.py`"
+    )
+
+
 def test_every_verb_and_option_of_the_command_is_documented():
     command = typer.main.get_command(cli.app)
     documented = page("reference/cli.md")

@@ -8,6 +8,7 @@ Face:
 - `token_file`: `read_token`, `renew_token`.
 - `caller`: `Caller` and `Permissions`: who makes a request, and what that caller may call.
 - `permitted_tools.PermittedTools`: the catalogue as one caller sees it.
+- `rate_limits.RateLimits` and `shares.Shares`: how often and how much at a time a caller may.
 
 Threads: everything runs on the bridge's event loop; tokens are read before it starts.
 

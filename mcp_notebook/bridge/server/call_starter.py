@@ -14,6 +14,8 @@ from mcp.server.context import ServerRequestContext
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.access.rate_limits import RateLimits
+from mcp_notebook.bridge.access.shares import Shares
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
@@ -44,7 +46,7 @@ class CallStarter:
         tools: The tools, as callers see them.
         links: Run the calls.
         observer: Hears what happens to calls.
-        limits: How many calls there may be.
+        limits: How many calls there may be, and how often.
         ready: Waits until the first tools can be expected, if they need time to appear.
         meta_tools_hint: What the list of the meta tools says if it is empty; None if the bridge
             does not offer these tools.
@@ -63,12 +65,18 @@ class CallStarter:
         self._tools = tools
         self._links = links
         self._observer = observer
-        self._limits = limits
+        self._rates = RateLimits(
+            "calls",
+            per_caller=limits.max_caller_calls_per_minute,
+            in_all=limits.max_calls_per_minute,
+        )
+        self._running = Shares(
+            "running calls", per_caller=limits.max_caller_calls, in_all=limits.max_calls
+        )
         self._ready = ready
         self._meta_tools_hint = meta_tools_hint
         self._prefix = secrets.token_hex(4)
         self._numbers = itertools.count(1)
-        self._running = 0
         self._is_closed = False
 
     def close(self) -> None:
@@ -100,6 +108,7 @@ class CallStarter:
             CallError: The call cannot be started; the observers have heard of it.
         """
         try:
+            self._check_rate(caller)
             if self.is_meta_tool(name):
                 answer = await self._ask_meta_tool(caller, name, arguments)
                 if isinstance(answer, Result):
@@ -107,7 +116,7 @@ class CallStarter:
                 entry, arguments = answer.entry, answer.arguments
             else:
                 entry = await self._find(caller, name)
-            self._check_room()
+            self._check_room(caller)
             call = self._links.find_link(entry).start_call(
                 entry.tool.name,
                 arguments,
@@ -148,11 +157,17 @@ class CallStarter:
         await self._ready()  # a client may know the tool from an earlier session
         return self._tools.find(caller, name)
 
-    def _check_room(self) -> None:
+    def _check_rate(self, caller: Caller) -> None:
+        excess = self._rates.take(caller.name)
+        if excess is not None:
+            raise CallError(excess.reason)
+
+    def _check_room(self, caller: Caller) -> None:
         if self._is_closed:
             raise CallError(_IS_STOPPED)
-        if self._running >= self._limits.max_calls:
-            raise CallError(f"The bridge is busy with {self._running} calls. Try again later.")
+        lack = self._running.explain_lack(caller.name)
+        if lack is not None:
+            raise CallError(lack)
 
     def _describe_start(
         self,
@@ -176,11 +191,11 @@ class CallStarter:
     def _observe(self, call: RunningCall, start: CallStart) -> None:
         """Report the start of a call now, and its end when it comes."""
         began = time.monotonic()
-        self._running += 1
+        self._running.add(start.caller)
         self._observer.note_start(start)
 
         def note_end(outcome: Result | KernelGone) -> None:
-            self._running -= 1
+            self._running.remove(start.caller)
             self._observer.note_end(_describe_end(start, call, outcome, time.monotonic() - began))
 
         call.on_end = note_end

@@ -41,6 +41,7 @@ from mcp_notebook.bridge.server.mcp_types import (
     make_progress_sender,
     replace_surrogates,
 )
+from mcp_notebook.bridge.server.request_rates import RequestRates
 from mcp_notebook.bridge.server.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.resources import ResourceRequests
 from mcp_notebook.bridge.server.tool_form import make_plain_tool_form, make_tool_form
@@ -89,7 +90,7 @@ class NotebookServer:
         with_meta_tools: Also offer the tools of `bridge.server.meta_tools`, under reserved names.
         page_size: Tools, or resources, on one page of a list. None: all tools, and the default
             number of resources.
-        limits: Of calls.
+        limits: Of requests and calls.
     """
 
     def __init__(  # noqa: PLR0913 - one for each option
@@ -111,6 +112,8 @@ class NotebookServer:
         self._ready = ready
         self._default_caller = default_caller
         self._tools = PermittedTools(catalog)
+        self.request_rates = RequestRates(limits, default_caller)
+        """Asked by transports that count requests before they read them."""
         self._starter = CallStarter(
             self._tools,
             links,
@@ -154,7 +157,7 @@ class NotebookServer:
             on_subscriptions_listen=self._changes.listen,
         )
         # The default middleware makes spans, which nobody collects, for a tenth of a call's time.
-        server.middleware[:] = [self._fill_in_tools]
+        server.middleware[:] = [self.request_rates, self._fill_in_tools]
         server.add_notification_handler(
             "notifications/initialized", types.NotificationParams, self._changes.add_client
         )

@@ -11,11 +11,14 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 import anyio
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
+from mcp_notebook.bridge.access.caller import SCOPE_KEY
+from mcp_notebook.bridge.access.rate_limits import Excess
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.large_requests import detach_large_arguments
 from mcp_notebook.bridge.transports.sessions import Sessions
@@ -56,7 +59,11 @@ class Endpoint:
             yield self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
+        """Handle one request, or refuse it if its caller makes too many."""
+        excess = self._server.request_rates.take(scope[SCOPE_KEY])
+        if excess is not None:
+            await _make_refusal(excess)(scope, receive, send)
+            return
         if scope["path"] not in (PATH, f"{PATH}/"):
             await PlainTextResponse(f"The endpoint is {PATH}.", 404)(scope, receive, send)
             return
@@ -113,6 +120,18 @@ class _Body:
             self.is_complete = True
             self._on_complete()
         return message
+
+
+def _make_refusal(excess: Excess) -> Response:
+    """Return the answer to a request of which nothing is read, so that its id is not known."""
+    error = ErrorData(code=INTERNAL_ERROR, message=excess.reason)
+    message = JSONRPCError(jsonrpc="2.0", id=None, error=error)
+    return Response(
+        message.model_dump_json(by_alias=True, exclude_unset=True),
+        429,
+        headers={"Retry-After": str(excess.seconds)},
+        media_type="application/json",
+    )
 
 
 def _is_of_handshake_era(scope: Scope) -> bool:

@@ -161,23 +161,6 @@ async def test_the_times_of_a_call_are_unknown_if_its_kernel_is_of_an_older_vers
     assert (end.outcome, end.queue_seconds, end.run_seconds) == ("error", None, None)
 
 
-async def test_no_more_calls_are_started_than_may_run_at_a_time(sums, era):
-    notes = Notes()
-    async with (
-        asked(sums, era, observers=[notes], limits=Limits(max_calls=1)) as (client, links),
-        anyio.create_task_group() as t,
-    ):
-        t.start_soon(client.call_tool, "forever", {})
-        while not notes:
-            await anyio.lowlevel.checkpoint()
-        refused = await client.call_tool("add", {"a": 1})
-        links.end_calls()
-        assert refused.is_error
-        assert refused.content[0].text == notes[1].reason
-        assert "busy with 1 call" in notes[1].reason
-        assert not (await client.call_tool("add", {"a": 1})).is_error
-
-
 async def test_a_call_that_is_not_started_is_a_refusal(sums, era):
     notes = Notes()
     async with asked(sums, era, observers=[notes]) as (client, _):
@@ -187,6 +170,24 @@ async def test_a_call_that_is_not_started_is_a_refusal(sums, era):
     assert isinstance(refusal, CallRefusal)
     assert (refusal.tool, refusal.caller) == ("ad", "owner")
     assert "Unknown tool" in refusal.reason
+
+
+async def test_a_call_that_comes_too_soon_is_a_refusal_and_so_is_one_too_many(sums, era):
+    notes = Notes()
+    limits = Limits(max_caller_calls=1, max_caller_calls_per_minute=2)
+    async with (
+        asked(sums, era, observers=[notes], limits=limits) as (client, links),
+        anyio.create_task_group() as t,
+    ):
+        t.start_soon(client.call_tool, "forever", {})
+        while not notes:
+            await anyio.lowlevel.checkpoint()
+        results = [await client.call_tool("add", {"a": 1}) for _ in range(2)]
+        links.end_calls()
+    refusals = [note for note in notes if isinstance(note, CallRefusal)]
+    assert [result.content[0].text for result in results] == [note.reason for note in refusals]
+    assert "one caller can have 1 at a time" in refusals[0].reason
+    assert "one caller may make 2 a minute" in refusals[1].reason
 
 
 async def test_a_caller_gets_and_calls_only_what_it_may(sums, era):

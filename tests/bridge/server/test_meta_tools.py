@@ -16,7 +16,6 @@ from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server import call_starter
 from mcp_notebook.bridge.server.meta_tools import (
     CALL,
     DESCRIBE,
@@ -28,6 +27,7 @@ from mcp_notebook.bridge.server.meta_tools import (
 )
 from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
 from mcp_notebook.errors import AmbiguousTool, InvalidArguments, UnknownTool
+from mcp_notebook.limits import DEFAULT_LIMITS, Limits
 from mcp_notebook.wire import messages
 
 SCHEMA = {
@@ -214,12 +214,12 @@ def era(request):
 
 
 @asynccontextmanager
-async def served(catalog, era, kernel=None, ready=None, **options):
+async def served(catalog, era, kernel=None, ready=None, *, limits=DEFAULT_LIMITS, **options):
     """Yield a client of a server with the three; of a kernel's tools, too, if one is given."""
     async with Links(catalog, on_change=lambda: None) as links:
         if kernel is not None:
             await links.connect(record_of(kernel))
-        server = NotebookServer(catalog, links, ready=ready, with_meta_tools=True)
+        server = NotebookServer(catalog, links, ready=ready, with_meta_tools=True, limits=limits)
         async with Client(server.mcp, mode=era, **options) as client:
             with anyio.fail_after(TIMEOUT):
                 yield client
@@ -333,10 +333,13 @@ async def test_a_kernel_that_is_gone_is_a_result_that_says_so(era):
 
 
 @pytest.mark.anyio
-async def test_a_call_counts_as_one_of_those_that_a_bridge_carries(notebook, era, monkeypatch):
-    monkeypatch.setattr(call_starter, "MAX_CALLS", 1)
+async def test_a_call_counts_as_one_of_those_that_a_bridge_carries(notebook, era):
     refused = []
-    async with served(Catalog(), era, notebook) as client, anyio.create_task_group() as tasks:
+    one = Limits(max_calls=1)
+    async with (
+        served(Catalog(), era, notebook, limits=one) as client,
+        anyio.create_task_group() as tasks,
+    ):
 
         async def call():
             refused.append(await client.call_tool(CALL, {"name": "forever"}))
@@ -345,7 +348,7 @@ async def test_a_call_counts_as_one_of_those_that_a_bridge_carries(notebook, era
         tasks.start_soon(call)
         tasks.start_soon(call)
     (result,) = refused
-    assert "busy with 1 calls" in text_of(result)
+    assert "all callers together can have 1 at a time" in text_of(result)
 
 
 @pytest.mark.anyio

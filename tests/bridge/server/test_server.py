@@ -22,11 +22,13 @@ from mcp_types import (
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server import call_starter
 from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
+from mcp_notebook.limits import Limits
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
+
+ONE = Limits(max_calls=1)
 
 TOOLS = """%%mcp_tool
 from mcp_notebook import Audio, Image, Resource, ResourceLink, Result, Text, mcp_tool
@@ -76,12 +78,12 @@ def sales(shared_kernel):
 
 
 @asynccontextmanager
-async def asked(kernel, era):
+async def asked(kernel, era, **options):
     """Yield a client of a server that is linked to this kernel."""
     catalog = Catalog()
     async with Links(catalog, on_change=lambda: None) as links:
         await links.connect(record_of(kernel))
-        async with Client(NotebookServer(catalog, links).mcp, mode=era) as client:
+        async with Client(NotebookServer(catalog, links, **options).mcp, mode=era) as client:
             with anyio.fail_after(TIMEOUT):
                 yield client
 
@@ -236,10 +238,9 @@ async def test_a_kernel_that_went_before_the_call_is_a_result_that_says_so(era):
     assert "'top' is gone" in result.content[0].text
 
 
-async def test_a_call_past_what_a_bridge_carries_is_told_to_come_later(sales, era, monkeypatch):
-    monkeypatch.setattr(call_starter, "MAX_CALLS", 1)
+async def test_a_call_past_what_a_bridge_carries_is_told_to_come_later(sales, era):
     refused = []
-    async with asked(sales, era) as client, anyio.create_task_group() as tasks:
+    async with asked(sales, era, limits=ONE) as client, anyio.create_task_group() as tasks:
 
         async def call():
             refused.append(await client.call_tool("forever", {}))
@@ -248,15 +249,14 @@ async def test_a_call_past_what_a_bridge_carries_is_told_to_come_later(sales, er
         tasks.start_soon(call)
         tasks.start_soon(call)
     (result,) = refused
-    assert "busy with 1 calls" in result.content[0].text
+    assert "all callers together can have 1 at a time" in result.content[0].text
 
 
-async def test_a_call_that_has_ended_leaves_its_place_to_the_next(sales, era, monkeypatch):
-    monkeypatch.setattr(call_starter, "MAX_CALLS", 1)
-    async with asked(sales, era) as client:
+async def test_a_call_that_has_ended_leaves_its_place_to_the_next(sales, era):
+    async with asked(sales, era, limits=ONE) as client:
         for kind in ("null", "none", "null", "null"):
             result = await client.call_tool("structured", {"kind": kind})
-            assert "busy" not in str(result.content)
+            assert "Too many" not in str(result.content)
         async with anyio.create_task_group() as tasks:
 
             async def call():
@@ -266,7 +266,9 @@ async def test_a_call_that_has_ended_leaves_its_place_to_the_next(sales, era, mo
             tasks.start_soon(call)
             tasks.start_soon(call)
         with anyio.fail_after(TIMEOUT):
-            while "busy" in str((await client.call_tool("structured", {"kind": "null"})).content):
+            while "Too many" in str(
+                (await client.call_tool("structured", {"kind": "null"})).content
+            ):
                 await anyio.lowlevel.checkpoint()
 
 

@@ -1,0 +1,45 @@
+"""How often clients may make requests of any kind.
+
+Runs on the bridge's event loop. Requests over HTTP are counted before anything is read of them
+(`transports.endpoint`), all others here. That calls have a limit of their own is the
+business of `call_starter`.
+"""
+
+from typing import Any
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR
+
+from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+from mcp_notebook.bridge.access.rate_limits import Excess, RateLimits
+from mcp_notebook.limits import Limits
+
+
+class RequestRates:
+    """Counts the requests of one bridge; middleware of the SDK's server.
+
+    Args:
+        limits: How many there may be.
+        default_caller: Who makes a request if the transport does not say.
+    """
+
+    def __init__(self, limits: Limits, default_caller: Caller) -> None:
+        self._rates = RateLimits(
+            "requests",
+            per_caller=limits.max_caller_requests_per_minute,
+            in_all=limits.max_requests_per_minute,
+        )
+        self._default_caller = default_caller
+
+    def take(self, caller: Caller) -> Excess | None:
+        """Count one request, or return why it is refused."""
+        return self._rates.take(caller.name)
+
+    async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Count a request whose transport has not done so."""
+        if ctx.request_id is not None and SCOPE_KEY not in getattr(ctx.request, "scope", ()):
+            excess = self.take(self._default_caller)
+            if excess is not None:
+                raise MCPError(INTERNAL_ERROR, excess.reason)
+        return await call_next(ctx)

@@ -1,0 +1,111 @@
+"""Token buckets, against a clock that a test turns."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_notebook.bridge.access import rate_limits
+from mcp_notebook.bridge.access.rate_limits import RateLimits
+
+PAUSES = st.lists(
+    st.sampled_from([0.0, 0.001, 1.0, 30.0]) | st.floats(0, 90), min_size=1, max_size=80
+)
+RATES = st.sampled_from([1, 2, 7, 60]) | st.integers(1, 100_000)
+
+
+class Clock:
+    """Says what a test says that the time is."""
+
+    def __init__(self, now=1_000_000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+def limit(clock, *, per_caller=10**9, in_all=10**9):
+    return RateLimits("calls", per_caller=per_caller, in_all=in_all, clock=clock)
+
+
+@given(RATES, PAUSES, st.booleans())
+def test_no_span_of_time_has_more_than_its_share_and_a_full_bucket(rate, pauses, each):
+    clock = Clock()
+    limits = limit(clock, **{"per_caller" if each else "in_all": rate})
+    times = []
+    for pause in pauses:
+        clock.now += pause
+        times += [clock.now for _ in range(3) if limits.take("a") is None]
+    for first, begin in enumerate(times):
+        for last in range(first, len(times)):
+            share = rate * (times[last] - begin) / 60
+            assert last - first + 1 <= rate + share + 1e-3
+
+
+@given(RATES, PAUSES, st.booleans())
+def test_who_waits_as_told_is_let_through(rate, pauses, each):
+    clock = Clock()
+    limits = limit(clock, **{"per_caller" if each else "in_all": rate})
+    for pause in pauses:
+        clock.now += pause
+        excess = limits.take("a")
+        if excess is not None:
+            assert 1 <= excess.seconds <= 60
+            clock.now += excess.seconds
+            assert limits.take("a") is None
+
+
+@given(st.integers(1, 2_000), st.floats(0, 1e9))
+def test_who_keeps_to_the_rate_is_never_refused(rate, start):
+    clock = Clock(start)
+    limits = limit(clock, per_caller=rate, in_all=rate)
+    for _ in range(3 * min(rate, 50)):
+        assert limits.take("a") is None
+        clock.now += 60 / rate
+
+
+@pytest.mark.parametrize("rate", [1, 3, 1_000])
+def test_what_was_not_used_for_a_minute_can_be_used_at_once_and_no_more(rate):
+    clock = Clock()
+    limits = limit(clock, per_caller=rate)
+    for minutes in (0, 1, 100):
+        clock.now += 60 * minutes
+        assert all(limits.take("a") is None for _ in range(rate))
+        assert limits.take("a") is not None
+
+
+def test_callers_do_not_use_up_each_others_share_but_that_of_all():
+    clock = Clock()
+    limits = limit(clock, per_caller=2, in_all=3)
+    assert [limits.take(caller) is None for caller in "aaabb"] == [True, True, False, True, False]
+    assert limits.take("a").reason == (
+        "Too many calls: one caller may make 2 a minute. Try again in 30 seconds."
+    )
+    assert limits.take("b").reason == (
+        "Too many calls: all callers together may make 3 a minute. Try again in 20 seconds."
+    )
+    clock.now += 19.5
+    assert limits.take("c").reason.endswith("Try again in 1 second.")
+
+
+def test_what_is_refused_does_not_count():
+    clock = Clock()
+    limits = limit(clock, per_caller=60)
+    for _ in range(60):
+        limits.take("a")
+    assert {limits.take("a").seconds for _ in range(1_000)} == {1}
+
+
+def test_only_so_many_callers_are_remembered_and_those_with_an_empty_bucket_last(monkeypatch):
+    monkeypatch.setattr(rate_limits, "MAX_CALLERS", 3)
+    clock = Clock()
+    limits = limit(clock, per_caller=2)
+    for caller in "aab":
+        limits.take(caller)
+    for number in range(100):
+        clock.now += 0.1
+        assert limits.take(f"new {number}") is None
+        assert len(limits._full_at) <= 3
+        assert limits.take("a") is not None
+    clock.now += 60
+    limits.take("last")
+    assert limits._full_at.keys() <= {"last", "new 99", "new 98", "a"}

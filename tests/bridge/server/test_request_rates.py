@@ -1,0 +1,96 @@
+"""Too many requests and calls over stdio and HTTP, in both eras; no notebook is open."""
+
+import json
+import re
+import subprocess
+
+import pytest
+from bridges import INITIALIZE, TOKEN, ask, bridge
+from endpoints import modern
+
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "nobody", "arguments": {}},
+}
+WHEN = r"Too many {} a minute\. Try again in \d+ seconds?\."
+ERAS = pytest.mark.parametrize("era", ["handshake", "modern"])
+
+
+def form(message, number, era):
+    """Return a request with this id, and the HTTP headers of its era."""
+    message = message | {"id": number}
+    return (message, {}) if era == "handshake" else modern(message)
+
+
+def over_stdio(home, era, requests, **limits):
+    """Return the answers to requests over stdio."""
+    env = {f"MCP_NOTEBOOK_{name.upper()}": str(value) for name, value in limits.items()}
+    with bridge(home, "stdio", env=env, stdin=subprocess.PIPE) as running:
+        if era == "handshake":
+            running.send(json.dumps(INITIALIZE).encode())
+            running.message()
+        for number, message in enumerate(requests):
+            running.send(json.dumps(form(message, number, era)[0]).encode())
+            answer = running.message()
+            assert answer["id"] == number
+            yield answer
+
+
+def over_http(home, era, requests, **limits):
+    """Return the HTTP responses to requests."""
+    env = {f"MCP_NOTEBOOK_{name.upper()}": str(value) for name, value in limits.items()}
+    env["MCP_NOTEBOOK_TOKEN"] = TOKEN
+    with bridge(home, "serve", "--port", "0", env=env) as running:
+        session = {}
+        if era == "handshake":
+            session["Mcp-Session-Id"] = ask(running.url).headers["Mcp-Session-Id"]
+        for number, message in enumerate(requests):
+            body, headers = form(message, number, era)
+            yield ask(running.url, body=json.dumps(body), headers=session | headers)
+
+
+def read(response):
+    """Return the message in a response, in whichever form it came."""
+    text = response.body.decode()
+    return json.loads(text.rpartition("data: ")[2])
+
+
+@ERAS
+def test_a_call_over_stdio_beyond_the_limit_is_answered_with_when_to_try_again(home, era):
+    *others, last = over_stdio(home, era, [CALL] * 3, max_caller_calls_per_minute=2)
+    assert all("Unknown tool" in answer["error"]["message"] for answer in others)
+    assert last["result"]["isError"]
+    said = last["result"]["content"][0]["text"]
+    assert re.fullmatch(WHEN.format("calls: one caller may make 2"), said)
+
+
+@ERAS
+def test_a_call_over_http_beyond_the_limit_is_answered_with_when_to_try_again(home, era):
+    *others, last = over_http(home, era, [CALL] * 3, max_calls_per_minute=2)
+    assert all("Unknown tool" in read(answer)["error"]["message"] for answer in others)
+    assert last.status == 200
+    said = read(last)["result"]["content"][0]["text"]
+    assert re.fullmatch(WHEN.format("calls: all callers together may make 2"), said)
+
+
+@ERAS
+def test_a_request_over_stdio_beyond_the_limit_is_an_error_that_says_when_to_try_again(home, era):
+    most = 3 if era == "handshake" else 2
+    *others, last = over_stdio(home, era, [LIST] * 3, max_caller_requests_per_minute=most)
+    assert all("result" in answer for answer in others)
+    said = last["error"]["message"]
+    assert re.fullmatch(WHEN.format(f"requests: one caller may make {most}"), said)
+
+
+@ERAS
+def test_a_request_over_http_beyond_the_limit_has_status_429_and_says_when_to_try_again(home, era):
+    most = 3 if era == "handshake" else 2
+    *others, last = over_http(home, era, [LIST] * 3, max_requests_per_minute=most)
+    assert all(answer.status == 200 for answer in others)
+    assert last.status == 429
+    seconds = int(last.headers["Retry-After"])
+    assert 0 < seconds <= 60
+    assert f"Try again in {seconds} second" in last.error["message"]
