@@ -22,6 +22,7 @@ from mcp_notebook.cli_help import Command, Group
 from mcp_notebook.cli_options import (
     AllowErrors,
     Certfile,
+    ConfirmDestructive,
     IgnoreErrors,
     Insecure,
     Keyfile,
@@ -122,12 +123,14 @@ def stdio(
     allow_errors: AllowErrors = False,
     trusted_only: TrustedOnly = False,
     meta_tools: MetaTools = False,
+    confirm_destructive: ConfirmDestructive = False,
 ) -> None:
     """Serve tools over stdin and stdout, to a client that starts this command."""
     settings = Settings.from_environment(
         allow_errors=allow_errors or None,
         trusted_only=trusted_only or None,
         meta_tools=meta_tools or None,
+        confirm_destructive=confirm_destructive or None,
     )
     if os.isatty(0):
         typer.echo(
@@ -170,6 +173,7 @@ def serve(  # noqa: PLR0913 - one for each option
     allow_errors: AllowErrors = False,
     trusted_only: TrustedOnly = False,
     meta_tools: MetaTools = False,
+    confirm_destructive: ConfirmDestructive = False,
     background: Annotated[bool, typer.Option("--background", hidden=True)] = False,
 ) -> None:
     """Serve tools over HTTP."""
@@ -185,6 +189,7 @@ def serve(  # noqa: PLR0913 - one for each option
         allow_errors=allow_errors or None,
         trusted_only=trusted_only or None,
         meta_tools=meta_tools or None,
+        confirm_destructive=confirm_destructive or None,
     )
     from mcp_notebook.bridge.app import run_http  # noqa: PLC0415
 
@@ -244,6 +249,9 @@ def call(  # noqa: PLR0913 - one for each option
     notebook: Notebook = None,
     allow_errors: IgnoreErrors = False,
     trusted_only: TrustedOnly = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before a tool that wants to be confirmed.")
+    ] = False,
     save: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save pictures and files to this folder.")
     ] = None,
@@ -263,6 +271,7 @@ def call(  # noqa: PLR0913 - one for each option
         arguments={} if json_ is None else _parse_json_object(json_),
         texts=[_parse_argument(context, text) for text in arg or ()],
         notebook=notebook,
+        is_confirmed=yes,
         save=save,
     )
     if not _run(call_tool, settings, request):

@@ -43,6 +43,14 @@ MetaTools = Annotated[
         "that does not notice when the list of tools changes.",
     ),
 ]
+ConfirmDestructive = Annotated[
+    bool,
+    typer.Option(
+        "--confirm-destructive",
+        help="Ask a person before each call of a tool that may delete or overwrite something: of "
+        "all but those with --read-only or --non-destructive.",
+    ),
+]
 Certfile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Certificate to encrypt with (TLS), as a PEM file."),

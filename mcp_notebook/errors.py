@@ -17,6 +17,8 @@
     │   ├── AmbiguousTool      several notebooks have a tool of that name
     │   ├── CannotElicit       the client's user cannot be asked
     │   ├── InvalidAnswer      the user's answer does not fit the question
+    │   ├── ConsentDenied      a person had to agree to the call and did not
+    │   ├── NotConfirmed       the kernel does not know that a person has agreed to the call
     │   ├── Cancelled          the client or the user stopped the call
     │   ├── TimedOut           its time limit stopped the call
     │   └── KernelGone         the kernel died, restarted or unloaded the extension
@@ -178,6 +180,30 @@ class CannotElicit(CallError):
 
 class InvalidAnswer(CallError):
     """The user's answer does not fit the question."""
+
+
+class ConsentDenied(CallError):
+    """A person had to agree to the call, and said no, did not answer, or could not be asked."""
+
+
+class NotConfirmed(CallError):
+    """The kernel refuses a call that nobody has agreed to, of a tool that asks before each call.
+
+    Args:
+        tool: Name of the tool.
+        was_asked: Whether a person was asked, but about the tool as it was before a change.
+    """
+
+    def __init__(self, tool: str, *, was_asked: bool) -> None:
+        super().__init__(
+            f"The tool {tool!r} was changed after a person had agreed to this call, so it did not "
+            "run. Call it again."
+            if was_asked
+            else f"The tool {tool!r} runs only after a person has agreed, and nobody was asked: "
+            "the client's mcp-notebook is older than the notebook's. Upgrade it "
+            "where `mcp-notebook` is started from (`pip install -U mcp-notebook`), and connect "
+            "again."
+        )
 
 
 class Cancelled(CallError):

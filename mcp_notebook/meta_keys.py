@@ -18,6 +18,8 @@ RELATED = f"{PREFIX}related"
 """Of a tool: the names of related tools, a list of strings."""
 CACHE = f"{PREFIX}cache"
 """Of a tool: the number of seconds that its results are cached, or "ephemeral"."""
+CONFIRM = f"{PREFIX}confirm"
+"""Of a tool: true if a person is asked before each call."""
 CACHED = f"{PREFIX}cached"
 """Of a result from the cache: its age, and the time for which the tool's results are cached, in
 seconds."""

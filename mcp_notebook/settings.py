@@ -66,6 +66,15 @@ class Settings(Limits):
     meta_tools: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS"))
     """Whether to offer three more tools that list, describe and call the notebooks' tools, for
     clients that do not notice when the list of tools changes."""
+    confirm_destructive: bool = field(
+        default=False, metadata=_env("MCP_NOTEBOOK_CONFIRM_DESTRUCTIVE")
+    )
+    """Whether a person is asked before each call of a tool that may delete or overwrite something:
+    of all but those with `--read-only` or `--non-destructive`."""
+    consent_timeout: float = field(
+        default=120.0, metadata=_env("MCP_NOTEBOOK_CONSENT_TIMEOUT", least=1, most=3_600)
+    )
+    """Seconds that a person has to answer whether a call may run. No answer is a no."""
     page_size: int | None = field(
         default=None, metadata=_env("MCP_NOTEBOOK_PAGE_SIZE", least=1, most=10_000)
     )

@@ -22,6 +22,7 @@ import anyio.abc
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks
 from mcp_notebook.bridge.access.authenticator import OwnToken
+from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
 from mcp_notebook.bridge.access.token_file import read_token, renew_token
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -153,6 +154,7 @@ class _Bridge:
             with_meta_tools=settings.meta_tools,
             page_size=settings.page_size,
             limits=settings,
+            consent=ConsentPolicy.from_settings(settings),
         )
         self.server.find_departed_notebooks = self._find_departed_notebooks
         self.stop = anyio.Event()

@@ -19,6 +19,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.shell_arguments import read_arguments
+from mcp_notebook.bridge.shell_consent import ask_on_terminal
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery import Record, list_live_records
 from mcp_notebook.errors import CallError, LinkError, NotebookError, UnknownTool
@@ -46,6 +47,8 @@ class ToolCall:
     """Parameters and texts; the tool's input schema decides what a text means."""
     notebook: Path | None = None
     """The notebook, which is run unless it is open; None for all open notebooks."""
+    is_confirmed: bool = False
+    """Whether to run a tool that asks before each call without a question."""
     save: Path | None = None
     """Folder for pictures, files and the originals of shortened results; None to only list them."""
 
@@ -80,7 +83,7 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
 
     Raises:
         NotebookError: The notebook cannot be run, or no notebook offers a tool.
-        CallError: No such tool exists, or its kernel is gone.
+        CallError: No such tool exists, its kernel is gone, or the user does not agree to the call.
     """
     async with _link_kernels(settings, call.notebook) as kernels:
         links = kernels.links
@@ -88,7 +91,10 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
             _note(str(failure))
         entry = _find_tool(kernels.catalog, settings, call)
         arguments = dict(call.arguments) | read_arguments(call.texts, entry.tool.input_schema)
-        result = await links.call(entry, arguments, Listener(progress=_print_progress))
+        if not call.is_confirmed:
+            await ask_on_terminal(settings, entry, arguments)
+        listener = Listener(progress=_print_progress)
+        result = await links.call(entry, arguments, listener, confirmed=entry.tool.revision)
         _print_result(result, call)
         for block in result.content:
             if (

@@ -45,6 +45,10 @@ for an `Answer` to each of them without a time limit, unless it retracts the que
 *Traces.* A `Call` may say which trace it belongs to, in the headers of W3C's Trace Context and
 Baggage. The kernel hands them to the tool, and a span that it makes is a child of theirs.
 
+*Consent.* A tool with a ``revision`` runs only if the `Call` has it as ``confirmed``: the bridge
+has asked a person, who has agreed to a call of the tool as it is now. The kernel refuses other
+calls, among them those of bridges that know nothing of this.
+
 *Resources.* A kernel may keep more than the results of its calls; the URIs of what it keeps begin
 with `resource_uris.make_prefix` of its record's id. They are listed immediately, even while a cell
 runs, in the order of their numbers; a number is never reused within a conversation. The content of

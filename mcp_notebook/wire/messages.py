@@ -32,6 +32,8 @@ class ToolInfo(Message):
     """MCP tool annotations, under MCP's own names (``readOnlyHint``...)."""
     icons: list[dict[str, Any]] | None = None
     meta: dict[str, Any] | None = None
+    revision: str | None = None
+    """Of a tool that a person has to confirm: differs each time that the tool is declared."""
 
 
 class Hello(Message):
@@ -62,6 +64,8 @@ class Call(Message):
     trace: dict[str, str] = Field(default_factory=dict)
     """The trace that the call belongs to: W3C's ``traceparent``, ``tracestate`` and ``baggage``, as
     far as they are known."""
+    confirmed: str | None = None
+    """The revision of the tool that a person has agreed to; None: nobody was asked."""
 
 
 class Cancel(Message):

@@ -1,3 +1,4 @@
+import io
 import json
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ from mcp_notebook.bridge.commands import ToolCall, call_tool, list_tools
 from mcp_notebook.discovery import Record, list_live_records, make_id, write_record
 from mcp_notebook.errors import (
     AmbiguousTool,
+    ConsentDenied,
     InvalidArguments,
     KernelGone,
     NotebookError,
@@ -59,6 +61,11 @@ def numbers() -> dict:
     "Numbers."
     return {"a": 1}
 """,
+    """%%mcp_tool --confirm
+def careful() -> str:
+    "Ask first."
+    return "done"
+""",
 ]
 
 
@@ -100,13 +107,21 @@ async def _echo(settings, capsys, *texts, **arguments):
     return capsys.readouterr().out.strip()
 
 
+async def test_a_tool_that_wants_to_be_confirmed_is_not_run_unasked(settings, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("y"))
+    with pytest.raises(ConsentDenied, match="stdin is no terminal"):
+        await call_tool(settings, ToolCall(tool="careful"))
+    assert await call_tool(settings, ToolCall(tool="careful", is_confirmed=True))
+    assert capsys.readouterr().out == "done\n"
+
+
 # -- list ------------------------------------------------------------------------------------------
 
 
 async def test_tools_are_listed_as_lines_with_tabs_when_piped(settings, capsys):
     await list_tools(settings, None)
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert [row[0] for row in rows] == ["echo", "fail", "media", "numbers"]
+    assert [row[0] for row in rows] == ["echo", "fail", "media", "numbers", "careful"]
     name, notebook, parameters, description = rows[0]
     assert (name, notebook, description) == ("echo", "sales", "Say what came.")
     assert parameters.startswith('text="", number=null, flag=false')

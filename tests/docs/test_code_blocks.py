@@ -88,7 +88,7 @@ def run_page(module_home):
 
 TOOLS = {
     "getting-started.md": "1 tool: plot_rain",
-    "guides/ask-the-user.md": "2 tools: plot_rain, drop_year",
+    "guides/ask-the-user.md": "3 tools: plot_rain, drop_year, forget_year",
     "guides/custom-types.md": "2 tools: plot_rain, summer",
     "guides/data-for-programs.md": "2 tools: plot_rain, extremes",
     "guides/declaring-tools.md": (
@@ -113,6 +113,7 @@ def test_the_first_tool_answers_with_one_picture(run_page):
 EXAMPLES = {
     "guides/ask-the-user.md": [
         ("drop_year year=2012", "only an MCP client has a user to ask"),
+        ("forget_year year=2012", "2012 is removed; 1,095 days are left."),
     ],
     "guides/custom-types.md": [
         ("summer year=2015", "Summer of 2015"),
@@ -242,7 +243,7 @@ def test_a_command_line_that_is_safe_to_run_works(line, home):
 
 # -- what only reads says so -----------------------------------------------------------------------
 
-CHANGING = {"add", "drop_year"}
+CHANGING = {"add", "drop_year", "forget_year"}
 """Example tools that change something; all others say that they only read."""
 
 

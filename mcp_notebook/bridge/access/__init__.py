@@ -9,6 +9,9 @@ Face:
 - `caller`: `Caller` and `Permissions`: who makes a request, and what that caller may call.
 - `permitted_tools.PermittedTools`: the catalogue as one caller sees it.
 - `rate_limits.RateLimits` and `shares.Shares`: how often and how much at a time a caller may.
+- `consent_policy`: `ConsentPolicy`, which calls a person has to agree to; the errors without that.
+- `consent_question.write_question`: what that person reads.
+- `consent_grants.ConsentGrants`: what was allowed "for this session".
 
 Threads: everything runs on the bridge's event loop; tokens are read before it starts.
 

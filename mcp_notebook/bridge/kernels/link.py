@@ -196,7 +196,7 @@ class Link:
                 _DEATH_CHECK_INTERVAL
             )  # there is no event for the end of a process that is not a child
 
-    def start_call(
+    def start_call(  # noqa: PLR0913 - what one message says
         self,
         tool: str,
         arguments: dict[str, Any] | bytes,
@@ -204,6 +204,7 @@ class Link:
         *,
         can_elicit: bool = False,
         trace: Mapping[str, str] | None = None,
+        confirmed: str | None = None,
     ) -> RunningCall:
         """Run a tool in the kernel.
 
@@ -213,6 +214,7 @@ class Link:
             listener: Takes what the call sends besides its result.
             can_elicit: Whether the client's user can be asked.
             trace: The trace that the call belongs to, as W3C's headers; None if there is none.
+            confirmed: The revision of the tool that a person has agreed to.
 
         Raises:
             KernelGone: The kernel died or left.
@@ -234,6 +236,7 @@ class Link:
                 log_level=listener.log_level,
                 can_elicit=can_elicit,
                 trace=dict(trace or {}),
+                confirmed=confirmed,
             ),
             attached,
         )

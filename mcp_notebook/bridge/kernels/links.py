@@ -172,14 +172,16 @@ class Links:
         entry: CatalogEntry,
         arguments: dict[str, Any],
         listener: Listener = NO_LISTENER,
+        *,
+        confirmed: str | None = None,
     ) -> Result:
-        """Call a tool in its kernel, and wait for the result.
+        """Call a tool in its kernel, and wait for the result; see `Link.start_call`.
 
         Raises:
             KernelGone: The kernel died or left before it answered.
         """
         link = self.find_link(entry)
-        call = link.start_call(entry.tool.name, arguments, listener)
+        call = link.start_call(entry.tool.name, arguments, listener, confirmed=confirmed)
         with call.cancel_on_error():
             result = await call.follow(listener)
         assert result is not None  # it cannot ask questions

@@ -7,12 +7,16 @@ observers hear what happened: the start and the end of each call, or its refusal
 import itertools
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import anyio
+import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
 from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.consent_policy import make_denial
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.access.rate_limits import RateLimits
 from mcp_notebook.bridge.access.shares import Shares
@@ -21,6 +25,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
 from mcp_notebook.bridge.server import meta_tools
 from mcp_notebook.bridge.server.callers import describe_client
+from mcp_notebook.bridge.server.consent import Consent, ConsentRequest
 from mcp_notebook.bridge.server.elicitation import can_elicit
 from mcp_notebook.bridge.server.trace_headers import read_trace_headers
 from mcp_notebook.bridge.telemetry.call_events import (
@@ -34,6 +39,7 @@ from mcp_notebook.content import Audio, Image, Resource, Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownTool
 from mcp_notebook.limits import Limits
 
+_CANCELLED = "The call was cancelled before it was started."
 _IS_STOPPED = (
     "The bridge has been stopped, and the call was not started. Connect again when it is back."
 )
@@ -47,6 +53,7 @@ class CallStarter:
         links: Run the calls.
         observer: Hears what happens to calls.
         limits: How many calls there may be, and how often.
+        consent: Asks a person where a call needs that.
         ready: Waits until the first tools can be expected, if they need time to appear.
         meta_tools_hint: What the list of the meta tools says if it is empty; None if the bridge
             does not offer these tools.
@@ -59,6 +66,7 @@ class CallStarter:
         *,
         observer: CallObserver,
         limits: Limits,
+        consent: Consent,
         ready: Callable[[], Awaitable[None]] | None = None,
         meta_tools_hint: str | None = None,
     ) -> None:
@@ -73,6 +81,7 @@ class CallStarter:
         self._running = Shares(
             "running calls", per_caller=limits.max_caller_calls, in_all=limits.max_calls
         )
+        self._consent = consent
         self._ready = ready
         self._meta_tools_hint = meta_tools_hint
         self._prefix = secrets.token_hex(4)
@@ -80,8 +89,9 @@ class CallStarter:
         self._is_closed = False
 
     def close(self) -> None:
-        """Start no more calls."""
+        """Start no more calls, and take the open questions about consent back."""
         self._is_closed = True
+        self._consent.close()
 
     def is_meta_tool(self, name: str) -> bool:
         """Return whether it is the bridge itself that offers a tool of this name."""
@@ -91,52 +101,54 @@ class CallStarter:
         self,
         ctx: ServerRequestContext[Any],
         caller: Caller,
-        name: str,
+        params: types.CallToolRequestParams,
         arguments: dict[str, Any] | bytes,
         listener: Listener,
-    ) -> RunningCall | Result:
+    ) -> RunningCall | Result | types.InputRequiredResult:
         """Start a call, or return its result if the bridge itself has the answer.
+
+        A call that needs consent waits here for it, or is answered with the question.
 
         Args:
             ctx: The request.
             caller: Who makes it.
-            name: The tool's name in the request.
+            params: What the client has sent.
             arguments: The arguments; if large, as the client's JSON.
             listener: Takes what the call sends besides its result.
 
         Raises:
             CallError: The call cannot be started; the observers have heard of it.
         """
-        try:
+        with self._note_refusals(ctx, caller, params.name):
             self._check_rate(caller)
-            if self.is_meta_tool(name):
-                answer = await self._ask_meta_tool(caller, name, arguments)
-                if isinstance(answer, Result):
-                    return answer
-                entry, arguments = answer.entry, answer.arguments
-            else:
-                entry = await self._find(caller, name)
+            requested = await self._find_requested(caller, params.name, arguments)
+            if isinstance(requested, Result):
+                return requested
+            entry, arguments = requested.entry, requested.arguments
             self._check_room(caller)
+            if self._consent.is_needed(entry):
+                request = ConsentRequest(ctx, caller, params, entry, arguments, listener)
+                question = await self._ask_for_consent(request)
+                if question is not None:
+                    return question
             call = self._links.find_link(entry).start_call(
                 entry.tool.name,
                 arguments,
                 listener,
                 can_elicit=can_elicit(ctx),
+                confirmed=entry.tool.revision,
                 trace=read_trace_headers(ctx),
             )
-        except CallError as error:
-            self._observer.note_refusal(
-                CallRefusal(
-                    at=time.time(),
-                    caller=caller.name,
-                    client=describe_client(ctx),
-                    tool=name,
-                    reason=str(error),
-                )
-            )
-            raise
         self._observe(call, self._describe_start(ctx, caller, entry, arguments))
         return call
+
+    async def _find_requested(
+        self, caller: Caller, name: str, arguments: dict[str, Any] | bytes
+    ) -> Result | meta_tools.RequestedCall:
+        """Return which tool is to be called with what, or the bridge's own answer."""
+        if self.is_meta_tool(name):
+            return await self._ask_meta_tool(caller, name, arguments)
+        return meta_tools.RequestedCall(await self._find(caller, name), arguments)
 
     async def _ask_meta_tool(
         self, caller: Caller, name: str, arguments: dict[str, Any] | bytes
@@ -168,6 +180,37 @@ class CallStarter:
         lack = self._running.explain_lack(caller.name)
         if lack is not None:
             raise CallError(lack)
+
+    async def _ask_for_consent(self, request: ConsentRequest) -> types.InputRequiredResult | None:
+        """Return what the client is to come back with; None if the call may start."""
+        question = await self._consent.ask(request)
+        if question is None:
+            self._check_room(request.caller)
+            if request.entry not in self._tools.list_entries(request.caller):
+                raise make_denial(
+                    request.entry.name,
+                    "The tool was changed while a person was asked. Call it again.",
+                )
+        return question
+
+    @contextmanager
+    def _note_refusals(
+        self, ctx: ServerRequestContext[Any], caller: Caller, tool: str
+    ) -> Iterator[None]:
+        """Tell the observers if the call is not started."""
+        try:
+            yield
+        except (CallError, anyio.get_cancelled_exc_class()) as error:
+            self._observer.note_refusal(
+                CallRefusal(
+                    at=time.time(),
+                    caller=caller.name,
+                    client=describe_client(ctx),
+                    tool=tool,
+                    reason=str(error) if isinstance(error, CallError) else _CANCELLED,
+                )
+            )
+            raise
 
     def _describe_start(
         self,

@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
+from mcp_notebook.bridge.server.consent_states import is_consent_state
 from mcp_notebook.bridge.server.parked_calls import ANSWER_LIMIT, NO_ANSWER, ParkedCalls
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
@@ -51,7 +52,7 @@ class Elicitation:
         Raises:
             UnknownState: The request has a state that no parked call has.
         """
-        if params.request_state is None:
+        if params.request_state is None or is_consent_state(params.request_state):
             return None
         return self._parked.take(params.request_state, params.name, params.arguments or {})
 

@@ -100,6 +100,31 @@ async def identify_arguments(arguments: bytes) -> dict[str, Any]:
     return {"sha256": digest}
 
 
+async def outline_arguments(arguments: bytes) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return those of large arguments that are short, and the sizes of the others, by name.
+
+    Of arguments with the same name, the last one counts, as it does for the kernel.
+
+    Raises:
+        NotJson: They are not a JSON object, or it has too many members.
+    """
+    members = await find_members(arguments)
+    short: dict[str, Any] = {}
+    sizes: dict[str, int] = {}
+    try:
+        for path, (start, end) in sorted(members.items(), key=lambda member: member[1]):
+            name = from_json(b'"%b"' % path[0])
+            short.pop(name, None)
+            sizes.pop(name, None)
+            if end - start <= MAX_SMALL:
+                short[name] = from_json(arguments[start:end])
+            else:
+                sizes[name] = end - start
+    except ValueError:
+        raise NotJson from None
+    return short, sizes
+
+
 async def split_arguments(arguments: bytes) -> tuple[dict[str, Any], bytes]:
     """Take a tool's own arguments out of those of the tool that calls it.
 

@@ -23,15 +23,17 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.access.caller import OWNER, Caller
+from mcp_notebook.bridge.access.consent_policy import ASK_FOR_CONFIRM, ConsentPolicy
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.kernels.running_call import Listener
+from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
 from mcp_notebook.bridge.server import meta_tools
 from mcp_notebook.bridge.server.accommodations import NewTools, find_accommodation
 from mcp_notebook.bridge.server.call_starter import CallStarter
 from mcp_notebook.bridge.server.callers import find_caller
 from mcp_notebook.bridge.server.change_notices import ChangeNotices, get_connection
+from mcp_notebook.bridge.server.consent import Consent
 from mcp_notebook.bridge.server.elicitation import Elicitation
 from mcp_notebook.bridge.server.large_calls import find_arguments, identify_arguments
 from mcp_notebook.bridge.server.mcp_types import (
@@ -87,6 +89,7 @@ class NotebookServer:
         ready: Waits until the first tools can be expected, if they need time to appear.
         default_caller: Who makes a request if the transport does not say.
         observers: Hear what happens to calls.
+        consent: Which calls need a person's consent.
         with_meta_tools: Also offer the tools of `bridge.server.meta_tools`, under reserved names.
         page_size: Tools, or resources, on one page of a list. None: all tools, and the default
             number of resources.
@@ -101,6 +104,7 @@ class NotebookServer:
         ready: Callable[[], Awaitable[None]] | None = None,
         default_caller: Caller = OWNER,
         observers: Sequence[CallObserver] = (),
+        consent: ConsentPolicy = ASK_FOR_CONFIRM,
         with_meta_tools: bool = False,
         page_size: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
@@ -119,6 +123,7 @@ class NotebookServer:
             links,
             observer=CallObservers(observers),
             limits=limits,
+            consent=Consent(consent),
             ready=ready,
             meta_tools_hint=NO_TOOLS if with_meta_tools else None,
         )
@@ -295,8 +300,8 @@ class NotebookServer:
         call = self._elicitation.resume(params)
         if call is None:
             arguments = params.arguments or {} if large is None else large
-            outcome = await self._starter.start(ctx, caller, params.name, arguments, listener)
-            if isinstance(outcome, Result):
+            outcome = await self._starter.start(ctx, caller, params, arguments, listener)
+            if not isinstance(outcome, RunningCall):
                 return outcome
             call = outcome
         return await self._elicitation.follow(ctx, params, call, listener)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from mcp_notebook.content import Result
-from mcp_notebook.errors import CallError, ToolGone, UnknownTool
+from mcp_notebook.errors import CallError, NotConfirmed, ToolGone, UnknownTool
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.executor_call import run_in_executor
@@ -161,6 +161,8 @@ class Execution:
         tool = self._registry.get(call.tool)
         if tool is None:
             raise _explain_missing(call.tool, self._registry)
+        if not tool.is_confirmed(call.client.confirmed):
+            raise NotConfirmed(call.tool, was_asked=bool(call.client.confirmed))
         if tool is not call.declared:  # it was changed while the call waited
             call.ticket = self._cache.ticket(tool, tool.options, call.arguments)
             call.note_secrets(tool)

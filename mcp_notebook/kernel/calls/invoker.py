@@ -200,8 +200,9 @@ class Invoker:
             call.elicitations.set_waiting_callback(partial(_track_waiting, call))
         if declared is not None:
             call.run = declared.options.run_mode
-            call.ticket = self.cache.ticket(declared, declared.options, arguments)
             call.note_secrets(declared)
+            if declared.is_confirmed(client.confirmed):
+                call.ticket = self.cache.ticket(declared, declared.options, arguments)
         return call
 
     def _answer_from_cache(self, call: ActiveCall) -> bool:

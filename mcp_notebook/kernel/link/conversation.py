@@ -231,6 +231,7 @@ class Conversation:
             send_log=None if logs is None else logs.take,
             elicitations=elicitations,
             trace=Trace.from_headers(message.trace),
+            confirmed=message.confirmed or "",
         )
         call = self._calls.submit(message.tool, message.arguments, reply, client)
         self._open[message.id] = _OpenCall(call, elicitations, notices, logs)

@@ -67,6 +67,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--non-destructive": {"action": _Either, "const": False, "dest": "destructive"},
     "--idempotent": {"action": "store_true", "default": None},
     "--closed-world": {"action": "store_false", "default": None, "dest": "open_world"},
+    "--confirm": {"action": "store_true"},
     "--priority": {"type": _read_number, "default": 0},
     "--related": {"default": ""},
     "--tag": {"action": "append", "dest": "tags"},

@@ -158,6 +158,8 @@ def _describe_options(tool: DeclaredTool) -> str:
     """Return one line with the options that the rest of the card does not show; may be empty."""
     meta = tool.info.meta or {}
     hints = [_HINTS[hint] for hint in (tool.info.annotations or {}).items() if hint in _HINTS]
+    if meta.get(meta_keys.CONFIRM):
+        hints.append("asks before each call")
     parts = [", ".join(hints)]
     if tags := meta.get(meta_keys.TAGS):
         parts.append(f"tags: {', '.join(tags)}")

@@ -67,7 +67,7 @@ class LogMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """What the client of a call wants to receive meanwhile, and whether it can ask its user."""
+    """What the client of a call wants to receive meanwhile, and what its user has agreed to."""
 
     report: Callable[[Update], None] | None = None
     """Receives progress; None: the client does not want it."""
@@ -77,9 +77,12 @@ class Client:
     """Passes on questions for the user; None: the client cannot ask one."""
     trace: Trace = NO_TRACE
     """The trace that the call belongs to."""
+    confirmed: str | None = ""
+    """The revision of the tool that a person has agreed to; "" if nobody was asked, None if nobody
+    has to be: the author calls the tool."""
 
 
-NO_CLIENT = Client()
+NO_CLIENT = Client(confirmed=None)
 
 
 class Context:

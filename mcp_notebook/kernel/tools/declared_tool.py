@@ -4,6 +4,7 @@ Runs in the user's kernel, at definition, on the thread that declares the tool. 
 one from any callable; the mark that ``@mcp_tool`` leaves on a function is read and written here.
 """
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -86,6 +87,14 @@ class DeclaredTool:
         """The tool's name for clients."""
         return self.info.name
 
+    def is_confirmed(self, revision: str | None) -> bool:
+        """Return whether a call may run.
+
+        Args:
+            revision: What a person has agreed to: see `Client.confirmed`.
+        """
+        return revision is None or self.info.revision in (None, revision)
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """All hints for the author, as the card shows them."""
@@ -124,7 +133,7 @@ def make_tool(
         function, name, schema=options.output_schema, validates=options.validate_output
     )
     metadata = make_metadata(options, name, schema)
-    info = _make_info(name, metadata, schema, output)
+    info = _make_info(name, options, metadata, schema, output)
     return DeclaredTool(
         info=add_result_size(info, options.max_result_chars or 0),
         function=function,
@@ -139,12 +148,14 @@ def make_tool(
 
 def _make_info(
     name: str,
+    options: ToolOptions,
     metadata: Metadata,
     schema: "FunctionSchema | AuthorSchema",
     output: OutputSchema | None,
 ) -> messages.ToolInfo:
     return messages.ToolInfo(
         name=name,
+        revision=secrets.token_hex(8) if options.confirm else None,
         title=metadata.title,
         description=metadata.description,
         input_schema=schema.input_schema,

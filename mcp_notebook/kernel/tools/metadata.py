@@ -84,6 +84,7 @@ def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Me
         meta_keys.PRIORITY: _check_priority(options.priority, name),
         meta_keys.RELATED: list(related),
         meta_keys.CACHE: options.cache_time or options.cache,
+        meta_keys.CONFIRM: options.confirm,
     }
     meta = {key: value for key, value in meta.items() if value or not _is_ours(key)}
     return Metadata(

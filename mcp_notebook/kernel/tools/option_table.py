@@ -73,6 +73,7 @@ _FORMS: Mapping[str, _Form] = {
     ),
     "idempotent": _Form(_FLAG, _UNSAID, "idempotent=True", ("--idempotent",)),
     "open_world": _Form(_FLAG, _UNSAID, "open_world=False", ("--closed-world",)),
+    "confirm": _Form(_FLAG, "False", "confirm=True", ("--confirm",)),
     "examples": _Form("list of dicts, or a dict", "none", 'examples=[{"year": 2015}]'),
     "priority": _Form("number", "0", "priority=1", ("--priority 1",)),
     "related": _Form(

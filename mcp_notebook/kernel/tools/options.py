@@ -57,6 +57,9 @@ class ToolOptions:
     open_world: bool | None = None
     """Whether the tool reaches beyond the notebook, to the web for instance. Unless you set this,
     clients assume that it does."""
+    confirm: bool = False
+    """Whether a person is asked before each call: by the client if it can show a form (MCP's
+    elicitation), otherwise in the notebook. Without an answer, the tool does not run."""
     examples: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ()
     """Arguments of example calls, a list of dicts or a single dict, which the description shows to
     the model. They are validated when the tool is declared, and limited to 4,000 characters of
@@ -141,6 +144,7 @@ class ToolKeywords(TypedDict, total=False):
     destructive: bool | None
     idempotent: bool | None
     open_world: bool | None
+    confirm: bool
     examples: Sequence[Mapping[str, Any]] | Mapping[str, Any]
     priority: float
     related: Sequence[str]
@@ -181,7 +185,7 @@ def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> No
             raise DefinitionError(
                 f"`{name}`: `{option}` must be a whole number, at least {least:,}, not {most!r}."
             )
-    for option in ("validate_output", "flatten"):
+    for option in ("confirm", "validate_output", "flatten"):
         if not isinstance(value := getattr(options, option), bool):
             raise DefinitionError(f"`{name}`: `{option}` must be True or False, not {value!r}.")
     if options.logs is not None and options.logs not in (*LEVELS,):

@@ -94,6 +94,17 @@ def test_a_tool_that_was_removed_while_the_call_waited_is_unknown(execution, sta
     assert "'double'" in text_of(result)
 
 
+@pytest.mark.parametrize(("confirmed", "said"), [("", "nobody was asked"), ("x", "was changed")])
+def test_a_call_that_nobody_has_confirmed_does_not_run(execution, start, confirmed, said):
+    call = start(double, x=2)
+    call.client = Client(confirmed=confirmed)
+    execution._registry.add(make_tool(double, ToolOptions(confirm=True)))
+    result = run(execution, call)
+    assert result.is_error
+    assert said in text_of(result)
+    assert "doubling" not in text_of(result)
+
+
 def test_whatever_the_code_raises_becomes_a_result(execution, start):
     result = run(execution, start(leave))
     assert result.is_error

@@ -5,6 +5,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from mcp_notebook import meta_keys
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.declared_tool import (
@@ -40,6 +41,19 @@ def test_clients_are_told_both_schemas_and_the_description():
     assert info.description == "Rain per month."
     assert list(info.input_schema["properties"]) == ["year"]
     assert info.output_schema["type"] == "object"
+
+
+def test_a_tool_to_be_confirmed_has_another_revision_each_time_it_is_declared():
+    first, second = (make_tool(rain, ToolOptions(confirm=True)) for _ in range(2))
+    assert first.info.revision != second.info.revision
+    assert first.info.meta == {meta_keys.CONFIRM: True}
+    assert first.is_confirmed(first.info.revision)
+    assert first.is_confirmed(None)  # the author's own call
+    assert not first.is_confirmed("")
+    assert not first.is_confirmed(second.info.revision)
+    other = make_tool(rain)
+    assert other.info.revision is None
+    assert other.is_confirmed("")
 
 
 @pytest.mark.parametrize(

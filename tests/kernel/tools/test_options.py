@@ -37,6 +37,7 @@ from mcp_notebook.kernel.tools.options import (
         ({"logs": "loud"}, "not 'loud'"),
         ({"executor": 3}, "concurrent.futures.Executor"),
         ({"validate_output": "no"}, "`validate_output` must be True or False, not 'no'"),
+        ({"confirm": "yes"}, "`confirm` must be True or False, not 'yes'"),
         ({"flatten": 1}, "`flatten` must be True or False"),
         ({"cache": 10**400, "read_only": True}, "`cache` must be a time"),
         ({"cache": 60}, "read_only=True"),

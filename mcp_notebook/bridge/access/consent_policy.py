@@ -1,0 +1,79 @@
+"""Which calls need a person's consent, and what is said of one that did not get it.
+
+Runs on the bridge's event loop, and in the process of ``mcp-notebook call``; pure. Who is asked,
+and how, is the business of `server.consent` and `commands`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias
+
+from mcp_notebook import meta_keys
+from mcp_notebook.errors import ConsentDenied
+from mcp_notebook.settings import Settings
+from mcp_notebook.wire import messages
+
+Decision: TypeAlias = Literal["once", "session", "deny", "close"]
+"""What a person can answer: this call, all calls of the tool for a while, no, or nothing."""
+_ENDINGS = {
+    "deny": "A person was asked and did not allow it. Do not call it again unless the user wants "
+    "you to.",
+    "close": "A person was asked and closed the question without an answer.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsentPolicy:
+    """Which calls need a person's consent, and how long one waits for it."""
+
+    confirm_destructive: bool = False
+    """Whether it is not only tools with ``confirm``, but all that may destroy something."""
+    timeout: float = 120.0
+    """Seconds that a person has to answer."""
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Return the policy that the settings say."""
+        return cls(
+            confirm_destructive=settings.confirm_destructive, timeout=settings.consent_timeout
+        )
+
+    def applies_to(self, tool: messages.ToolInfo) -> bool:
+        """Return whether a person has to agree to each call of a tool.
+
+        A tool that says nothing of what it does may be destructive, by the rules of MCP.
+        """
+        if (tool.meta or {}).get(meta_keys.CONFIRM) is True or tool.revision is not None:
+            return True
+        hints = tool.annotations or {}
+        is_harmless = hints.get("readOnlyHint") is True or hints.get("destructiveHint") is False
+        return self.confirm_destructive and not is_harmless
+
+    def make_timeout(self, tool: str) -> ConsentDenied:
+        """Return the error for a call about which nobody answered in time."""
+        return make_denial(tool, f"Nobody answered the question within {self.timeout:g} s.")
+
+
+ASK_FOR_CONFIRM = ConsentPolicy()
+"""Asks for the tools whose authors want it."""
+
+
+def check_decision(tool: str, decision: Decision) -> None:
+    """Refuse a call that a person did not allow.
+
+    Raises:
+        ConsentDenied: The decision is not to run it.
+    """
+    if decision in _ENDINGS:
+        raise make_denial(tool, _ENDINGS[decision])
+
+
+def make_denial(tool: str, reason: str) -> ConsentDenied:
+    """Return the error for a call that did not run.
+
+    Args:
+        tool: The tool's name.
+        reason: Why there is no consent, and what to do, as sentences.
+    """
+    return ConsentDenied(
+        f"The tool {tool!r} runs only with a person's consent, so this call did not run. {reason}"
+    )

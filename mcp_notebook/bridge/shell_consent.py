@@ -1,0 +1,39 @@
+"""``mcp-notebook call``: asks on the terminal before a tool that wants to be confirmed.
+
+Runs in the process of the command. The same tools ask as for clients, with the same question.
+"""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import anyio.to_thread
+
+from mcp_notebook.bridge.access.consent_policy import ConsentPolicy, make_denial
+from mcp_notebook.bridge.access.consent_question import make_question, write_question
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.settings import Settings
+
+_YES = frozenset({"y", "yes"})
+
+
+async def ask_on_terminal(
+    settings: Settings, entry: CatalogEntry, arguments: Mapping[str, Any]
+) -> None:
+    """Ask whoever started the command, if the tool needs consent.
+
+    Raises:
+        ConsentDenied: They do not agree, or stdin is no terminal.
+    """
+    if not ConsentPolicy.from_settings(settings).applies_to(entry.tool):
+        return
+    if not sys.stdin.isatty():
+        raise make_denial(
+            entry.name, "Nobody can be asked: stdin is no terminal. Add `--yes` to agree to it."
+        )
+    question = make_question(entry, arguments, caller="mcp-notebook")
+    print(write_question(question), file=sys.stderr)  # noqa: T201 - the command's question
+    print("Run it? y/N: ", end="", file=sys.stderr, flush=True)  # noqa: T201
+    answer = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+    if answer.strip().lower() not in _YES:
+        raise make_denial(entry.name, "You did not agree to it.")

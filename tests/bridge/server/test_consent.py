@@ -1,0 +1,469 @@
+"""A person is asked before a call, by clients of both eras, about tools of a live kernel."""
+
+from contextlib import asynccontextmanager
+
+import anyio
+import mcp_types as types
+import pytest
+from live import TIMEOUT, Link, record_of
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server import consent
+from mcp_notebook.bridge.server.consent import ALLOW, ALLOW_HOUR, ALLOW_SESSION, DENY, KEY
+from mcp_notebook.bridge.server.large_calls import SCOPE_KEY, StdioRequest
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.telemetry.call_events import CallRefusal, CallStart
+from mcp_notebook.missing_tools import META_TOOLS
+from mcp_notebook.wire import messages
+
+pytestmark = pytest.mark.anyio
+
+DROP = """%%mcp_tool --confirm
+def drop(year: int, key: Annotated[str, Field(json_schema_extra={"writeOnly": True})] = "") -> str:
+    "Drop a year."
+    runs.append(year)
+    return f"dropped {year}"
+"""
+CELLS = [
+    "from typing import Annotated\nfrom pydantic import Field\nruns = []",
+    DROP,
+    '%%mcp_tool --read-only\ndef look() -> str:\n    "Look."\n    return "seen"',
+    '%%mcp_tool\ndef overwrite() -> str:\n    "Overwrite."\n    return "gone"',
+    '%%mcp_tool --non-destructive\ndef add() -> str:\n    "Add."\n    return "more"',
+]
+
+
+class User:
+    """Answers questions about consent, always in the same way."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.asked = []
+
+    async def __call__(self, _context, params):
+        self.asked.append(params)
+        answer = await self.answer() if callable(self.answer) else self.answer
+        if isinstance(answer, types.ErrorData):
+            return answer
+        if answer in ("decline", "cancel"):
+            return types.ElicitResult(action=answer)
+        return types.ElicitResult(action="accept", content=answer)
+
+
+class Notes(list):
+    """Keeps what observers hear."""
+
+    note_start = note_end = note_refusal = list.append
+
+
+@pytest.fixture(params=["legacy", "auto"])
+def era(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    for cell in CELLS:
+        shared_kernel.ok(cell)
+    return shared_kernel
+
+
+@asynccontextmanager
+async def serving(kernel, **options):
+    """Yield a server that is linked to this kernel, and its links."""
+    catalog = Catalog()
+    async with Links(catalog, on_change=lambda: None) as links:
+        await links.connect(record_of(kernel))
+        server = NotebookServer(catalog, links, **options)
+        with anyio.fail_after(TIMEOUT):
+            yield server, links
+
+
+@asynccontextmanager
+async def connected(kernel, era, user=None, **options):
+    """Yield a client of a server that is linked to this kernel."""
+    async with (
+        serving(kernel, **options) as (server, _),
+        Client(server.mcp, mode=era, elicitation_callback=user) as client,
+    ):
+        yield client
+
+
+def text_of(result):
+    return "\n".join(block.text for block in result.content)
+
+
+async def has_run(kernel, *years):
+    """Tell whether the tool has run for exactly these years, and forget them."""
+    code = f"was, runs[:] = [*runs], []\nassert was == {list(years)}, was"
+    return (await anyio.to_thread.run_sync(kernel.run, code)).error is None
+
+
+async def test_a_tool_runs_when_its_user_has_agreed(kernel, era):
+    user, notes = User({"answer": ALLOW}), Notes()
+    async with connected(kernel, era, user, observers=[notes]) as client:
+        for year in (1, 2):
+            result = await client.call_tool("drop", {"year": year, "key": "hunter2"})
+            assert text_of(result) == f"dropped {year}"
+    assert await has_run(kernel, 1, 2)
+    first, _ = user.asked
+    lines = first.message.splitlines()
+    assert "Tool: drop" in lines
+    assert "    year = 1" in lines
+    assert "hunter2" not in first.message
+    assert lines[-1].startswith('Asked by: owner, with the program "mcp ')
+    field = first.requested_schema["properties"]["answer"]
+    assert field["enum"] == [ALLOW, ALLOW_SESSION if era == "legacy" else ALLOW_HOUR, DENY]
+    assert sum(isinstance(note, CallStart) for note in notes) == 2
+    assert not any(isinstance(note, CallRefusal) for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"answer": DENY}, "did not allow it"),
+        ("decline", "did not allow it"),
+        ("cancel", "closed the question"),
+        ({"answer": "yes, of course"}, "did not allow it"),
+        ({"answer": ["Allow once"]}, "did not allow it"),
+        ({}, "did not allow it"),
+    ],
+    ids=str,
+)
+async def test_any_other_answer_is_a_no(kernel, era, answer, said):
+    notes = Notes()
+    async with connected(kernel, era, User(answer), observers=[notes]) as client:
+        result = await client.call_tool("drop", {"year": 3})
+    assert result.is_error
+    assert said in text_of(result)
+    assert await has_run(kernel)
+    (refusal,) = notes
+    assert (refusal.tool, refusal.reason) == ("drop", text_of(result))
+
+
+async def test_a_client_that_fails_to_ask_is_a_no(kernel):
+    user = User(types.ErrorData(code=-1, message="no dialog here"))
+    async with connected(kernel, "legacy", user) as client:
+        result = await client.call_tool("drop", {"year": 3})
+    assert result.is_error
+    assert "The client could not ask its user: no dialog here" in text_of(result)
+    assert await has_run(kernel)
+
+
+async def test_for_this_session_is_asked_once_for_each_tool_and_client(kernel, era):
+    user = User({"answer": ALLOW_SESSION if era == "legacy" else ALLOW_HOUR})
+    async with serving(kernel, consent=ConsentPolicy(confirm_destructive=True)) as (server, _):
+        async with Client(server.mcp, mode=era, elicitation_callback=user) as client:
+            for year in (4, 5):
+                assert not (await client.call_tool("drop", {"year": year})).is_error
+            assert len(user.asked) == 1
+            await client.call_tool("overwrite", {})
+            assert len(user.asked) == 2
+        info = types.Implementation(name="another program", version="1")
+        async with Client(
+            server.mcp, mode=era, elicitation_callback=user, client_info=info
+        ) as other:
+            await other.call_tool("drop", {"year": 6})
+    assert len(user.asked) == 3
+    assert await has_run(kernel, 4, 5, 6)
+
+
+async def test_a_changed_tool_is_asked_about_again(kernel, era):
+    user = User({"answer": ALLOW_SESSION if era == "legacy" else ALLOW_HOUR})
+    async with connected(kernel, era, user) as client:
+        await client.call_tool("drop", {"year": 7})
+        await anyio.to_thread.run_sync(kernel.ok, DROP)
+        while len(user.asked) == 1:  # until the bridge has heard of it
+            await client.call_tool("drop", {"year": 7})
+    output = await anyio.to_thread.run_sync(kernel.run, "assert set(runs) == {7}\nruns.clear()")
+    assert output.error is None
+
+
+async def test_a_tool_that_is_changed_while_its_user_is_asked_does_not_run_unasked(kernel, era):
+    """At 2026-07-28 the question is put again; before, the call is refused."""
+
+    async def redefine():
+        if len(user.asked) == 1:
+            await anyio.to_thread.run_sync(kernel.ok, DROP)
+        return {"answer": ALLOW}
+
+    user = User(redefine)
+    async with connected(kernel, era, user) as client:
+        result = await client.call_tool("drop", {"year": 8})
+    if result.is_error:
+        assert "was changed" in text_of(result)
+        assert await has_run(kernel)
+    else:
+        assert era == "auto"
+        assert len(user.asked) == 2
+        assert await has_run(kernel, 8)
+
+
+async def test_destructive_tools_ask_where_the_policy_says_so(kernel, era):
+    user = User("decline")
+    policy = ConsentPolicy(confirm_destructive=True)
+    async with connected(kernel, era, user, consent=policy) as client:
+        for tool in ("look", "add"):
+            assert not (await client.call_tool(tool, {})).is_error
+        assert user.asked == []
+        assert (await client.call_tool("overwrite", {})).is_error
+        assert len(user.asked) == 1
+    async with connected(kernel, era, user) as client:
+        assert not (await client.call_tool("overwrite", {})).is_error
+
+
+async def test_a_call_through_a_meta_tool_is_asked_about_like_any_other(kernel, era):
+    user = User({"answer": ALLOW})
+    request = {"name": "drop", "arguments": {"year": 9}}
+    async with connected(kernel, era, user, with_meta_tools=True) as client:
+        assert text_of(await client.call_tool(META_TOOLS[2], request)) == "dropped 9"
+        assert "Tool: drop\n" in user.asked[0].message
+        assert "    year = 9\n" in user.asked[0].message
+        user.answer = "decline"
+        assert (await client.call_tool(META_TOOLS[2], request)).is_error
+    assert await has_run(kernel, 9)
+
+
+async def test_no_answer_in_time_is_a_no_and_the_kernel_is_free_meanwhile(kernel):
+    async def never():
+        other = await client.call_tool("look", {})
+        assert text_of(other) == "seen"
+        kernel_output = await anyio.to_thread.run_sync(kernel.run, "print('free')")
+        assert "free" in kernel_output.stdout
+        closed.append("shown")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            closed.append("closed")
+
+    closed, notes = [], Notes()
+    policy = ConsentPolicy(timeout=5)
+    async with connected(kernel, "legacy", User(never), consent=policy, observers=[notes]) as (
+        client
+    ):
+        result = await client.call_tool("drop", {"year": 10})
+        while closed != ["shown", "closed"]:  # the client is told to close its dialog
+            await anyio.lowlevel.checkpoint()
+    assert result.is_error
+    assert "Nobody answered the question within 5 s." in text_of(result)
+    assert isinstance(notes[-1], CallRefusal)
+    assert await has_run(kernel)
+
+
+async def test_a_cancelled_call_takes_its_question_back(kernel):
+    asked, gone = anyio.Event(), anyio.Event()
+
+    async def never():
+        asked.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            gone.set()
+
+    notes = Notes()
+    async with connected(kernel, "legacy", User(never), observers=[notes]) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "drop", {"year": 11})
+            await asked.wait()
+            tasks.cancel_scope.cancel()
+        await gone.wait()
+        while not notes:
+            await anyio.lowlevel.checkpoint()
+    (refusal,) = notes
+    assert refusal.reason == "The call was cancelled before it was started."
+    assert await has_run(kernel)
+
+
+async def test_a_bridge_that_stops_answers_the_calls_that_wait_for_consent(kernel):
+    async def never():
+        server.close()
+        await anyio.sleep_forever()
+
+    async with (
+        serving(kernel) as (server, _),
+        Client(server.mcp, mode="legacy", elicitation_callback=User(never)) as client,
+    ):
+        result = await client.call_tool("drop", {"year": 12})
+    assert result.is_error
+    assert "The bridge was stopped before anybody had answered" in text_of(result)
+    assert await has_run(kernel)
+
+
+async def test_only_so_many_questions_are_open_at_a_time(kernel, monkeypatch):
+    monkeypatch.setattr(consent, "MAX_OPEN", 1)
+    seen = []
+
+    async def ask_on():
+        seen.append(await client.call_tool("drop", {"year": 14}))
+        return {"answer": ALLOW}
+
+    async with connected(kernel, "legacy", User(ask_on)) as client:
+        result = await client.call_tool("drop", {"year": 13})
+    assert text_of(result) == "dropped 13"
+    assert "1 questions are open already" in text_of(seen[0])
+    assert await has_run(kernel, 13)
+
+
+async def test_a_client_is_told_that_its_call_waits(kernel):
+    told = []
+
+    async def hear(_done, _total, message):
+        told.append(message)
+
+    async with connected(kernel, "legacy", User({"answer": ALLOW})) as client:
+        await client.call_tool("drop", {"year": 15}, progress_callback=hear)
+    assert told[0] == "waiting for a person's consent"
+    assert await has_run(kernel, 15)
+
+
+async def test_a_kernel_refuses_a_call_that_nobody_has_confirmed(kernel):
+    """As a bridge sends it that is older than the kernel, or late."""
+
+    def call(**options):
+        with Link(record_of(kernel)) as link:
+            (tool,) = (tool for tool in link.welcome.tools if tool.name == "drop")
+            given = {name: value or tool.revision for name, value in options.items()}
+            link.send(messages.Call(id=1, tool="drop", arguments={"year": 16}, **given))
+            return link.result()
+
+    unasked = await anyio.to_thread.run_sync(call)
+    outdated = await anyio.to_thread.run_sync(lambda: call(confirmed="of another revision"))
+    confirmed = await anyio.to_thread.run_sync(lambda: call(confirmed=None))
+    assert unasked.is_error
+    assert "nobody was asked" in text_of(unasked)
+    assert outdated.is_error
+    assert "was changed" in text_of(outdated)
+    assert text_of(confirmed) == "dropped 16"
+    assert await has_run(kernel, 16)
+
+
+# -- the answers that clients of 2026-07-28 come back with -----------------------------------------
+
+
+class Raw:
+    """Calls as a client does that handles questions itself."""
+
+    def __init__(self, client):
+        self.client = client
+
+    async def call(self, arguments, state=None, answer=ALLOW, tool="drop"):
+        responses = types.ElicitResult(action="accept", content={"answer": answer})
+        return await self.client.session.call_tool(
+            tool,
+            arguments,
+            input_responses=None if answer is None else {KEY: responses},
+            request_state=state,
+            allow_input_required=True,
+        )
+
+    async def refusal(self, *arguments, **options):
+        with pytest.raises(MCPError, match="requestState") as caught:
+            await self.call(*arguments, **options)
+        assert caught.value.code == types.INVALID_PARAMS
+
+
+async def test_a_state_is_for_one_call_and_works_once(kernel):
+    user, notes = User("cancel"), Notes()
+    async with connected(kernel, "auto", user, observers=[notes]) as client:
+        raw = Raw(client)
+        # An answer without a question is none.
+        first = await raw.call({"year": 20})
+        assert isinstance(first, types.InputRequiredResult)
+        state = first.request_state
+        await raw.refusal({"year": 21}, state)
+        await raw.refusal({"year": 20, "key": ""}, state)
+        await raw.refusal({"year": 20}, f"{state}x")
+        await raw.refusal({"year": 20}, f"{state[:-1]}{'A' if state[-1] != 'A' else 'B'}")
+        await raw.refusal({"year": 20}, "consent.v1.AAAA")
+        assert len(notes) == 5
+        assert await has_run(kernel)
+        assert text_of(await raw.call({"year": 20}, state)) == "dropped 20"
+        await raw.refusal({"year": 20}, state)
+        denied = await raw.call({"year": 20})
+        assert (await raw.call({"year": 20}, denied.request_state, DENY)).is_error
+        await raw.refusal({"year": 20}, denied.request_state)
+        silent = await raw.call({"year": 20})
+        assert (await raw.call({"year": 20}, silent.request_state, None)).is_error
+    assert user.asked == []
+    assert await has_run(kernel, 20)
+
+
+async def test_a_state_is_for_the_caller_and_the_program_that_were_asked(kernel):
+    user = User("cancel")
+    async with serving(kernel) as (server, _):
+        async with Client(server.mcp, mode="auto", elicitation_callback=user) as client:
+            question = await Raw(client).call({"year": 22})
+        info = types.Implementation(name="another program", version="1")
+        async with Client(
+            server.mcp, mode="auto", elicitation_callback=user, client_info=info
+        ) as other:
+            await Raw(other).refusal({"year": 22}, question.request_state)
+        server._default_caller = Caller(name="another")
+        async with Client(server.mcp, mode="auto", elicitation_callback=user) as client:
+            await Raw(client).refusal({"year": 22}, question.request_state)
+    async with connected(kernel, "auto", user) as elsewhere:  # another bridge
+        await Raw(elsewhere).refusal({"year": 22}, question.request_state)
+    assert await has_run(kernel)
+
+
+async def test_an_answer_that_comes_too_late_is_a_no(kernel):
+    notes = Notes()
+    policy = ConsentPolicy(timeout=0)
+    async with connected(kernel, "auto", User("cancel"), consent=policy, observers=[notes]) as (
+        client
+    ):
+        raw = Raw(client)
+        late = await raw.call({"year": 23}, (await raw.call({"year": 23})).request_state)
+    assert late.is_error
+    assert "Nobody answered the question within 0 s." in text_of(late)
+    assert [type(note) for note in notes] == [CallRefusal]
+    assert await has_run(kernel)
+
+
+async def test_large_arguments_are_outlined_and_bound_to_the_answer(kernel):
+    """What is large reaches the server as text; a hash of it is no stand-in that can be forged."""
+    asked = []
+    rows = "x" * 300_000
+    text = f'{{"year": 24, "\\u0079ear": 25, "year": 26, "key": "{rows}"}}'
+
+    async def attach(ctx, call_next):
+        if ctx.method == "tools/call":
+            ctx.request = StdioRequest({SCOPE_KEY: texts[0].encode()} if texts[0] else {})
+        return await call_next(ctx)
+
+    texts = [text]
+    async with (
+        serving(kernel) as (server, _),
+        Client(server.mcp, mode="auto", elicitation_callback=User("cancel")) as client,
+    ):
+        server.mcp.middleware.append(attach)
+        raw = Raw(client)
+        first = await raw.call({})
+        asked.append(first.input_requests[KEY].params.message)
+        texts[0] = text.replace("26", "27")
+        await raw.refusal({}, first.request_state)
+        texts[0] = text
+        result = await raw.call({}, first.request_state)
+        texts[0] = ""
+        stand_in = await raw.call({"sha256": "0" * 64})
+        texts[0] = text
+        await raw.refusal({}, stand_in.request_state)
+    assert "    year = 26\n" in asked[0]
+    assert "    key = (300,002 bytes, not shown)\n" in asked[0]
+    assert text_of(result) == "dropped 26"
+    assert await has_run(kernel, 26)
+
+
+async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era):
+    notes = Notes()
+    async with connected(kernel, era, observers=[notes]) as client:
+        result = await client.call_tool("drop", {"year": 30})
+    assert result.is_error
+    assert "Nobody can be asked: the client has not declared MCP's elicitation" in text_of(result)
+    assert isinstance(notes[0], CallRefusal)
+    assert await has_run(kernel)

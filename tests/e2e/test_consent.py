@@ -1,0 +1,45 @@
+"""Somebody is asked before a call, by the official client, over every transport."""
+
+import mcp_types as types
+import pytest
+from clients import connected, text_of
+
+pytestmark = pytest.mark.anyio
+
+CELLS = [
+    '%%mcp_tool --confirm --read-only --cache 1h\ndef peek() -> str:\n    "Peek."\n    return "ok"',
+    '%%mcp_tool\ndef overwrite() -> str:\n    "Overwrite."\n    return "gone"',
+    '%%mcp_tool --read-only\ndef look() -> str:\n    "Look."\n    return "seen"',
+]
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    for cell in CELLS:
+        shared_kernel.ok(cell)
+    return shared_kernel
+
+
+async def test_the_user_is_asked_about_what_may_destroy_and_what_its_author_marked(
+    kernel, era, transport
+):
+    asked = []
+
+    async def answer(_context, params):
+        asked.append(params.message)
+        return types.ElicitResult(action="accept", content={"answer": answers.pop()})
+
+    answers = ["Deny", "Deny", "Allow once"]
+    async with connected(
+        kernel.home, era, transport, "--confirm-destructive", elicitation_callback=answer
+    ) as client:
+        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert listed["peek"].meta["io.github.mcp-notebook/confirm"] is True
+        assert text_of(await client.call_tool("peek", {})) == "ok"
+        # A result in the cache is no consent.
+        assert "did not allow it" in text_of(await client.call_tool("peek", {}))
+        assert (await client.call_tool("overwrite", {})).is_error
+        assert text_of(await client.call_tool("look", {})) == "seen"
+    assert len(asked) == 3
+    assert "\nTool: peek\n" in asked[0]
+    assert '\nAsked by: owner, with the program "mcp ' in asked[0]
