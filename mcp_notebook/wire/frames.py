@@ -21,6 +21,8 @@ MAX_HEADER = 64 * 2**20
 """Bytes. A header carries arguments and texts; both are bounded far below this elsewhere."""
 MAX_ATTACHMENTS = 2 * 2**30
 """Bytes of all attachments of one frame together."""
+_MAX_REASON = 300
+"""Characters of a reason, which may repeat what the other side has sent."""
 _LENGTH = 4
 _CHUNK = 256 * 2**10
 STREAM_LIMIT = 2**20
@@ -179,7 +181,8 @@ def _check_attachments(lengths: object) -> None:
 def describe_first_error(error: ValidationError) -> str:
     """Say where and how a message or block first fails to validate."""
     first = error.errors(include_input=False, include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    text = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
 
 
 async def _read_attachment(reader: asyncio.StreamReader, size: int) -> bytes:

@@ -5,6 +5,7 @@ HTTP and on the kernel's socket. After each batch they still answer, and the too
 only with arguments that their schemas allow. ``pytest -m slow`` sends 10,000 of each kind.
 """
 
+import asyncio
 import http.client
 import json
 import operator
@@ -12,7 +13,9 @@ import re
 import selectors
 import socket
 import subprocess
+from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
+from queue import Empty
 from random import Random
 from urllib.parse import urlsplit
 
@@ -25,6 +28,7 @@ from bad_input import (
     RAN,
     TOOLS,
     expect_answers,
+    make_frame,
     make_message,
     make_noise,
     spoil_bytes,
@@ -44,7 +48,10 @@ from bridges import (
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
-from live import tools_of
+from live import Link, record_of, text_of, tools_of
+
+from mcp_notebook.errors import FrameError
+from mcp_notebook.wire import frames, messages
 
 pytestmark = pytest.mark.hypothesis  # .ci/property-tests takes other seeds each time
 
@@ -82,6 +89,15 @@ class Watch:
             tool, arguments = json.loads(line)
             self.schemas[tool].validate(arguments)
         self._seen = len(lines)
+        said = "".join(self._drain())
+        assert "Traceback" not in said, said
+
+    def _drain(self):
+        """Yield what the kernel has printed; too much of it unread would be dropped."""
+        with suppress(Empty):
+            while True:
+                message = self.kernel.client.get_iopub_msg(timeout=0)
+                yield message["content"].get("text", "")
 
     @contextmanager
     def process(self, pid):
@@ -331,3 +347,110 @@ def test_no_bytes_make_the_bridge_fail_or_hang(watch, served, session, batches):
     with watch.process(served.process.pid):
         run(check, batches)
     spare.close()
+
+
+# -- on the kernel's socket ------------------------------------------------------------------------
+
+
+class Wire:
+    """A bridge's end of a link, in bytes."""
+
+    def __init__(self, record):
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(LIMIT)
+        self._socket.connect(record.socket)
+        self._stream = self._socket.makefile("rb")
+
+    def __enter__(self):
+        self.send(HELLO)
+        assert self.receive()["type"] == "welcome"
+        return self
+
+    def __exit__(self, *_):
+        self._stream.close()
+        self._socket.close()
+
+    def send(self, data):
+        with suppress(ConnectionError):  # it was refused before it was all sent
+            self._socket.sendall(data)
+
+    def end(self):
+        """Send nothing more; return what still comes until the other side ends, too."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+        return list(iter(self.receive, None))
+
+    def receive(self):
+        """Return the header of the next frame, None at the end."""
+        try:
+            length = self._stream.read(4)
+            if len(length) < 4:
+                return None
+            header = json.loads(self._stream.read(int.from_bytes(length, "big")))
+            for size in header.get("attachments", ()):
+                self._stream.read(size)
+        except ConnectionError:
+            return None
+        return header
+
+
+HELLO = b"".join(frames.encode(messages.Hello(version="test")))
+ANSWERS = {"call": "returned", "list_resources": "resources", "read_resource": "contents"}
+
+
+async def read_frame(frame):
+    """Return the message in a frame that a kernel takes from bridges, None if there is none."""
+    reader = asyncio.StreamReader()
+    reader.feed_data(frame)
+    reader.feed_eof()
+    try:
+        message = await frames.read_message(reader)
+    except FrameError:
+        return None
+    if message is None or await reader.read():
+        return None
+    return message[0] if message[0].type in {*ANSWERS, "cancel", "answer"} else None
+
+
+async def sort_frames(made):
+    """Return the frames that a kernel takes, the answers to them, and the other frames."""
+    read = [(frame, await read_frame(frame)) for frame in made]
+    taken = [frame for frame, message in read if message]
+    answers = Counter(
+        (ANSWERS[message.type], message.id)
+        for _, message in read
+        if message and message.type in ANSWERS
+    )
+    return taken, answers, [frame for frame, message in read if not message]
+
+
+@pytest.mark.parametrize("batches", COUNTS)
+def test_each_frame_that_can_be_read_is_answered_once_and_others_end_their_link(watch, batches):
+    record = record_of(watch.kernel)
+
+    def check(seed):
+        random = Random(seed)
+        made = [make_frame(random, number + 1) for number in range(BATCH)]
+        taken, answers, refused = asyncio.run(sort_frames(made))
+        with Wire(record) as link:
+            link.send(b"".join(taken))
+            while answers:
+                header = link.receive()
+                if header["type"] in ANSWERS.values():
+                    answer = header["type"], header["id"]
+                    assert answers[answer], header
+                    answers -= Counter([answer])
+            assert not {header["type"] for header in link.end()} & {*ANSWERS.values()}
+        for frame in refused:
+            with Wire(record) as link:
+                link.send(frame)
+                link.end()
+        with Wire(record) as link:
+            link.send(spoil_bytes(random, HELLO))
+            link.end()
+        assert text_of(other.call("plain", count=1)) == "ran"
+        watch.check_arrivals()
+
+    with Link(record) as other, watch.process(watch.kernel.pid):
+        run(check, batches)
+    assert watch.kernel.ok("6 * 7").displays == [{"text/plain": "42"}]

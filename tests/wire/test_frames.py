@@ -72,6 +72,12 @@ def test_a_header_that_is_no_message_is_a_frame_error(body):
         read_all([frame_header(body)])
 
 
+def test_what_a_stranger_says_is_not_repeated_at_length():
+    with pytest.raises(FrameError) as caught:
+        read_all([frame_header(b'{"type": "%b"}' % (b"x" * 100_000))])
+    assert len(str(caught.value)) < 500
+
+
 @pytest.mark.parametrize("length", [frames.MAX_HEADER + 1, 2**32 - 1])
 def test_a_header_of_an_impossible_length_is_refused_before_it_is_read(length):
     with pytest.raises(FrameError, match=str(length)):

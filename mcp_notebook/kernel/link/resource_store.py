@@ -10,7 +10,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from urllib.parse import quote
 
 from mcp_notebook.content import ResourceLink, Result
@@ -99,7 +98,8 @@ class ResourceStore:
         with self._lock:
             entries = sorted(self._entries.values(), key=lambda entry: entry.first)
         numbered = (pair for entry in entries for pair in enumerate(entry.links, entry.first))
-        return list(islice((pair for pair in numbered if pair[0] > after), limit))
+        later = [pair for pair in numbered if pair[0] > after]
+        return later if limit is None else later[: max(limit, 0)]
 
     def find_format(self, uri: str) -> FileFormat:
         """Return what a URI stands for; counts as a use.

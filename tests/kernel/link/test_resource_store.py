@@ -75,6 +75,13 @@ def test_numbers_are_never_given_again_and_lists_go_on_after_them():
     assert [number for number, _ in after] == [3, 4, 5]
 
 
+@pytest.mark.parametrize(("limit", "count"), [(-1, 0), (0, 0), (10**30, 2)])
+def test_any_number_is_a_limit(limit, count):
+    store = ResourceStore("k", 10)
+    store.keep(original(forms=2))
+    assert len(store.list_links(limit=limit)) == count
+
+
 def test_a_cleared_store_is_empty():
     store = ResourceStore("k", 10)
     (link,) = store.keep(original(cost=10))
