@@ -108,7 +108,8 @@ def settings_page() -> str:
     return format_page(
         "Settings",
         "Set these in the environment of the notebook's kernel, of `mcp-notebook`, or of both. "
-        "Some are options of the [command line](cli.md) too.",
+        "Some are options of the [command line](cli.md) too. `mcp-notebook config --show` prints "
+        "what they are and where each value comes from.",
         format_table(["Setting", "Environment variable", "Default", "Meaning"], rows),
     )
 

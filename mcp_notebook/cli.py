@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from mcp_notebook._version import __version__
+from mcp_notebook.cli_config import TAKES_OPTIONS, config
 from mcp_notebook.cli_help import Command, Group
 from mcp_notebook.cli_options import (
     AllowErrors,
@@ -277,6 +278,12 @@ def call(  # noqa: PLR0913 - one for each option
     if not _run(call_tool, settings, request):
         raise typer.Exit(1)
 
+
+app.command(
+    cls=Command,
+    context_settings=TAKES_OPTIONS,
+    epilog="Example: mcp-notebook config --show --host 0.0.0.0",
+)(config)
 
 cache = typer.Typer(
     cls=Group,

@@ -192,6 +192,29 @@ class Settings(Limits):
         values = read_values(cls, os.environ if env is None else env, options)
         return cls(**{name: value for name, (value, _) in values.items()})
 
+    @classmethod
+    def list_sources(cls, env: Mapping[str, str] | None = None, **options: Any) -> dict[str, str]:
+        """Return the option or variable of each field that is not its default.
+
+        Args:
+            env: As for `from_environment`.
+            **options: As for `from_environment`.
+
+        Raises:
+            SettingsError: A value cannot be used.
+        """
+        values = read_values(cls, os.environ if env is None else env, options)
+        return {name: source for name, (_, source) in values.items()}
+
+    @classmethod
+    def list_unknown_variables(cls, env: Mapping[str, str] | None = None) -> list[str]:
+        """Return the variables that look like settings and are none; None: of the process."""
+        variables = {option.metadata["env"] for option in fields(cls)}
+        env = os.environ if env is None else env
+        return sorted(
+            name for name in env if name.startswith("MCP_NOTEBOOK_") and name not in variables
+        )
+
     def environment(self) -> dict[str, str]:
         """Return the environment variables that give a child process these settings.
 

@@ -1,0 +1,103 @@
+"""What `mcp-notebook config --show` prints."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mcp_notebook import cli
+from mcp_notebook.errors import SettingsError
+from mcp_notebook.settings import Settings
+
+WIDE = {"COLUMNS": "200", "TERM": "dumb"}
+
+
+def show(*arguments, **env):
+    env = {f"MCP_NOTEBOOK_{name}": value for name, value in env.items()}
+    return CliRunner().invoke(cli.app, ["config", "--show", *arguments], env=WIDE | env)
+
+
+def read(answer):
+    """Return value and source of each setting in a table."""
+    assert answer.exit_code == 0, answer.output
+    rows = [line.split() for line in answer.stdout.splitlines()]
+    return {name: (" ".join(value), source) for name, *value, source in rows}
+
+
+def test_all_settings_are_shown_with_value_and_source(tmp_path):
+    table = read(show("--host", "0.0.0.0", "--meta-tools", MAX_CALLS="7", HOME=str(tmp_path)))
+    assert list(table) == sorted(setting.name for setting in fields(Settings))
+    assert table["host"] == ("0.0.0.0", "--host")
+    assert table["meta_tools"] == ("True", "--meta-tools")
+    assert table["max_calls"] == ("7", "MCP_NOTEBOOK_MAX_CALLS")
+    assert table["home"] == (str(tmp_path), "MCP_NOTEBOOK_HOME")
+    assert table["max_pictures"] == ("8", "default")
+    assert table["port"] == ("none", "default")
+
+
+def test_an_option_wins_over_its_variable_and_a_flag_that_is_not_given_does_not():
+    table = read(show("--port", "0", PORT="2", META_TOOLS="1"))
+    assert table["port"] == ("0", "--port")
+    assert table["meta_tools"] == ("True", "MCP_NOTEBOOK_META_TOOLS")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_tokens_are_not_shown(arguments):
+    answer = show(*arguments, TOKEN="very-secret")
+    assert "***" in answer.stdout
+    assert "very-secret" not in answer.output
+    assert "***" not in show(*arguments).output
+
+
+def test_programs_get_one_object_with_the_values_as_json():
+    roots = "/a:/b"
+    settings = json.loads(show("--json", ALLOWED_ROOTS=roots, MAX_CALLS="7").stdout)
+    assert settings.keys() == {setting.name for setting in fields(Settings)}
+    assert settings["max_calls"] == {
+        "value": 7,
+        "source": "MCP_NOTEBOOK_MAX_CALLS",
+        "variable": "MCP_NOTEBOOK_MAX_CALLS",
+    }
+    assert settings["allowed_roots"]["value"] == ["/a", "/b"]
+    assert settings["port"] == {
+        "value": None,
+        "source": "default",
+        "variable": "MCP_NOTEBOOK_PORT",
+    }
+    assert settings["home"]["value"] == str(Path.home() / ".mcp-notebook")
+
+
+def test_a_variable_that_is_no_setting_is_named_with_the_one_that_was_meant():
+    answer = show(MAX_CALL="7", ZZZ_ZZZ="1")
+    assert (
+        "The variable MCP_NOTEBOOK_MAX_CALL is set, but it is no setting. "
+        "Did you mean MCP_NOTEBOOK_MAX_CALLS?"
+    ) in answer.stderr
+    assert "MCP_NOTEBOOK_ZZZ_ZZZ is set" in answer.stderr
+    assert show().stderr == ""
+
+
+def test_a_wrong_value_is_refused_as_by_the_command_that_would_use_it():
+    answer = show(MAX_CALLS="many")
+    assert isinstance(answer.exception, SettingsError)
+    assert "MCP_NOTEBOOK_MAX_CALLS='many' is not valid" in str(answer.exception)
+
+
+def test_a_wrong_option_is_refused_as_by_serve():
+    answer = show("--hots", "x")
+    assert answer.exit_code == 2
+    assert "No such option: --hots" in answer.stderr
+
+
+def test_a_value_cannot_move_the_cursor():
+    answer = show(HOST="\x1b[2Jevil")
+    assert "\x1b" not in answer.output
+    assert r"'\x1b[2Jevil'" in answer.stdout
+
+
+def test_without_show_the_help_is_printed():
+    answer = CliRunner().invoke(cli.app, ["config"], env=WIDE)
+    assert answer.exit_code == 0
+    assert "--show" in answer.stdout
