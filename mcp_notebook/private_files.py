@@ -69,3 +69,25 @@ def read_private(path: Path, most: int = MAX_SIZE) -> bytes:
 def is_own(status: os.stat_result) -> bool:
     """Return whether a file belongs to the user that this process acts for."""
     return sys.platform == "win32" or status.st_uid == os.geteuid()
+
+
+def lock_file(descriptor: int) -> bool:
+    """Lock a file until its descriptor is closed, and return whether that worked.
+
+    It does not if another descriptor has the lock, of this process or of another.
+
+    Raises:
+        OSError: The disk has no locks.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt  # noqa: PLC0415
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl  # noqa: PLC0415
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # PermissionError on Windows
+        return False
+    return True

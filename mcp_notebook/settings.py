@@ -20,6 +20,8 @@ from mcp_notebook.settings_values import read_values, to_text
 TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
 """How tables in results are written; "auto" chooses the form that shows more rows, then the
 shorter one."""
+ArgumentsInAudit: TypeAlias = Literal["hash", "full", "none"]
+"""What the audit log has of a call's arguments."""
 DEFAULT_PORT = 8791
 """Default port of the HTTP endpoint. If it is in use, the next free port is used."""
 
@@ -31,9 +33,9 @@ class Settings(Limits):
     home: Path = field(
         default_factory=lambda: Path.home() / ".mcp-notebook", metadata=_env("MCP_NOTEBOOK_HOME")
     )
-    """Folder for the records of live kernels, their sockets, the token and the background bridge's
-    log. It depends on HOME only, because desktop clients pass no other variables to the processes
-    that they start."""
+    """Folder for the records of live kernels, their sockets, the token, the audit log and the
+    background bridge's log. It depends on HOME only, because desktop clients pass no other
+    variables to the processes that they start."""
     host: str = field(default="127.0.0.1", metadata=_env("MCP_NOTEBOOK_HOST"))
     """Address that the HTTP endpoint listens on; by default only this machine can reach it."""
     port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535))
@@ -80,6 +82,23 @@ class Settings(Limits):
     )
     """Number of tools, or of resources, on one page of a list. If not set, a page has all tools, or
     100 resources."""
+    audit: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_AUDIT"))
+    """Whether bridges write each call down in the audit log."""
+    audit_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_AUDIT_FILE"))
+    """The audit log. If not set, it is `home`/audit.jsonl."""
+    audit_arguments: ArgumentsInAudit = field(
+        default="hash", metadata=_env("MCP_NOTEBOOK_AUDIT_ARGUMENTS")
+    )
+    """What the audit log has of a call's arguments: their "hash" (SHA-256), the "full" arguments,
+    or "none" of them."""
+    audit_max_bytes: int = field(
+        default=10 * 2**20, metadata=_env("MCP_NOTEBOOK_AUDIT_MAX_BYTES", least=4_096)
+    )
+    """Bytes of the audit log. Before it grows larger, it becomes an old one, audit.jsonl.1."""
+    audit_old_files: int = field(
+        default=5, metadata=_env("MCP_NOTEBOOK_AUDIT_OLD_FILES", least=1, most=1_000)
+    )
+    """Number of old audit logs to keep."""
     schema_cache: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_SCHEMA_CACHE"))
     """Whether to cache the schemas of tools in `home`, so that notebooks start sooner."""
     call_timeout: float | None = field(
@@ -145,6 +164,11 @@ class Settings(Limits):
     def bridge_file(self) -> Path:
         """The file in which the user's background bridge publishes its record."""
         return self.home / "bridge.json"
+
+    @property
+    def audit_path(self) -> Path:
+        """The audit log."""
+        return self.audit_file or self.home / "audit.jsonl"
 
     @property
     def token_path(self) -> Path:

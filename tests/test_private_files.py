@@ -5,7 +5,7 @@ import psutil
 import pytest
 
 from mcp_notebook import private_files
-from mcp_notebook.private_files import MAX_SIZE, read_private, write_private
+from mcp_notebook.private_files import MAX_SIZE, lock_file, read_private, write_private
 
 
 def test_what_was_written_is_read(tmp_path):
@@ -58,3 +58,12 @@ def test_what_is_no_file_is_neither_read_nor_left_open(tmp_path, make):
     with pytest.raises(OSError, match="not a regular file"):
         read_private(tmp_path / "a")
     assert psutil.Process().num_fds() == before
+
+
+def test_a_file_has_one_lock_which_goes_with_its_descriptor(tmp_path):
+    first, second = (os.open(tmp_path / "a", os.O_RDWR | os.O_CREAT) for _ in range(2))
+    assert lock_file(first)
+    assert not lock_file(second)
+    os.close(first)
+    assert lock_file(second)
+    os.close(second)

@@ -22,12 +22,15 @@ import anyio.abc
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks
 from mcp_notebook.bridge.access.authenticator import OwnToken
+from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
 from mcp_notebook.bridge.access.token_file import read_token, renew_token
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
+from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
 from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
@@ -70,8 +73,11 @@ async def run_stdio(settings: Settings, notebooks: Sequence[Path] = ()) -> None:
         McpNotebookError: A notebook cannot be served.
         KeyboardInterrupt: SIGINT arrived, and everything has been shut down.
     """
-    with _unwrap_errors():
-        async with _Bridge(settings).run() as bridge, anyio.create_task_group() as tasks:
+    with _unwrap_errors(), write_audit_log(settings) as observers:
+        async with (
+            _Bridge(settings, observers, Caller(name="stdio")).run() as bridge,
+            anyio.create_task_group() as tasks,
+        ):
             bridge.start(tasks, notebooks)
             await serve_stdio(bridge.server, stop=bridge.stop, limits=settings)
             tasks.cancel_scope.cancel()
@@ -100,12 +106,12 @@ async def run_http(
     token = read_token(settings, notices.append)
     last_port = _read_last_port(settings) or DEFAULT_PORT
     listener = open_listener(settings, last_port)
-    with _unwrap_errors(), listener:
+    with _unwrap_errors(), listener, write_audit_log(settings) as observers:
         port = listener.getsockname()[1]
         if settings.port is None and port != last_port:
             token = _leave_port(settings, last_port, port, token, notices)
         notices += filter(None, [describe_reach(settings, port)])
-        async with _Bridge(settings).run() as bridge, anyio.create_task_group() as tasks:
+        async with _Bridge(settings, observers).run() as bridge, anyio.create_task_group() as tasks:
             bridge.start(tasks, notebooks)
             await bridge.ready.wait()
             if background:
@@ -130,7 +136,9 @@ async def run_http(
 class _Bridge:
     """The parts of one bridge process, and what keeps them going."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, observers: Sequence[CallObserver], default_caller: Caller = OWNER
+    ) -> None:
         self._settings = settings
         self.ready = anyio.Event()
         """Set when the first tools are known, or when none can be expected any more."""
@@ -150,7 +158,8 @@ class _Bridge:
             self._catalog,
             self.links,
             ready=self._wait_for_first_tools,
-            observers=[self.metrics],
+            default_caller=default_caller,
+            observers=[self.metrics, *observers],
             with_meta_tools=settings.meta_tools,
             page_size=settings.page_size,
             limits=settings,

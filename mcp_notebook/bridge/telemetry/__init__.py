@@ -4,8 +4,10 @@ Face:
 
 - `call_events`: `CallStart`, `CallEnd`, `CallRefusal`, and `CallObserver`, which takes them.
 - `metrics.Metrics`: the numbers of a bridge; `prometheus_page` shows them.
+- `audit_log`: writes the audit log.
 
-Threads: everything runs on the bridge's event loop.
+Threads: everything runs on the bridge's event loop, but for the writing of the audit log
+(`audit_writer`, `audit_file`, `call_journal`), which has a thread of its own: a disk may hang.
 
 `server` reports what happens to each call; the observers here keep it. Who a caller is and what it
 may do is the business of `access`.

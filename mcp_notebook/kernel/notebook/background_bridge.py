@@ -27,7 +27,7 @@ from mcp_notebook.discovery import (
     read_start_time,
 )
 from mcp_notebook.errors import BridgeError
-from mcp_notebook.private_files import make_private_folder
+from mcp_notebook.private_files import lock_file, make_private_folder
 from mcp_notebook.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -217,18 +217,7 @@ def _hold_lock(settings: Settings) -> Iterator[None]:
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Try to lock a file until its descriptor is closed, and return whether that worked."""
     try:
-        if sys.platform == "win32":
-            import msvcrt  # noqa: PLC0415
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl  # noqa: PLC0415
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):  # PermissionError on Windows
-        return False
+        return lock_file(descriptor)
     except OSError:  # a network disk without locks must not keep the user from starting a bridge
         return True
-    return True

@@ -1,0 +1,147 @@
+"""What the audit log says about a call: one JSON object on a line of ASCII.
+
+Runs on the bridge's event loop, `encode` on the thread that writes; pure. Control characters,
+direction marks and lone surrogates are escaped, as JSON can: whoever shows the log's lines as they
+are shows nothing to a terminal but text. What clients choose is cut to a bounded length, and
+secrets (`redaction`) are not in it.
+"""
+
+import json
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
+from mcp_notebook.redaction import has_secrets, redact_arguments
+from mcp_notebook.settings import ArgumentsInAudit
+
+Record: TypeAlias = dict[str, Any]
+"""The members of a line."""
+
+MAX_NAME = 200
+"""Characters of a name that a client chose."""
+MAX_ERROR = 500
+"""Characters of an error."""
+MAX_ARGUMENTS = 2**14
+"""Characters of the arguments' JSON; of longer ones there is the hash only."""
+_LOST = "The bridge was killed before it could write down how the call ended."
+
+
+class LargeHash:
+    """The hash of large arguments, which is computed when it is written.
+
+    Args:
+        arguments: The client's JSON.
+    """
+
+    def __init__(self, arguments: bytes) -> None:
+        self._arguments: bytes | None = arguments
+
+    @cached_property
+    def text(self) -> str:
+        """The hash; for the thread that writes."""
+        assert self._arguments is not None
+        digest = sha256(self._arguments).hexdigest()
+        self._arguments = None
+        return digest
+
+
+def describe_start(start: CallStart, mode: ArgumentsInAudit) -> Record:
+    """Return the record of a call that runs."""
+    return {
+        "time": format_time(start.at),
+        "kind": "call",
+        "id": start.id,
+        "outcome": "running",
+        "caller": _cut(start.caller, MAX_NAME),
+        "client": _cut(start.client, MAX_NAME),
+        "kernel": start.kernel,
+        "notebook": start.notebook,
+        "tool": start.tool,
+        **_describe_arguments(start, mode),
+    }
+
+
+def describe_end(record: Record, end: CallEnd) -> Record:
+    """Return the record of a call that has ended.
+
+    Args:
+        record: That of its start.
+        end: How it ended.
+    """
+    times = {
+        "seconds": end.seconds,
+        "queue_seconds": end.queue_seconds,
+        "run_seconds": end.run_seconds,
+    }
+    ended = record | {"outcome": end.outcome}
+    ended |= {name: round(value, 6) for name, value in times.items() if value is not None}
+    ended["result_size"] = end.size
+    if end.error is not None:
+        ended["error"] = _cut(end.error, MAX_ERROR)
+    return ended
+
+
+def describe_loss(record: Record) -> Record:
+    """Return the record of a call of which only the start is known, given the start's."""
+    return record | {"outcome": "lost", "error": _LOST}
+
+
+def describe_refusal(refusal: CallRefusal) -> Record:
+    """Return the record of a call that was refused."""
+    return {
+        "time": format_time(refusal.at),
+        "kind": "call",
+        "outcome": "refused",
+        "caller": _cut(refusal.caller, MAX_NAME),
+        "client": _cut(refusal.client, MAX_NAME),
+        "tool": _cut(refusal.tool, MAX_NAME),
+        "error": _cut(refusal.reason, MAX_ERROR),
+    }
+
+
+def describe_gap(at: float, missing: int) -> Record:
+    """Return the record that stands for lines that could not be written."""
+    return {"time": format_time(at), "kind": "gap", "missing": missing}
+
+
+def encode(record: Record) -> bytes:
+    """Return a record as a line."""
+    return json.dumps(record, separators=(",", ":"), default=_get_hash).encode("ascii") + b"\n"
+
+
+def format_time(at: float) -> str:
+    """Return a time as in ISO 8601, in UTC."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _get_hash(value: Any) -> str:
+    assert isinstance(value, LargeHash)
+    return value.text
+
+
+def _describe_arguments(start: CallStart, mode: ArgumentsInAudit) -> Record:
+    schema = start.input_schema
+    if isinstance(start.arguments, bytes):
+        size = {"arguments_size": len(start.arguments)}
+        if mode == "none" or has_secrets(schema, schema):  # a hash would confirm a guess
+            return size
+        return {"arguments_sha256": LargeHash(start.arguments)} | size
+    arguments = redact_arguments(schema, start.arguments)
+    try:
+        # Sorted, so that equal arguments have equal hashes.
+        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError):  # an integer of too many digits, for example
+        return {}
+    size = {"arguments_size": len(text)}
+    if mode == "none":
+        return size
+    if mode == "full" and len(text) <= MAX_ARGUMENTS:
+        return {"arguments": arguments} | size
+    return {"arguments_sha256": sha256(text.encode("ascii")).hexdigest()} | size
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -1,0 +1,201 @@
+"""The audit log of real bridges: every call of a client, whatever happens to bridge and disk."""
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+from bridges import INITIALIZE, bridge
+from call_reports import end_of, start_of
+from live import TIMEOUT, live_kernel
+
+from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
+from mcp_notebook.bridge.telemetry.call_journal import find_journals
+from mcp_notebook.settings import Settings
+
+TOOLS = """%%mcp_tool
+import asyncio
+
+def add(a: int, b: int = 1) -> int:
+    "Add."
+    return a + b
+
+def fail(why: str):
+    "Fail."
+    raise ValueError(why)
+
+async def forever():
+    "Never ends."
+    await asyncio.sleep(600)
+"""
+SLOW = (
+    '%%mcp_tool --timeout 0.01s\nasync def slow():\n    "Too slow."\n    await asyncio.sleep(600)'
+)
+
+
+@pytest.fixture(scope="module")
+def sales(module_home):
+    """A live notebook with tools."""
+    with live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(TOOLS)
+        kernel.ok(SLOW)
+        yield kernel
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "audit.jsonl"
+
+
+@contextmanager
+def _client(kernel, log, **env):
+    """Run a stdio bridge with a client that has said hello."""
+    env = {"MCP_NOTEBOOK_AUDIT_FILE": str(log)} | env
+    with bridge(kernel.home, "stdio", stdin=subprocess.PIPE, env=env) as running:
+        running.send(json.dumps(INITIALIZE).encode())
+        assert running.message()["id"] == "hello"
+        running.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        running.send(b'{"jsonrpc":"2.0","id":"tools","method":"tools/list"}')
+        _wait_for_answer(running, "tools")
+        yield running
+        running.process.stdin.close()
+        assert running.wait() in (0, -signal.SIGKILL)
+
+
+def _send_call(running, number, tool, arguments):
+    params = {"name": tool, "arguments": arguments}
+    request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    running.send(json.dumps(request).encode())
+
+
+def _wait_for_answer(running, number):
+    while (message := running.message()).get("id") != number:
+        pass
+    return message
+
+
+def _call(running, number, tool, arguments):
+    _send_call(running, number, tool, arguments)
+    return _wait_for_answer(running, number)
+
+
+def _wait_until(condition):
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def _wait_for_start(log, tool):
+    def has_started():
+        calls = [call for journal in find_journals(log) for call in journal.calls]
+        return tool in [call["tool"] for call in calls]
+
+    _wait_until(has_started)
+
+
+def _lines(*files):
+    return [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
+
+
+def test_each_call_of_a_client_has_one_line(sales, log):
+    with _client(sales, log, MCP_NOTEBOOK_AUDIT_ARGUMENTS="full") as running:
+        _call(running, 1, "add", {"a": 1})
+        _call(running, 2, "fail", {"why": "no reason"})
+        _call(running, 3, "slow", {})
+        _call(running, 4, "ad", {})
+        _send_call(running, 5, "forever", {})
+        _wait_for_start(log, "forever")
+        notice = {
+            "jsonrpc": "2.0",
+            "method": "notifications/cancelled",
+            "params": {"requestId": 5},
+        }
+        running.send(json.dumps(notice).encode())
+        _wait_until(lambda: len(_lines(log)) == 5)
+        _send_call(running, 6, "forever", {})
+        _wait_for_start(log, "forever")
+    added, failed, slow, unknown, cancelled, left = _lines(log)
+    assert added["arguments"] == {"a": 1}
+    assert (added["caller"], added["client"]) == ("stdio", "test 1")
+    assert (added["notebook"], added["tool"], added["outcome"]) == ("sales", "add", "ok")
+    assert all(0 <= added[f"{name}seconds"] < TIMEOUT for name in ("", "queue_", "run_"))
+    assert added["result_size"] == 1
+    assert failed["outcome"] == "error"
+    assert "no reason" in failed["error"]
+    assert (slow["tool"], slow["outcome"]) == ("slow", "timed out")
+    assert (unknown["tool"], unknown["outcome"]) == ("ad", "refused")
+    assert "Unknown tool" in unknown["error"]
+    assert (cancelled["tool"], cancelled["outcome"]) == ("forever", "cancelled")
+    assert (left["tool"], left["outcome"]) == ("forever", "cancelled")
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_setting_the_log_is_in_the_home_folder_and_has_hashes(tmp_path):
+    with write_audit_log(Settings(home=tmp_path)) as (log,):
+        log.note_start(start_of(arguments={"name": "Miller"}))
+        log.note_end(end_of(start_of()))
+    (line,) = _lines(tmp_path / "audit.jsonl")
+    assert len(line["arguments_sha256"]) == 64
+    assert "Miller" not in json.dumps(line)
+
+
+def test_a_log_that_is_turned_off_is_not_written(tmp_path):
+    with write_audit_log(Settings(home=tmp_path, audit=False)) as logs:
+        assert logs == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_call_that_ran_when_its_bridge_was_killed_is_not_forgotten(sales, log):
+    with _client(sales, log) as running:
+        _call(running, 1, "add", {"a": 1})
+        _send_call(running, 2, "forever", {})
+        _wait_for_start(log, "forever")
+        running.end(signal.SIGKILL)
+    with _client(sales, log) as running:
+        _call(running, 1, "add", {"a": 2})
+    added, forever, again = _lines(log)
+    assert (added["tool"], added["outcome"]) == ("add", "ok")
+    assert (forever["tool"], forever["outcome"]) == ("forever", "lost")
+    assert "killed" in forever["error"]
+    assert (again["tool"], again["outcome"]) == ("add", "ok")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process")
+def test_a_full_disk_is_told_once_and_loses_no_call(sales, log):
+    with _client(sales, log) as running:
+        _call(running, 0, "add", {"a": 0})
+        _wait_until(lambda: _lines(log))
+        pid, size = running.process.pid, log.stat().st_size
+        before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size + 100, before[1]))
+        for number in range(1, 20):
+            assert _call(running, number, "add", {"a": number})["result"]["isError"] is False
+        running.wait_said("cannot be written: .*File too large")
+        assert len(_lines(log)) == 1
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+        running.wait_said("is written again; no call is missing")
+    assert running.said.count("cannot be written") == 1
+    assert len({line["id"] for line in _lines(log)}) == len(_lines(log)) == 20
+
+
+def test_two_bridges_that_rotate_at_once_write_each_call_once(sales, log):
+    env = {"MCP_NOTEBOOK_AUDIT_MAX_BYTES": "4096", "MCP_NOTEBOOK_AUDIT_OLD_FILES": "100"}
+    with _client(sales, log, **env) as one, _client(sales, log, **env) as other:
+        for number in range(100):
+            _send_call(one, number, "add", {"a": number})
+            _send_call(other, number, "add", {"a": number})
+        for running in (one, other):
+            answers = set()
+            while len(answers) < 100:
+                answers.add(running.message().get("id"))
+                answers.discard(None)
+    files = [*log.parent.glob("audit.jsonl.[0-9]*"), log]
+    assert len(files) > 5
+    lines = _lines(*files)
+    assert len({line["id"] for line in lines}) == len(lines) == 200

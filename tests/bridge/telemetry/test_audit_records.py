@@ -1,0 +1,118 @@
+"""What a line of the audit log says, and what it does not."""
+
+import hashlib
+import json
+
+import pytest
+from call_reports import end_of, start_of
+
+from mcp_notebook.bridge.telemetry.audit_records import (
+    MAX_ARGUMENTS,
+    MAX_ERROR,
+    MAX_NAME,
+    describe_end,
+    describe_refusal,
+    describe_start,
+    encode,
+)
+from mcp_notebook.bridge.telemetry.call_events import CallRefusal
+
+SECRET = {
+    "type": "object",
+    "properties": {"login": {"$ref": "#/$defs/Login"}},
+    "$defs": {
+        "Login": {"type": "object", "properties": {"key": {"type": "string", "writeOnly": True}}}
+    },
+}
+
+
+def _line(start, mode="hash", **end):
+    return json.loads(encode(describe_end(describe_start(start, mode), end_of(start, **end))))
+
+
+def test_a_line_has_all_that_is_known_about_a_call():
+    line = _line(start_of(), mode="full", queue_seconds=0.1, run_seconds=0.125)
+    assert line == {
+        "time": "2023-11-14T22:13:20.250Z",
+        "kind": "call",
+        "id": "a1b2-1",
+        "outcome": "ok",
+        "caller": "owner",
+        "client": "claude-code 2.0",
+        "kernel": "k1",
+        "notebook": "sales",
+        "tool": "top",
+        "arguments": {"n": 1, "region": "EU"},
+        "arguments_size": 21,
+        "seconds": 0.25,
+        "queue_seconds": 0.1,
+        "run_seconds": 0.125,
+        "result_size": 7,
+    }
+
+
+def test_equal_arguments_have_equal_hashes_in_whatever_order_they_came():
+    first, second = (
+        _line(start_of(arguments=arguments))
+        for arguments in ({"a": 1, "b": {"c": 2, "d": "é"}}, {"b": {"d": "é", "c": 2}, "a": 1})
+    )
+    text = r'{"a":1,"b":{"c":2,"d":"\u00e9"}}'
+    assert first["arguments_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    assert first == second
+    assert "arguments" not in first
+
+
+def test_without_arguments_there_is_their_size_only():
+    line = _line(start_of(), mode="none")
+    assert line["arguments_size"] == 21
+    assert "EU" not in str(line)
+    assert "arguments_sha256" not in line
+
+
+def test_of_long_arguments_there_is_the_hash_only():
+    line = _line(start_of(arguments={"a": "x" * MAX_ARGUMENTS}), mode="full")
+    assert len(line["arguments_sha256"]) == 64
+    assert "arguments" not in line
+
+
+@pytest.mark.parametrize("mode", ["full", "hash"])
+def test_arguments_that_came_as_text_have_a_hash(mode):
+    text = b'{"a": 1}'
+    line = _line(start_of(arguments=text), mode=mode)
+    assert line["arguments_sha256"] == hashlib.sha256(text).hexdigest()
+    assert line["arguments_size"] == 8
+
+
+@pytest.mark.parametrize("mode", ["full", "hash", "none"])
+def test_a_secret_is_neither_in_the_line_nor_in_the_hash(mode):
+    first, second = (
+        _line(start_of(arguments={"login": {"key": key}}, input_schema=SECRET), mode)
+        for key in ("hunter2", "correct horse")
+    )
+    assert "hunter2" not in str(first)
+    assert first.get("arguments_sha256") == second.get("arguments_sha256")
+    large = _line(start_of(arguments=b'{"login":{"key":"hunter2"}}', input_schema=SECRET), mode)
+    assert "arguments_sha256" not in large
+
+
+def test_nothing_in_a_line_reaches_a_terminal_but_text():
+    bad = "\x1b]0;title\x07 \x9b31m \u202e \ud800 \n"
+    start = start_of(client=bad, tool=bad, arguments={bad: bad})
+    line = encode(describe_end(describe_start(start, "full"), end_of(start, "error", error=bad)))
+    assert line.endswith(b"}\n")
+    assert all(0x20 <= byte < 0x7F for byte in line[:-1])
+    assert json.loads(line)["error"] == bad
+
+
+def test_what_a_client_chooses_is_cut():
+    start = start_of(client="c" * 10**6)
+    line = _line(start, outcome="error", error="e" * 10**6)
+    assert len(line["client"]) == MAX_NAME
+    assert len(line["error"]) == MAX_ERROR
+    refusal = CallRefusal(at=0, caller="bob", client="", tool="t" * 10**6, reason="r" * 10**6)
+    assert len(encode(describe_refusal(refusal))) < 2 * (MAX_NAME + MAX_ERROR)
+
+
+@pytest.mark.parametrize("value", [10**5000, float("inf")], ids=["digits", "infinity"])
+def test_arguments_that_no_json_can_have_are_no_reason_to_leave_a_call_out(value):
+    assert _line(start_of(arguments={"a": value}))["tool"] == "top"
