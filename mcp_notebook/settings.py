@@ -16,6 +16,7 @@ from typing import Any, Literal, Self, TypeAlias
 from mcp_notebook.limits import Limits
 from mcp_notebook.settings_values import describe_variable as _env
 from mcp_notebook.settings_values import read_values, to_text
+from mcp_notebook.span_export import is_configured
 
 TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
 """How tables in results are written; "auto" chooses the form that shows more rows, then the
@@ -147,6 +148,10 @@ class Settings(Limits):
     folder. Hidden files and folders in them are left out unless they are listed, too. Separate
     several with ":", or with ";" on Windows."""
 
+    tracing: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRACING"))
+    """Whether calls are traced with OpenTelemetry. If not set, they are if OpenTelemetry's own
+    variables say where spans go, such as OTEL_EXPORTER_OTLP_ENDPOINT."""
+
     kernel_id: str | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KERNEL_ID"))
     """The id of a headless kernel's record. Set by the bridge that starts the kernel."""
 
@@ -213,8 +218,9 @@ class Settings(Limits):
         Raises:
             SettingsError: A value cannot be used.
         """
-        values = read_values(cls, os.environ if env is None else env, options)
-        return cls(**{name: value for name, (value, _) in values.items()})
+        env = os.environ if env is None else env
+        values = {name: value for name, (value, _) in read_values(cls, env, options).items()}
+        return cls(**{"tracing": is_configured(env)} | values)
 
     @classmethod
     def list_sources(cls, env: Mapping[str, str] | None = None, **options: Any) -> dict[str, str]:

@@ -143,7 +143,8 @@ class LiveKernel:
 
 def kernel_env(home: Path) -> dict[str, str]:
     """Return the environment that keeps a process of a test within its own home folder."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_NOTEBOOK")}
+    ours = ("MCP_NOTEBOOK", "OTEL_")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return env | {
         "HOME": str(home),
         "IPYTHONDIR": str(home / ".ipython"),
@@ -231,10 +232,22 @@ class Link:
             return content_blocks.unpack_result(message, attachments)
         return message
 
-    def start(self, tool: str, /, *, progress: bool = False, **arguments: Any) -> int:
+    def start(
+        self,
+        tool: str,
+        /,
+        *,
+        progress: bool = False,
+        trace: dict[str, str] | None = None,
+        **arguments: Any,
+    ) -> int:
         """Send a call and return its id."""
         call_id = next(self.ids)
-        self.send(messages.Call(id=call_id, tool=tool, arguments=arguments, progress=progress))
+        self.send(
+            messages.Call(
+                id=call_id, tool=tool, arguments=arguments, progress=progress, trace=trace or {}
+            )
+        )
         return call_id
 
     def receive_until(self, is_last: Callable[[Any], bool]) -> list[Any]:

@@ -81,6 +81,8 @@ def test_each_dependency_that_our_code_imports_is_declared():
         "bokeh",  # whose plots are asked what they are made of
         *("kaleido", "vl-convert", "cairosvg"),  # draw plots and SVG where they are installed
         "bs4",  # beautifulsoup4, by the name of its module
+        "jupyter-core",  # comes with jupyter-client, which is made of it
+        *("opentelemetry", "prometheus-client"),  # of an extra; what is missing is said
         "pydantic-core",  # comes with pydantic, at its version
         "starlette",  # mcp's own HTTP application is made of it
         "traitlets",  # IPython's and ipykernel's objects are made of it

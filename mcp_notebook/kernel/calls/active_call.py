@@ -15,6 +15,7 @@ from mcp_notebook.errors import CallError, Cancelled
 from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.result_cache import Ticket
+from mcp_notebook.kernel.calls.spans import CallSpan, OpenSpan
 from mcp_notebook.kernel.schemas.output_schema import OutputSchema
 from mcp_notebook.kernel.schemas.secrets import list_secrets
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client, Context
@@ -52,6 +53,8 @@ class ActiveCall(Call):
     """What it printed and displayed."""
     elicitations: Elicitations = field(kw_only=True, default_factory=Elicitations, repr=False)
     """What it asks its client's user."""
+    open_span: OpenSpan = field(kw_only=True, default=lambda *_: None, repr=False)
+    """Opens its span when it begins."""
     restart_delay: float = field(kw_only=True, default=0.0, repr=False)
     """Seconds that the answer is held back if the user interrupted the call."""
     ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
@@ -69,10 +72,13 @@ class ActiveCall(Call):
     timers: list[threading.Timer] = field(default_factory=list, init=False, repr=False)
     """To be cancelled when its code has ended."""
 
+    span: CallSpan | None = field(default=None, init=False, repr=False)
+    """Its span, once it has begun; None where nothing is traced."""
+
     # -- its state ---------------------------------------------------------------------------------
 
     def begin(self, interrupt: Callable[[], object]) -> bool:
-        """Start to run, unless the call was answered while it waited.
+        """Start to run in the current context, unless the call was answered while it waited.
 
         Args:
             interrupt: Asks its code to stop.
@@ -80,11 +86,13 @@ class ActiveCall(Call):
         Returns:
             Whether it runs now.
         """
+        span = self.open_span(self.tool, self.client.trace)
         with self.lock:
             if self.has_ended:
                 return False
             self.move(CallState.RUNNING)
             self.interrupt = interrupt
+            self.span = span
             return True
 
     def set_interrupt(self, interrupt: Callable[[], object]) -> None:
@@ -133,6 +141,8 @@ class ActiveCall(Call):
             if self.has_ended:
                 return
             self.move(state)
+        if self.span is not None:
+            self.span.end(state)
         if self.is_interrupted and self.restart_delay:
             timer = threading.Timer(self.restart_delay, self.send, (result,))
             timer.daemon = True
@@ -158,7 +168,7 @@ class ActiveCall(Call):
             send_log=self.capture.log,
             stopped=self.get_stop_reason,
             elicitations=self.elicitations,
-            trace=self.client.trace,
+            trace=self.client.trace if self.span is None else self.span.trace,
         )
 
     def note_secrets(self, tool: DeclaredTool) -> None:

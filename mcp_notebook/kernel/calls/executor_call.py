@@ -50,7 +50,8 @@ def run_in_executor(
         ToolError: The executor does not run the function.
         BaseException: What the function raised.
     """
-    with closing(Job(call.tool, function, arguments)) as job:
+    trace = {} if call.span is None else call.span.trace.headers
+    with closing(Job(call.tool, function, arguments, trace)) as job:
         return _run_job(call, job, executor, stopper)
 
 

@@ -28,6 +28,7 @@ from mcp_notebook.kernel.calls.interrupts import InterruptWatch
 from mcp_notebook.kernel.calls.outcome import CallConverter, error_result
 from mcp_notebook.kernel.calls.result_cache import ResultCache
 from mcp_notebook.kernel.calls.runners import InlineRunner, MainRunner, ThreadRunner
+from mcp_notebook.kernel.calls.spans import CallSpans
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
@@ -93,6 +94,7 @@ class Invoker:
         self._main_runner = MainRunner(loop, execution, watch, self._copy_context)
         self._thread_runner = ThreadRunner(loop, execution, watch, self._copy_context)
         self._inline_runner = InlineRunner(execution)
+        self._spans = CallSpans(exports=settings.tracing)
         self._pid = os.getpid()
         self._context = contextvars.copy_context()
         self._cell_since: float | None = None
@@ -119,6 +121,7 @@ class Invoker:
             if call.capture is not current_capture():  # a tool that unloads us goes on to its end
                 self._stopper.stop(call, StopRequest(CallState.LOST, Cancelled(reason)))
         self._environment.close()
+        self._spans.close()
 
     # -- what the endpoint asks for (its thread) ---------------------------------------------------
 
@@ -193,6 +196,7 @@ class Invoker:
             lock=self._queue.lock,
             client=client,
             declared=declared,
+            open_span=self._spans.open,
             capture=Capture(client, None if declared is None else declared.options.logs),
             elicitations=Elicitations() if client.elicitations is None else client.elicitations,
         )

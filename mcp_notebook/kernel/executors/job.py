@@ -9,7 +9,7 @@ import io
 import os
 import pickle
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
@@ -76,12 +76,21 @@ class Job:
         name: The tool's.
         function: The tool's.
         arguments: Of the function.
+        trace: The trace that spans of the function belong to, as W3C's headers; None if the
+            notebook does not use OpenTelemetry.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        arguments: dict[str, Any],
+        trace: Mapping[str, str] | None = None,
+    ) -> None:
         self.__name__ = self.__qualname__ = name  # dashboards of executors show it
         self._function = function
         self._arguments = arguments
+        self._trace = dict(trace or {})
         self._context = contextvars.copy_context()
         self.is_local = False
         """Whether it was called in the process that made it."""
@@ -132,11 +141,13 @@ class Job:
                 raise self.failure from error
         return self._pickled_call
 
-    def __reduce__(self) -> tuple[type[partial[Any]], tuple[Any, bytes, str | None]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type[partial[Any]], tuple[Any, bytes, str | None, dict[str, str]]]:
         # What a worker unpickles needs nothing but cloudpickle. The function itself is unpickled
         # later: where it fails in between, a pool of processes breaks.
         ticket = None if self._ticket is None else str(self._ticket)
-        return partial, (_Runner(), self.pickle_call(), ticket)
+        return partial, (_Runner(), self.pickle_call(), ticket, self._trace)
 
     def __dask_tokenize__(self) -> str:
         """Return what Dask takes for the same call: no other one, as results may be random."""
@@ -165,8 +176,8 @@ class Job:
 class _Runner:
     """Stands for `remote_run.run_remotely`: it is pickled as a whole, not as a name to import."""
 
-    def __call__(self, pickled_call: bytes, ticket: str | None) -> Any:
-        return remote_run.run_remotely(pickled_call, ticket)
+    def __call__(self, pickled_call: bytes, ticket: str | None, trace: dict[str, str]) -> Any:
+        return remote_run.run_remotely(pickled_call, ticket, trace)
 
     def __reduce__(self) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
         return pickle.loads, (_pickle_runner(),)

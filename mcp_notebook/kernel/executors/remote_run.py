@@ -8,12 +8,13 @@ package: it imports nothing of it. Nothing in here runs in the user's kernel, un
 """
 
 import asyncio
+import contextvars
 import inspect
 import io
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, suppress
 from itertools import islice
@@ -95,12 +96,35 @@ def collect_prints(printed: PrintedText) -> Iterator[None]:
                 setattr(sys, name, stream.before)
 
 
-def run_remotely(pickled_call: bytes, ticket: str | None = None) -> tuple[str, bytes, str | None]:
+@contextmanager
+def join_trace(trace: Mapping[str, str] | None) -> Iterator[None]:
+    """Let spans that this thread makes in the block belong to a trace, given as W3C's headers."""
+    token = None
+    if trace:
+        # A worker may have no OpenTelemetry, or another version of it.
+        with suppress(Exception):
+            from opentelemetry import context  # noqa: PLC0415 - the kernel uses it, too
+            from opentelemetry.baggage.propagation import W3CBaggagePropagator  # noqa: PLC0415
+            from opentelemetry.trace.propagation import tracecontext  # noqa: PLC0415
+
+            parent = tracecontext.TraceContextTextMapPropagator().extract(trace)
+            token = context.attach(W3CBaggagePropagator().extract(trace, parent))
+    try:
+        yield
+    finally:
+        if token is not None:
+            context.detach(token)
+
+
+def run_remotely(
+    pickled_call: bytes, ticket: str | None = None, trace: Mapping[str, str] | None = None
+) -> tuple[str, bytes, str | None]:
     """Run a function on an executor's worker.
 
     Args:
         pickled_call: The tool's function and its arguments.
         ticket: Path of a file to remove now: whoever waits sees by that that the function begins.
+        trace: The trace that spans of the function belong to, as W3C's headers; None for none.
 
     Returns:
         What the function printed; the pickle of what it returned or raised; the traceback if it
@@ -116,7 +140,8 @@ def run_remotely(pickled_call: bytes, ticket: str | None = None) -> tuple[str, b
     with collect_prints(printed):
         try:
             function, arguments = cloudpickle.loads(pickled_call)
-            result = _pickle_value(_complete(function(**arguments), printed))
+            with join_trace(trace):
+                result = _pickle_value(_complete(function(**arguments), printed))
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
             within = None if error.__traceback__ is None else error.__traceback__.tb_next
             remote_traceback = "".join(traceback.format_exception(type(error), error, within))
@@ -158,7 +183,7 @@ def _await(value: Any, printed: PrintedText) -> Any:
         return asyncio.run(wait())
     # The worker has a loop of its own on this thread, as ipyparallel's have.
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(run).result()
+        return thread.submit(contextvars.copy_context().run, run).result()
 
 
 def _mark_end(items: list[Any]) -> list[Any]:
