@@ -32,6 +32,7 @@ from mcp_notebook.cli_options import (
     Notebooks,
     TrustedOnly,
 )
+from mcp_notebook.cli_token import token
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 from mcp_notebook.termination import list_termination_signals
@@ -294,6 +295,7 @@ cache = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(cache, name="cache")
+app.add_typer(token, name="token")
 
 
 @cache.command(cls=Command, epilog="Example: mcp-notebook cache warm notebooks/weather.ipynb")

@@ -61,3 +61,21 @@ Keyfile = Annotated[
 Insecure = Annotated[
     bool, typer.Option("--insecure", help="Let other machines connect without encryption.")
 ]
+Tools = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Only tools whose name, or full name <notebook>.<tool>, matches, such as 'sales.*'. "
+        "Repeat the option, or use commas, for more.",
+    ),
+]
+Tags = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TAG",
+        help="Only tools that have this tag. Repeat the option, or use commas, for any of several.",
+    ),
+]
+ReadOnly = Annotated[
+    bool, typer.Option("--read-only", help="Only tools that are declared to change nothing.")
+]

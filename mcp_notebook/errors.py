@@ -29,6 +29,7 @@
     │   └── UntrustedNotebook  it is not trusted, and only trusted ones may be run
     ├── MissingLibrary         what was asked for needs a library that is not installed
     ├── BridgeError            the background bridge cannot be started or stopped
+    ├── TokenError             a token cannot be added or changed, or its file cannot be used
     └── SettingsError          an option or environment variable has an invalid value
 
 Each message names the thing, the cause and the next step. In every process.
@@ -301,6 +302,10 @@ class MissingLibrary(McpNotebookError):
 
 class BridgeError(McpNotebookError):
     """The user's background bridge cannot be started or stopped."""
+
+
+class TokenError(McpNotebookError):
+    """A token cannot be added, removed or rotated, or the file of tokens cannot be used."""
 
 
 class SettingsError(McpNotebookError):

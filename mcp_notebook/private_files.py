@@ -9,6 +9,9 @@ import os
 import stat
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 MAX_SIZE = 2**16
@@ -21,6 +24,8 @@ READ_FLAGS = (
     | getattr(os, "O_BINARY", 0)
 )
 """For `os.open`: opens a file for reading, but waits for nothing and follows no link."""
+LOCK_LIMIT = 10.0
+"""Seconds to wait for another process that holds a lock; it does so for milliseconds."""
 
 
 def make_private_folder(folder: Path) -> Path:
@@ -64,6 +69,30 @@ def read_private(path: Path, most: int = MAX_SIZE) -> bytes:
     if len(content) > most:
         raise OSError(f"it is larger than {most:,} bytes")
     return content
+
+
+@contextmanager
+def lock_private(path: Path) -> Iterator[None]:
+    """Let one process at a time into the block, by a lock on an empty file, which stays.
+
+    The system ends the lock of a process that dies.
+
+    Raises:
+        OSError: The file cannot be used.
+        TimeoutError: Another process holds the lock for too long.
+    """
+    make_private_folder(path.parent)
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        deadline = time.monotonic() + LOCK_LIMIT
+        while not lock_file(descriptor):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"another process has locked {path} for {LOCK_LIMIT:g} s")
+            time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)  # ends the lock
 
 
 def is_own(status: os.stat_result) -> bool:

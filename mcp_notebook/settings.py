@@ -181,6 +181,11 @@ class Settings(Limits):
         return self.token_file or self.home / "token"
 
     @property
+    def tokens_file(self) -> Path:
+        """The file of the tokens that have names."""
+        return self.home / "tokens.json"
+
+    @property
     def token_place(self) -> str:
         """Where the user finds the bearer token, in words that do not contain it."""
         if self.token:

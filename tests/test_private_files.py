@@ -5,7 +5,13 @@ import psutil
 import pytest
 
 from mcp_notebook import private_files
-from mcp_notebook.private_files import MAX_SIZE, lock_file, read_private, write_private
+from mcp_notebook.private_files import (
+    MAX_SIZE,
+    lock_file,
+    lock_private,
+    read_private,
+    write_private,
+)
 
 
 def test_what_was_written_is_read(tmp_path):
@@ -67,3 +73,15 @@ def test_a_file_has_one_lock_which_goes_with_its_descriptor(tmp_path):
     os.close(first)
     assert lock_file(second)
     os.close(second)
+
+
+def test_one_at_a_time_is_behind_a_lock(tmp_path, monkeypatch):
+    with lock_private(tmp_path / "lock"):
+        monkeypatch.setattr(private_files, "LOCK_LIMIT", 0)
+        with (
+            pytest.raises(TimeoutError, match=r"another process has locked .*lock for 0 s"),
+            lock_private(tmp_path / "lock"),
+        ):
+            pass
+    with lock_private(tmp_path / "lock"):
+        pass

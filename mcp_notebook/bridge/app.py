@@ -24,7 +24,9 @@ from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks
 from mcp_notebook.bridge.access.authenticator import OwnToken
 from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
+from mcp_notebook.bridge.access.named_tokens import NamedTokens
 from mcp_notebook.bridge.access.token_file import read_token, renew_token
+from mcp_notebook.bridge.access.token_store import TokenStore
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -125,7 +127,10 @@ async def run_http(
                         bridge.server,
                         listener,
                         settings=settings,
-                        authenticators=[OwnToken(token)],
+                        authenticators=[
+                            OwnToken(token),
+                            NamedTokens(TokenStore(settings.tokens_file)),
+                        ],
                         stop=bridge.stop,
                         metrics=bridge.metrics,
                     )

@@ -26,6 +26,7 @@ NOT_RUN = {
     r"pip install .*": "reads the network; .ci/run runs the README's two lines",
     r"npx .*": "reads the network; tests/conformance runs the Inspector",
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
+    r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/test_cli_token.py runs both",
     r"mcp-notebook (serve|stdio)( .*)?": "runs until it is stopped; tests/e2e runs both",
 }
 """Lines for a shell that are checked only as far as our command's own arguments go, with why."""
@@ -222,7 +223,9 @@ def test_each_client_configuration_over_http_has_our_default_address_and_sends_t
 
 def test_every_line_for_a_shell_is_run_or_has_a_reason_not_to_be():
     for line in _to_run():
-        assert re.match(r"mcp-notebook (list|call|cache|config)\b|jupyter trust\b", line), line
+        assert re.match(r"mcp-notebook (list|call|cache|config|token)\b|jupyter trust\b", line), (
+            line
+        )
     for known in NOT_RUN:
         assert any(re.fullmatch(known, line) for line in _shell_lines()), known
 

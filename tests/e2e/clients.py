@@ -76,9 +76,11 @@ async def connected(
 
 
 @asynccontextmanager
-async def over_http(url: str, era: str, **options: object) -> AsyncIterator[Client]:
+async def over_http(
+    url: str, era: str, *, token: str = TOKEN, **options: object
+) -> AsyncIterator[Client]:
     """Connect the official client to an HTTP bridge that runs."""
-    headers = {"Authorization": f"Bearer {TOKEN}"}
+    headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         server = streamable_http_client(url, http_client=http)
         async with Client(server, mode=era, **options) as client:

@@ -5,10 +5,11 @@ and what their callers may do, is the business of those.
 """
 
 import hmac
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from mcp_notebook.bridge.access.caller import OWNER, Caller
+from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,15 @@ class Authenticator(Protocol):
     async def authenticate(self, token: str) -> Caller | Refusal | None:
         """Return whose token this is, why it is refused, or None if another may know it.
 
-        Called for each request, and about once a second for each open stream, which ends when the
-        answer is not a caller any more.
+        Called once for each request.
+        """
+
+    def has_ended(self, caller: Caller) -> bool:
+        """Return whether a caller of this authenticator has lost its right.
+
+        Asked once a second for those who have a request open, such as a stream or a long call: it
+        ends then, and so do their sessions. A token that only expires after its request has begun
+        need not be a reason.
         """
 
 
@@ -49,3 +57,39 @@ class OwnToken:
     async def authenticate(self, token: str) -> Caller | None:
         """Return the owner if this is the token; takes as long for every wrong one."""
         return OWNER if hmac.compare_digest(token.encode("utf-8", "replace"), self._token) else None
+
+    def has_ended(self, caller: Caller) -> bool:  # noqa: ARG002 - the token stays
+        """Return False."""
+        return False
+
+
+class Limited:
+    """An authenticator whose callers may do no more than certain permissions allow.
+
+    Args:
+        authenticator: Tells whose a token is.
+        find_limits: Returns the permissions that apply now.
+    """
+
+    def __init__(
+        self, authenticator: Authenticator, find_limits: Callable[[], Permissions]
+    ) -> None:
+        self._authenticator = authenticator
+        self._find_limits = find_limits
+
+    @property
+    def challenge(self) -> str:
+        """That of the authenticator."""
+        return self._authenticator.challenge
+
+    async def authenticate(self, token: str) -> Caller | Refusal | None:
+        """Return the answer of the authenticator, with limited permissions."""
+        caller = await self._authenticator.authenticate(token)
+        if not isinstance(caller, Caller):
+            return caller
+        limited = caller.permissions.limit_to(self._find_limits())
+        return replace(caller, permissions=limited)
+
+    def has_ended(self, caller: Caller) -> bool:
+        """Return the answer of the authenticator."""
+        return self._authenticator.has_ended(caller)

@@ -4,7 +4,8 @@ Runs on the bridge's event loop; no I/O. The gate puts the caller of an HTTP req
 over stdio, there is one caller for the whole process.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from mcp_notebook import meta_keys
@@ -28,10 +29,23 @@ class Permissions:
     """Tags, of which the tool has at least one; empty: any tags or none."""
     read_only: bool = False
     """Whether the tool's annotations have to say that it changes nothing (``readOnlyHint``)."""
+    hidden: tuple[str, ...] = ()
+    """Shell patterns, none of which matches the tool's name or its full name."""
+    within: "Permissions | None" = None
+    """Permissions that have to allow the tool, too."""
 
     def is_everything(self) -> bool:
         """Return whether all tools are allowed."""
         return self == EVERYTHING
+
+    def limit_to(self, others: "Permissions") -> "Permissions":
+        """Return permissions that allow what both allow."""
+        if others.is_everything():
+            return self
+        if self.is_everything():
+            return others
+        within = others if self.within is None else self.within.limit_to(others)
+        return replace(self, within=within)
 
     def allow(self, entry: CatalogEntry) -> bool:
         """Return whether a tool may be called."""
@@ -39,13 +53,12 @@ class Permissions:
             self.allow_name(entry.name, f"{entry.notebook}.{entry.tool.name}")
             and (not self.tags or not self.tags.isdisjoint(_read_tags(entry)))
             and (not self.read_only or (entry.tool.annotations or {}).get("readOnlyHint") is True)
+            and (self.within is None or self.within.allow(entry))
         )
 
     def allow_name(self, *names: str) -> bool:
         """Return whether a tool with these names may be called, whatever else is true of it."""
-        return not self.tools or any(
-            fnmatchcase(name, pattern) for pattern in self.tools for name in names
-        )
+        return (not self.tools or _match(names, self.tools)) and not _match(names, self.hidden)
 
 
 EVERYTHING = Permissions()
@@ -59,10 +72,22 @@ class Caller:
     name: str
     """For the log: "owner" has the endpoint's own token, "stdio" started the bridge."""
     permissions: Permissions = field(default=EVERYTHING)
+    identity: str = ""
+    """What the caller's sessions, waiting calls and results belong to; if empty, its name. No other
+    caller has the same, also after a token of the same name."""
+
+    @property
+    def owns(self) -> str:
+        """What the caller's sessions, waiting calls and results belong to."""
+        return self.identity or self.name
 
 
 OWNER = Caller(name="owner")
 """Whoever has the endpoint's own token: the user."""
+
+
+def _match(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
 
 
 def _read_tags(entry: CatalogEntry) -> frozenset[str]:

@@ -7,9 +7,12 @@ response or a URL; whose it is, an `Authenticator` knows. What is refused is one
 """
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import urlsplit
 
+import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -18,6 +21,10 @@ from mcp_notebook.bridge.access.authenticator import Authenticator, Refusal
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
 
+WATCH_INTERVAL = 1.0
+"""Seconds between two checks whether what callers have open has to end."""
+_NO_TOKEN = Refusal("the bearer token is missing")
+_WRONG_TOKEN = Refusal("the bearer token is wrong")
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
@@ -57,6 +64,8 @@ class Gate:
         self._any_host = not is_loopback(host)
         self._hosts = {*_LOCAL_NAMES, host.strip("[]")}
         self._refusals = refusals or RefusalLog()
+        self._open: dict[anyio.CancelScope, Caller] = {}
+        """The open requests."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; whatever is not HTTP, such as a WebSocket, is closed."""
@@ -70,14 +79,46 @@ class Gate:
             refusal = _make_refusal(403, "This Host or Origin may not use mcp-notebook.")
             await refusal(scope, receive, send)
             return
-        caller = await self._find_caller(headers)
+        if "authorization" not in headers:
+            await self._refuse(_NO_TOKEN, scope, receive, send)
+            return
+        token = _read_token(headers)
+        caller = await self._find_caller(token)
         if isinstance(caller, Refusal):
-            self._refusals.note(scope.get("client"), caller.reason)
-            refusal = _make_refusal(401, "The bearer token is missing or wrong.")
-            refusal.headers["WWW-Authenticate"] = self._authenticators[-1].challenge
-            await refusal(scope, receive, send)
+            await self._refuse(caller, scope, receive, send)
         else:
-            await self._app({**scope, SCOPE_KEY: caller}, receive, send)
+            await self._let_in(caller, scope, receive, send)
+
+    async def watch(self, on_end: Callable[[Caller], Awaitable[None]]) -> None:
+        """End the open requests of callers who have lost their right; runs forever.
+
+        Args:
+            on_end: Ends what else such a caller has.
+        """
+        while True:
+            await anyio.sleep(WATCH_INTERVAL)
+            for caller in {caller.owns: caller for caller in self._open.values()}.values():
+                if any(each.has_ended(caller) for each in self._authenticators):
+                    for scope, other in tuple(self._open.items()):
+                        if other.owns == caller.owns:
+                            scope.cancel()
+                    await on_end(caller)
+
+    async def _let_in(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
+        # The SDK compares it with the user that opened the session of the request.
+        user = AuthenticatedUser(AccessToken(token="", client_id=caller.owns, scopes=[]))
+        with anyio.CancelScope() as cancel_scope:
+            self._open[cancel_scope] = caller
+            try:
+                await self._app({**scope, SCOPE_KEY: caller, "user": user}, receive, send)
+            finally:
+                del self._open[cancel_scope]
+
+    async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+        self._refusals.note(scope.get("client"), refusal.reason)
+        answer = _make_refusal(401, "The bearer token is missing or wrong.")
+        answer.headers["WWW-Authenticate"] = self._authenticators[-1].challenge
+        await answer(scope, receive, send)
 
     def _has_allowed_origin(self, headers: Headers) -> bool:
         hosts = headers.getlist("host")
@@ -97,17 +138,19 @@ class Gate:
             for origin in origins
         )
 
-    async def _find_caller(self, headers: Headers) -> Caller | Refusal:
-        values = headers.getlist("authorization")
-        if not values:
-            return Refusal("the bearer token is missing")
-        scheme, _, token = values[0].partition(" ")
-        if len(values) == 1 and scheme.lower() == "bearer":
-            for authenticator in self._authenticators:
-                answer = await authenticator.authenticate(token.strip())
-                if answer is not None:
-                    return answer
-        return Refusal("the bearer token is wrong")
+    async def _find_caller(self, token: str) -> Caller | Refusal:
+        for authenticator in self._authenticators if token else ():
+            answer = await authenticator.authenticate(token)
+            if answer is not None:
+                return answer
+        return _WRONG_TOKEN
+
+
+def _read_token(headers: Headers) -> str:
+    """Return the token that a request presents, or nothing if that is not clear."""
+    values = headers.getlist("authorization")
+    scheme, _, token = values[0].partition(" ")
+    return token.strip() if len(values) == 1 and scheme.lower() == "bearer" else ""
 
 
 def _parse_host_name(address: str) -> str | None:

@@ -4,13 +4,33 @@ Runs on the bridge's event loop; no I/O.
 """
 
 from collections import OrderedDict
+from dataclasses import dataclass, replace
 
+from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
-from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
+from mcp_notebook.errors import AmbiguousTool, CallError, KernelGone, ToolGone, UnknownTool
 
 MAX_LISTS = 64
 """Lists that are kept, one for each kind of permissions; the least recently used ones go."""
+MAX_PAST_NAMES = 5_000
+"""Names of tools, gone ones included, that are remembered for each kind of permissions."""
+
+
+@dataclass(frozen=True)
+class _List:
+    source: tuple[CatalogEntry, ...]
+    """The catalogue's list."""
+    allowed: tuple[CatalogEntry, ...]
+    """What of it is allowed."""
+    names: frozenset[str]
+    """The names of these."""
+    past_names: frozenset[str]
+    """These names, and full names, also of tools that have gone since."""
+
+    def unknown(self, name: str) -> UnknownTool:
+        """Return the error for a tool that does not exist, as far as the caller can see."""
+        return UnknownTool(name, tuple(entry.name for entry in self.allowed))
 
 
 class PermittedTools:
@@ -22,28 +42,16 @@ class PermittedTools:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._lists: OrderedDict[
-            Permissions, tuple[tuple[CatalogEntry, ...], tuple[CatalogEntry, ...]]
-        ] = OrderedDict()
-        """The catalogue's list and what of it is allowed."""
+        self._lists: OrderedDict[Permissions, _List] = OrderedDict()
 
     def list_entries(self, caller: Caller) -> tuple[CatalogEntry, ...]:
         """Return the tools that a caller sees, in the catalogue's order.
 
-        The result is the same object until something changes.
+        The result is the same object until something changes that the caller sees.
         """
-        permissions = caller.permissions
-        entries = self._catalog.entries()
-        if permissions.is_everything():
-            return entries
-        latest = self._lists.get(permissions)
-        if latest is None or latest[0] is not entries:
-            latest = (entries, tuple(filter(permissions.allow, entries)))
-            self._lists[permissions] = latest
-            if len(self._lists) > MAX_LISTS:
-                self._lists.popitem(last=False)
-        self._lists.move_to_end(permissions)
-        return latest[1]
+        if caller.permissions.is_everything():
+            return self._catalog.entries()
+        return self._list(caller.permissions).allowed
 
     def find(self, caller: Caller, name: str) -> CatalogEntry:
         """Return the tool that a caller means by this name.
@@ -57,19 +65,72 @@ class PermittedTools:
         permissions = caller.permissions
         if permissions.is_everything():
             return self._catalog.find(name)
-        names = tuple(entry.name for entry in self.list_entries(caller))
+        tools = self._list(permissions)
         try:
             entry = self._catalog.find(name)
-        except AmbiguousTool as error:
-            allowed = tuple(candidate for candidate in error.candidates if candidate in names)
-            if allowed:
-                raise AmbiguousTool(name, allowed) from None
-        except (KernelGone, ToolGone):
-            if permissions.allow_name(name):
-                raise
-        except UnknownTool as error:
-            raise UnknownTool(name, tuple(n for n in error.names if n in names)) from None
-        else:
-            if permissions.allow(entry):
-                return entry
-        raise UnknownTool(name, names)
+        except CallError as error:
+            raise _narrow(error, name, tools) from None
+        if permissions.allow(entry):
+            return _hide_related(entry, tools.names)
+        raise tools.unknown(name)
+
+    def _list(self, permissions: Permissions) -> _List:
+        latest = self._lists.get(permissions)
+        source = self._catalog.entries()
+        if latest is None or latest.source is not source:
+            latest = _make_list(source, permissions, latest)
+            self._lists[permissions] = latest
+            if len(self._lists) > MAX_LISTS:
+                self._lists.popitem(last=False)
+        self._lists.move_to_end(permissions)
+        return latest
+
+
+def _make_list(
+    source: tuple[CatalogEntry, ...], permissions: Permissions, previous: _List | None
+) -> _List:
+    entries = tuple(filter(permissions.allow, source))
+    names = frozenset(entry.name for entry in entries)
+    allowed = tuple(_hide_related(entry, names) for entry in entries)
+    past_names = names | {f"{entry.notebook}.{entry.tool.name}" for entry in entries}
+    if previous is not None:
+        if previous.allowed == allowed:
+            allowed = previous.allowed
+        if len(previous.past_names) <= MAX_PAST_NAMES:
+            past_names |= previous.past_names
+    return _List(source, allowed, names, past_names)
+
+
+def _narrow(error: CallError, name: str, tools: _List) -> CallError:
+    """Return an error that tells nothing of the tools that are not allowed."""
+    match error:
+        case UnknownTool():
+            return UnknownTool(error.name, tuple(n for n in error.names if n in tools.names))
+        case AmbiguousTool():
+            allowed = tuple(candidate for candidate in error.candidates if candidate in tools.names)
+            return AmbiguousTool(name, allowed) if allowed else tools.unknown(name)
+        case KernelGone() if name in tools.past_names:
+            return error
+        case ToolGone() if name in tools.past_names:
+            # What became of it may have to do with tools that the caller does not see.
+            return ToolGone(error.name, "List the tools again.")
+    return tools.unknown(name)
+
+
+def _hide_related(entry: CatalogEntry, names: frozenset[str]) -> CatalogEntry:
+    """Return a tool that tells only of those of its related tools that have these names."""
+    meta = dict(entry.tool.meta or {})
+    related = meta.pop(meta_keys.RELATED, None)
+    if not isinstance(related, list) or names.issuperset(related):
+        return entry
+    visible = [name for name in related if name in names]
+    description = entry.tool.description.removesuffix(_write_related(related)).rstrip()
+    if visible:
+        description = "\n\n".join(filter(None, (description, _write_related(visible))))
+        meta[meta_keys.RELATED] = visible
+    changes = {"description": description, "meta": meta or None}
+    return replace(entry, tool=entry.tool.model_copy(update=changes))
+
+
+def _write_related(names: list[str]) -> str:
+    return f"See also: {', '.join(names)}."

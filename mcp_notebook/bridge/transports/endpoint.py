@@ -17,7 +17,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from mcp_notebook.bridge.access.caller import SCOPE_KEY
+from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.rate_limits import Excess
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.large_requests import detach_large_arguments
@@ -88,6 +88,10 @@ class Endpoint:
             with anyio.move_on_after(ANSWER_GRACE):  # some clients do not read
                 await self._all_answered.wait()
         await self._sessions.end()
+
+    async def end_sessions(self, caller: Caller) -> None:
+        """End all sessions of a caller, and the calls that run in them."""
+        await self._sessions.end_those_of(caller)
 
     def _count_message(self) -> None:
         self._unanswered += 1

@@ -111,8 +111,9 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
     """
     endpoint = Endpoint(server, settings)
     connections = Connections(RefusalLog())
+    gate = _build_gate(endpoint, connections, authenticators, settings.host, metrics)
     config = uvicorn.Config(
-        _build_app(endpoint, connections, authenticators, settings.host, metrics),
+        answer_health(_trim_headers(gate)),
         http=connections.protocol,
         log_config=None,
         access_log=False,
@@ -134,18 +135,19 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
     logging.getLogger("mcp.server.streamable_http").addFilter(_is_worth_logging)
     async with endpoint.run(), anyio.create_task_group() as tasks:
         tasks.start_soon(end)
+        tasks.start_soon(gate.watch, endpoint.end_sessions)
         await http.serve(sockets=[listener])
         tasks.cancel_scope.cancel()
 
 
-def _build_app(
+def _build_gate(
     endpoint: Endpoint,
     connections: Connections,
     authenticators: Sequence[Authenticator],
     host: str,
     metrics: Metrics,
-) -> ASGIApp:
-    """Return the endpoint with everything before it, and add its numbers to the metrics."""
+) -> Gate:
+    """Return the endpoint with the gate before it, and add its numbers to the metrics."""
     refusals = connections.refusals
     metrics.readings += [
         Reading("sessions", "Sessions of HTTP clients now.", lambda: endpoint.session_count),
@@ -157,10 +159,9 @@ def _build_app(
         ),
     ]
     behind_gate = answer_metrics(prefer_json(endpoint), metrics, refusals)
-    gate = Gate(
+    return Gate(
         connections.admit(behind_gate), authenticators=authenticators, host=host, refusals=refusals
     )
-    return answer_health(_trim_headers(gate))
 
 
 def _is_worth_logging(record: logging.LogRecord) -> bool:

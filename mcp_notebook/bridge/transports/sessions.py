@@ -18,6 +18,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
+from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.limits import Limits
 
 _END_LIMIT = 30.0
@@ -60,11 +61,19 @@ class Sessions(StreamableHTTPSessionManager):
             while sessions:  # noqa: ASYNC110 - the SDK has no event for their end
                 await anyio.sleep(0.01)
 
+    async def end_those_of(self, caller: Caller) -> None:
+        """End all sessions of a caller."""
+        for session_id, owner in tuple(self._session_owners.items()):
+            session = self._server_instances.get(session_id)
+            if owner["client_id"] == caller.owns and session is not None:
+                await self._discard_session(session_id, session)
+
     @contextmanager
     def hold(self, scope: Scope) -> Iterator[None]:
-        """Keep the session of a request in use for the block."""
-        session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
-        if session_id not in self._server_instances:
+        """Keep the session of a request in use for the block, if it is the caller's own."""
+        session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER, "")
+        owner = self._session_owners.get(session_id)
+        if owner is None or owner["client_id"] != scope[SCOPE_KEY].owns:
             yield
             return
         with self._use(session_id):

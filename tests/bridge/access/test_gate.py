@@ -1,9 +1,13 @@
 import re
+from collections.abc import Collection
 
+import anyio
 import httpx2
 import pytest
 from bridges import TOKEN, ask, bridge, http_bridge
+from live import TIMEOUT
 
+from mcp_notebook.bridge.access import gate
 from mcp_notebook.bridge.access.authenticator import OwnToken, Refusal
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.gate import Gate, is_loopback
@@ -270,6 +274,10 @@ class _Guests:
     """Knows guests by tokens that are their names."""
 
     challenge = 'Bearer realm="guests"'
+    has_left: Collection[str] = ()
+
+    def has_ended(self, caller):
+        return caller.name in self.has_left
 
     async def authenticate(self, token):
         if token == "gone":
@@ -303,6 +311,48 @@ async def test_each_authenticator_is_asked_and_the_first_that_knows_the_token_de
     left, wrong = caplog.messages
     assert left.endswith(": the guest has left")
     assert wrong.endswith(": the bearer token is wrong")
+
+
+@pytest.mark.anyio
+async def test_the_open_requests_of_a_caller_end_when_its_right_does(monkeypatch):
+    monkeypatch.setattr(gate, "WATCH_INTERVAL", 0)
+    guests, began, ended, closed = _Guests(), [], [], []
+    all_began, both_ended, left = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def behind(scope, receive, send):
+        name = scope[SCOPE_KEY].name
+        began.append(name)
+        if len(began) == 3:
+            all_began.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(name)
+            if len(ended) == 2:
+                both_ended.set()
+
+    async def close(caller):
+        closed.append(caller.name)
+        left.set()
+
+    guarded = Gate(behind, authenticators=[*OWN, guests], host="127.0.0.1")
+
+    async def request(token):
+        headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {token}".encode())]
+        await guarded({"type": "http", "headers": headers}, None, None)
+
+    with anyio.fail_after(TIMEOUT):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(guarded.watch, close)
+            for token in ("ann", "bob", "ann"):
+                tasks.start_soon(request, token)
+            await all_began.wait()
+            guests.has_left = ("ann",)
+            await left.wait()
+            await both_ended.wait()
+            assert ended == ["ann", "ann"]
+            tasks.cancel_scope.cancel()
+    assert set(closed) == {"ann"}
 
 
 @pytest.mark.parametrize(

@@ -103,10 +103,108 @@ def test_a_shared_name_names_only_the_allowed_tools(catalog):
 
 def test_what_became_of_a_tool_is_told_only_to_those_who_could_call_it(catalog):
     tools = PermittedTools(catalog)
+    callers = {name: caller(tools=(name,)) for name in ("drop", "restart", "say")}
+    for who in callers.values():
+        tools.list_entries(who)
     catalog.set_kernel("1", notebook="sales", tools=[])
     catalog.set_away("2", "It is being restarted.")
     for name, error in (("drop", ToolGone), ("restart", KernelGone)):
         with pytest.raises(error):
-            tools.find(caller(tools=(name,)), name)
+            tools.find(callers[name], name)
         with pytest.raises(UnknownTool):
-            tools.find(caller(tools=("say",)), name)
+            tools.find(callers["say"], name)
+
+
+def test_a_tool_that_could_not_be_called_when_it_was_there_was_never_there(catalog):
+    tools, who = PermittedTools(catalog), caller(read_only=True)
+    tools.list_entries(who)
+    catalog.set_kernel("1", notebook="sales", tools=[])
+    catalog.set_away("2", "It is being restarted.")
+    with pytest.raises(ToolGone):
+        tools.find(who, "sales.top")
+    for name in ("drop", "sales.drop", "restart", "ops.restart"):
+        with pytest.raises(UnknownTool) as error:
+            tools.find(who, name)
+        assert "restarted" not in str(error.value)
+
+
+def test_a_renamed_tool_does_not_tell_a_name_that_is_hidden(catalog):
+    tools, who = PermittedTools(catalog), caller(tools=("say",))
+    described = info("say").model_copy(update={"description": "Say it."})
+    catalog.set_kernel("1", notebook="sales", tools=[described])
+    tools.list_entries(who)
+    catalog.set_kernel("1", notebook="sales", tools=[described.model_copy(update={"name": "tell"})])
+    with pytest.raises(ToolGone, match="tell"):
+        tools.find(OWNER, "say")
+    with pytest.raises(ToolGone) as error:
+        tools.find(who, "say")
+    assert "tell" not in str(error.value)
+
+
+def test_what_is_remembered_of_tools_that_have_gone_is_bounded(catalog, monkeypatch):
+    monkeypatch.setattr(permitted_tools, "MAX_PAST_NAMES", 10)
+    tools, who = PermittedTools(catalog), caller(tools=("t*",))
+    for number in range(100):
+        catalog.set_kernel("1", notebook="sales", tools=[info(f"t{number}")])
+        tools.list_entries(who)
+    assert len(tools._lists[who.permissions].past_names) <= 14
+
+
+def test_the_list_is_the_same_object_while_only_hidden_tools_change(catalog):
+    tools, who = PermittedTools(catalog), caller(tools=("ops.*",))
+    first = tools.list_entries(who)
+    catalog.set_kernel("1", notebook="sales", tools=[info("top"), info("new")])
+    assert tools.list_entries(who) is first
+
+
+def _related(*names):
+    tool = info("say").model_copy(update={"description": "Say it."})
+    return tool.model_copy(update={"meta": {meta_keys.RELATED: list(names)}})
+
+
+@pytest.mark.parametrize(
+    ("allowed", "text", "related"),
+    [
+        ("*", "Say it.\n\nSee also: drop, restart.", ["drop", "restart"]),
+        ("[sd]*", "Say it.\n\nSee also: drop.", ["drop"]),
+        ("say", "Say it.", None),
+    ],
+)
+def test_a_tool_names_only_those_related_tools_that_the_caller_sees(
+    catalog, allowed, text, related
+):
+    sales = [info("drop"), _related("drop", "restart")]
+    catalog.set_kernel("1", notebook="sales", tools=sales)
+    tools, who = PermittedTools(catalog), caller(tools=(allowed,))
+    (listed,) = (entry for entry in tools.list_entries(who) if entry.name == "say")
+    for entry in (listed, tools.find(who, "say"), tools.find(who, "sales.say")):
+        assert entry.tool.description == text
+        assert (entry.tool.meta or {}).get(meta_keys.RELATED) == related
+
+
+@pytest.mark.parametrize(
+    ("permissions", "expected"),
+    [
+        ({"hidden": ("ops.*",)}, ["sales.top", "drop", "say"]),
+        ({"tools": ("*s*",), "hidden": ("say", "restart")}, ["sales.top", "drop", "ops.top"]),
+        ({"hidden": ("*",)}, []),
+        ({"within": Permissions(tools=("sales.*",)), "read_only": True}, ["sales.top"]),
+        ({"within": Permissions(tools=("sales.*",)), "tools": ("ops.*",)}, []),
+    ],
+)
+def test_what_is_hidden_and_what_is_not_within_other_permissions_is_not_seen(
+    catalog, permissions, expected
+):
+    assert names(catalog, caller(**permissions)) == expected
+
+
+def test_limits_add_up(catalog):
+    first, second = Permissions(tools=("*s*",)), Permissions(tags=frozenset({"report", "admin"}))
+    third = Permissions(hidden=("ops.*",))
+    for limited in (
+        first.limit_to(second).limit_to(third),
+        third.limit_to(second).limit_to(first).limit_to(Permissions()),
+        Permissions().limit_to(first.limit_to(second).limit_to(third)),
+    ):
+        who = Caller(name="ci", permissions=limited)
+        assert names(catalog, who) == ["sales.top"]

@@ -1,0 +1,250 @@
+"""The tokens that the user has given names and permissions, in a file: read, add, remove, rotate.
+
+Runs in the processes of ``mcp-notebook token`` and, for reading, in the bridge (`named_tokens`).
+The file has no token but the SHA-256 of each. A slow hash is for passwords, which can be guessed:
+a token is 256 random bits. Whoever can write the file can come in, so one that others have a part
+in is not read at all. Writers take turns, and readers see all of a change or nothing.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+
+from mcp_notebook.bridge.access.caller import Permissions
+from mcp_notebook.errors import TokenError
+from mcp_notebook.private_files import lock_private, read_private, write_private
+from mcp_notebook.wording import suggest
+
+MAX_TOKENS = 1_000
+"""Tokens in the file: each wrong token that somebody presents is compared with all of them."""
+MAX_FILE = 2**22
+"""Bytes of the file."""
+RESERVED = ("owner", "stdio")
+"""Names by which the log calls those who need no such token."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_Texts = Annotated[tuple[str, ...], Field(default=())]
+
+
+class TokenRecord(BaseModel):
+    """What the file says about one token. An unknown field may be a limit, and is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(pattern=f"^{_NAME.pattern}$")]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    created: FiniteFloat
+    """In seconds since the epoch, as all times here."""
+    expires: FiniteFloat | None = None
+    """None: never."""
+    tools: _Texts
+    tags: _Texts
+    read_only: bool = False
+    exclusive: bool = False
+    """Whether `tools` are hidden from all other tokens of the file."""
+
+    @model_validator(mode="after")
+    def _check_exclusive(self) -> Self:
+        if self.exclusive and not self.tools:
+            raise ValueError("an exclusive token needs tools")
+        return self
+
+    @property
+    def permissions(self) -> Permissions:
+        """What its caller may call, were there no other tokens."""
+        return Permissions(tools=self.tools, tags=frozenset(self.tags), read_only=self.read_only)
+
+    def has_expired(self, now: float | None = None) -> bool:
+        """Return whether it is not valid any more."""
+        return self.expires is not None and self.expires <= (time.time() if now is None else now)
+
+
+class _Content(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    version: Annotated[int, Field(ge=1, le=1)] = 1
+    tokens: Annotated[tuple[TokenRecord, ...], Field(max_length=MAX_TOKENS)] = ()
+
+
+class TokenStore:
+    """The file of tokens.
+
+    Args:
+        path: The file; it need not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> tuple[TokenRecord, ...]:
+        """Return all tokens, in the order of their names.
+
+        Raises:
+            TokenError: The file cannot be used, or cannot be trusted.
+        """
+        try:
+            status = self.path.lstat()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise self._make_error(error.strerror or str(error)) from None
+        if sys.platform != "win32" and stat.S_IMODE(status.st_mode) & 0o077:
+            raise TokenError(
+                f"Other users have access to {self.path}, and may have added tokens to it. Look at "
+                f"it, then run `chmod 600 {self.path}`, or delete it to void all tokens in it."
+            )
+        try:
+            content = _Content.model_validate_json(read_private(self.path, MAX_FILE))
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, problem["loc"])) or "the whole file"
+            raise self._make_error(f"{place}: {problem['msg']}") from None
+        except OSError as error:
+            raise self._make_error(error.strerror or str(error)) from None
+        if len({record.name for record in content.tokens}) != len(content.tokens):
+            raise self._make_error("two tokens have the same name")
+        return tuple(sorted(content.tokens, key=lambda record: record.name))
+
+    def _make_error(self, reason: str) -> TokenError:
+        return TokenError(
+            f"The file of tokens {self.path} cannot be used: {reason}. Restore it from a backup, "
+            "or delete it to void all tokens in it."
+        )
+
+    def add(
+        self,
+        name: str,
+        permissions: Permissions,
+        *,
+        seconds: float | None = None,
+        exclusive: bool = False,
+    ) -> str:
+        """Add a token, and return it: it is nowhere else.
+
+        Args:
+            name: Of the token.
+            permissions: What its caller may call.
+            seconds: How long it is valid; None: forever.
+            exclusive: Whether the tools are hidden from all other tokens.
+
+        Raises:
+            TokenError: The name is taken or not allowed, or the file cannot be used.
+        """
+        if not _NAME.fullmatch(name) or name in RESERVED:
+            what = "taken by mcp-notebook itself" if name in RESERVED else "not a name for a token"
+            raise TokenError(
+                f"{name!r} is {what}. Use up to 64 letters, digits, dots, hyphens and underscores, "
+                "beginning with a letter or a digit."
+            )
+        token, now = _make_token(), time.time()
+        with self._change() as records:
+            if any(record.name == name for record in records):
+                raise TokenError(
+                    f"There is a token {name!r} already. Replace it with "
+                    f"`mcp-notebook token rotate {name}`, or remove it first."
+                )
+            if len(records) >= MAX_TOKENS:
+                raise TokenError(f"There are {MAX_TOKENS:,} tokens already. Remove some first.")
+            records.append(
+                TokenRecord(
+                    name=name,
+                    sha256=hash_token(token),
+                    created=now,
+                    expires=None if seconds is None else now + seconds,
+                    tools=permissions.tools,
+                    tags=tuple(sorted(permissions.tags)),
+                    read_only=permissions.read_only,
+                    exclusive=exclusive,
+                )
+            )
+        return token
+
+    def remove(self, name: str) -> None:
+        """Remove a token; it is void at once.
+
+        Raises:
+            TokenError: There is none of this name, or the file cannot be used.
+        """
+        with self._change() as records:
+            records.remove(_find(records, name))
+
+    def rotate(self, name: str, *, seconds: float | None = None) -> str:
+        """Put a new token in the place of one, and return it; the old one is void at once.
+
+        Args:
+            name: Of the token.
+            seconds: How long the new one is valid; None: as long as the old one was.
+
+        Raises:
+            TokenError: There is none of this name, or the file cannot be used.
+        """
+        token, now = _make_token(), time.time()
+        with self._change() as records:
+            old = _find(records, name)
+            if seconds is None and old.expires is not None:
+                seconds = old.expires - old.created
+            changes = {
+                "sha256": hash_token(token),
+                "created": now,
+                "expires": None if seconds is None else now + seconds,
+            }
+            records[records.index(old)] = old.model_copy(update=changes)
+        return token
+
+    @contextmanager
+    def _change(self) -> Iterator[list[TokenRecord]]:
+        """Yield the tokens for changes, which are written at the end; others wait meanwhile."""
+        try:
+            with lock_private(self.path.with_suffix(".lock")):
+                records = list(self.read())
+                yield records
+                content = _Content(tokens=tuple(records))
+                text = json.dumps(content.model_dump(exclude_defaults=True) | {"version": 1})
+                write_private(self.path, text)
+        except OSError as error:
+            raise TokenError(
+                f"The file of tokens {self.path} cannot be written: {error}."
+            ) from None
+
+    def stat(self) -> tuple[int, ...] | None:
+        """Return what changes whenever the file does; None if there is no file."""
+        try:
+            status = os.lstat(self.path)
+        except OSError:
+            return None
+        return (
+            status.st_ino,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+            status.st_size,
+            status.st_mode,
+            status.st_uid,
+        )
+
+
+def hash_token(token: str) -> str:
+    """Return what the file has in place of a token."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def _make_token() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def _find(records: Sequence[TokenRecord], name: str) -> TokenRecord:
+    names = [record.name for record in records]
+    if name in names:
+        return records[names.index(name)]
+    close = suggest(name, names)
+    hint = f"did you mean {close!r}?" if close else f"tokens: {', '.join(names) or 'none'}."
+    raise TokenError(f"There is no token {name!r}; {hint}")

@@ -1,0 +1,122 @@
+import hmac
+
+import pytest
+
+from mcp_notebook.bridge.access import token_store
+from mcp_notebook.bridge.access.authenticator import Refusal
+from mcp_notebook.bridge.access.caller import EVERYTHING, OWNER, Permissions
+from mcp_notebook.bridge.access.named_tokens import NamedTokens
+from mcp_notebook.bridge.access.token_store import TokenStore
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def store(tmp_path):
+    return TokenStore(tmp_path / "home" / "tokens.json")
+
+
+async def test_a_token_is_known_as_soon_as_it_is_added_and_unknown_once_it_is_removed(store):
+    tokens = NamedTokens(store)
+    token = store.add("ci", Permissions(tools=("sales.*",)))
+    caller = await tokens.authenticate(token)
+    assert (caller.name, caller.permissions) == ("ci", Permissions(tools=("sales.*",)))
+    assert not tokens.has_ended(caller)
+    store.remove("ci")
+    assert await tokens.authenticate(token) is None
+    assert tokens.has_ended(caller)
+
+
+async def test_a_rotated_token_is_another_caller_of_the_same_name(store):
+    tokens = NamedTokens(store)
+    old = store.add("ci", EVERYTHING)
+    before = await tokens.authenticate(old)
+    after = await tokens.authenticate(store.rotate("ci"))
+    assert await tokens.authenticate(old) is None
+    assert before.name == after.name
+    assert before.owns != after.owns
+    assert tokens.has_ended(before)
+    assert not tokens.has_ended(after)
+
+
+async def test_an_expired_token_is_refused_by_name(store, monkeypatch):
+    tokens = NamedTokens(store)
+    token = store.add("ci", EVERYTHING, seconds=60)
+    caller = await tokens.authenticate(token)
+    now = token_store.time.time() + 60
+    monkeypatch.setattr(token_store.time, "time", lambda: now)
+    assert await tokens.authenticate(token) == Refusal("the token 'ci' has expired")
+    assert tokens.has_ended(caller)
+
+
+async def test_the_owner_is_none_of_these_and_does_not_end(store):
+    assert not NamedTokens(store).has_ended(OWNER)
+
+
+@pytest.mark.parametrize("presented", ["", "x", "ü", "\ud800", "x" * 2**16])
+async def test_a_wrong_token_is_nobodys(store, presented):
+    store.add("ci", EVERYTHING)
+    assert await NamedTokens(store).authenticate(presented) is None
+
+
+async def test_neither_the_hash_nor_the_name_is_a_token(store):
+    store.add("ci", EVERYTHING)
+    (record,) = store.read()
+    for presented in (record.sha256, record.name):
+        assert await NamedTokens(store).authenticate(presented) is None
+
+
+async def test_a_token_is_compared_with_all_of_them_in_constant_time(store, monkeypatch):
+    first, *_ = (store.add(name, EVERYTHING) for name in ("a", "b", "c"))
+    tokens = NamedTokens(store)
+    compared = []
+
+    def compare(known, presented):
+        compared.append(presented)
+        return known == presented
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    assert await tokens.authenticate("wrong") is None
+    assert (await tokens.authenticate(first)).name == "a"
+    assert len(compared) == 6
+
+
+async def test_the_file_is_read_only_when_it_has_changed(store, monkeypatch):
+    token = store.add("ci", EVERYTHING)
+    tokens = NamedTokens(store)
+    monkeypatch.setattr(TokenStore, "read", None)
+    assert (await tokens.authenticate(token)).name == "ci"
+
+
+async def test_a_file_that_cannot_be_used_voids_its_tokens_until_it_is_restored(store, caplog):
+    token = store.add("ci", EVERYTHING)
+    tokens = NamedTokens(store)
+    good = store.path.read_text()
+    store.path.write_text("{")
+    for _ in range(3):
+        assert await tokens.authenticate(token) is None
+    (line,) = caplog.messages
+    assert "cannot be used" in line
+    assert "its tokens are refused" in line
+    store.path.write_text(good)
+    assert (await tokens.authenticate(token)).name == "ci"
+
+
+async def test_what_is_exclusive_is_hidden_from_all_others(store):
+    tokens = NamedTokens(store)
+    ann = store.add("ann", EVERYTHING)
+    assert (await tokens.authenticate(ann)).permissions == EVERYTHING
+    bob = store.add("bob", Permissions(tools=("ops.*",)), exclusive=True)
+    assert (await tokens.authenticate(ann)).permissions == Permissions(hidden=("ops.*",))
+    assert (await tokens.authenticate(bob)).permissions == Permissions(tools=("ops.*",))
+    assert tokens.limit_others() == Permissions(hidden=("ops.*",))
+    store.remove("bob")
+    assert tokens.limit_others() == EVERYTHING
+
+
+async def test_what_was_exclusive_stays_hidden_while_the_file_cannot_be_used(store):
+    store.add("bob", Permissions(tools=("ops.*",)), exclusive=True)
+    tokens = NamedTokens(store)
+    store.path.write_text("{")
+    assert tokens.limit_others() == Permissions(hidden=("ops.*",))
+    assert NamedTokens(store).limit_others() == Permissions(hidden=("*",))

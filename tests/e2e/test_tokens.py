@@ -1,0 +1,261 @@
+"""Callers with tokens of their own, seen by the official client in both eras, and by raw requests.
+
+One bridge and one kernel; each test has tokens of its own.
+"""
+
+import json
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import httpx2
+import pytest
+from clients import COMMAND, ERAS, TOKEN, http_bridge, over_http
+from live import TIMEOUT, kernel_env, live_kernel
+from mcp.shared.exceptions import MCPError
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = """%%mcp_tool --tag report
+import threading
+began, ended = threading.Event(), threading.Event()
+
+def top() -> str:
+    "Return the best."
+    return "sales top"
+
+def drop() -> str:
+    "Drop everything."
+    return "sales dropped"
+"""
+READS = """%%mcp_tool --read-only --run thread
+import time
+
+def rain() -> int:
+    "Return how much it rained."
+    return 7
+
+def wait_long() -> str:
+    "Wait until it is stopped."
+    began.set()
+    try:
+        while True:
+            time.sleep(0.01)
+    finally:
+        ended.set()
+"""
+ALL = ["top", "drop", "rain", "wait_long"]
+
+
+@dataclass(frozen=True)
+class Here:
+    """The bridge and the kernel of these tests."""
+
+    home: Path
+    url: str
+    kernel: object
+
+    def run(self, *arguments: str) -> str:
+        """Run `mcp-notebook token`, and return what it prints."""
+        done = subprocess.run(
+            [*COMMAND, "token", *arguments],
+            env=kernel_env(self.home),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def here(module_home):
+    with (
+        live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel,
+        http_bridge(module_home) as bridge,
+    ):
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(TOOLS)
+        kernel.ok(READS)
+        yield Here(module_home, bridge.url, kernel)
+
+
+async def _names(client):
+    return [tool.name for tool in (await client.list_tools()).tools]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_each_token_sees_and_calls_its_tools_and_no_others(here, era):
+    rights = {
+        "every": ([], ALL),
+        "names": (["--tools", "sales.t*", "--tools", "rain,no_such"], ["top", "rain"]),
+        "tag": (["--tags", "report"], ["top", "drop"]),
+        "reads": (["--read-only"], ["rain", "wait_long"]),
+        "both": (["--read-only", "--tools", "r*,t*"], ["rain"]),
+    }
+    for name, (options, tools) in rights.items():
+        token = here.run("add", f"{era}-{name}", *options)
+        async with over_http(here.url, era, token=token) as client:
+            assert await _names(client) == tools
+            for tool in ("top", "drop", "rain"):
+                if tool in tools:
+                    assert not (await client.call_tool(tool, {})).is_error
+                    continue
+                for spelling in (tool, f"sales.{tool}"):
+                    with pytest.raises(MCPError, match=f"Unknown tool: '{spelling}'") as error:
+                        await client.call_tool(spelling, {})
+                    assert error.value.code == -32602
+                    others = set(ALL) - set(tools) - {tool}
+                    assert not any(other in str(error.value) for other in others)
+    async with over_http(here.url, era) as client:
+        assert await _names(client) == ALL
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("how", ["remove", "rotate"])
+async def test_a_token_that_is_removed_or_rotated_is_void_at_once(here, era, how):
+    name = f"{era}-{how}"
+    token = here.run("add", name)
+    async with over_http(here.url, era, token=token) as client:
+        assert await _names(client) == ALL
+        new = here.run(how, name)
+        assert _status(here.url, token) == 401
+        with pytest.raises((MCPError, httpx2.HTTPError)):
+            await client.list_tools()
+    if how == "rotate":
+        async with over_http(here.url, era, token=new) as client:
+            assert await _names(client) == ALL
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_running_call_ends_with_its_token(here, era):
+    here.kernel.ok("began.clear(); ended.clear()")
+    name = f"{era}-running"
+    token = here.run("add", name)
+
+    async def call():
+        async with over_http(here.url, era, token=token) as client:
+            with pytest.raises((MCPError, httpx2.HTTPError)):
+                await client.call_tool("wait_long", {})
+
+    with anyio.fail_after(TIMEOUT):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await anyio.to_thread.run_sync(here.kernel.ok, "assert began.wait(60)")
+            await anyio.to_thread.run_sync(here.run, "remove", name)
+    here.kernel.ok("assert ended.wait(60)")
+
+
+async def test_an_expired_token_is_void(here):
+    token = here.run("add", "short")
+    file = here.home / ".mcp-notebook" / "tokens.json"
+    content = json.loads(file.read_text())
+    record = next(record for record in content["tokens"] if record["name"] == "short")
+    assert _status(here.url, token) == 200
+    record["expires"] = record["created"]
+    file.write_text(json.dumps(content))
+    assert _status(here.url, token) == 401
+    assert "(expired)" in here.run("list")
+
+
+async def test_an_open_stream_ends_with_its_token(here):
+    token = here.run("add", "streaming")
+    session = _open_session(here.url, token)
+    headers = _headers(token) | {"Mcp-Session-Id": session, "Accept": "text/event-stream"}
+    with httpx2.stream("GET", here.url, headers=headers, timeout=TIMEOUT) as stream:
+        assert stream.status_code == 200
+        here.run("remove", "streaming")
+        with pytest.raises(httpx2.RemoteProtocolError):
+            stream.read()
+
+
+async def test_a_session_is_that_of_its_token_and_unknown_to_all_others(here):
+    tokens = [TOKEN, here.run("add", "first"), here.run("add", "second")]
+    sessions = [_open_session(here.url, token) for token in tokens]
+    for number, token in enumerate(tokens):
+        for other, session in enumerate(sessions):
+            for method, expected in (("POST", 200), ("DELETE", 200)):
+                if method == "DELETE" and number == other:
+                    continue
+                status, body = _use(here.url, method, token, session)
+                unknown = _use(here.url, method, token, "0" * 32)
+                if number == other:
+                    assert status == expected
+                else:
+                    assert (status, body) == unknown
+                    assert status == 404
+    # They are all still there.
+    for token, session in zip(tokens, sessions, strict=True):
+        assert _use(here.url, "POST", token, session)[0] == 200
+
+
+async def test_a_thousand_wrong_tokens_open_nothing_and_lock_nobody_out(here):
+    token = here.run("add", "patient")
+    with httpx2.Client(timeout=TIMEOUT) as client:
+        for number in range(1000):
+            wrong = token[:-4] + f"{number:04}"
+            answer = client.post(here.url, headers=_headers(wrong), json=HELLO)
+            assert answer.status_code == 401
+            assert answer.json() == {"error": "The bearer token is missing or wrong."}
+    assert _status(here.url, token) == 200
+
+
+async def test_what_is_exclusive_is_seen_by_its_token_and_the_owner_only(here):
+    other = here.run("add", "other")
+    own = here.run("add", "own", "--tools", "sales.dr*", "--exclusive")
+    try:
+        for token, tools in ((own, ["drop"]), (other, ["top", "rain", "wait_long"]), (TOKEN, ALL)):
+            async with over_http(here.url, "auto", token=token) as client:
+                assert await _names(client) == tools
+        async with over_http(here.url, "auto", token=other) as client:
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await client.call_tool("drop", {})
+    finally:
+        here.run("remove", "own")
+    async with over_http(here.url, "auto", token=other) as client:
+        assert await _names(client) == ALL
+
+
+async def test_no_file_has_a_token_that_was_shown(here):
+    token = here.run("add", "secret")
+    files = [path for path in here.home.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if token.encode() in path.read_bytes()]
+
+
+# -- raw requests ----------------------------------------------------------------------------------
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+def _headers(token):
+    accept = "application/json, text/event-stream"
+    return {"Authorization": f"Bearer {token}", "Accept": accept}
+
+
+def _status(url, token):
+    return httpx2.post(url, headers=_headers(token), json=HELLO, timeout=TIMEOUT).status_code
+
+
+def _open_session(url, token):
+    answer = httpx2.post(url, headers=_headers(token), json=HELLO, timeout=TIMEOUT)
+    return answer.headers["Mcp-Session-Id"]
+
+
+def _use(url, method, token, session):
+    headers = _headers(token) | {"Mcp-Session-Id": session}
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"} if method == "POST" else None
+    answer = httpx2.request(method, url, headers=headers, json=ping, timeout=TIMEOUT)
+    return answer.status_code, re.sub(session, "", answer.text)
