@@ -20,6 +20,10 @@ import pytest
 from live import kernel_env
 
 COMMAND = [sys.executable, "-m", "mcp_notebook"]
+FEW_DESCRIPTORS = (
+    COMMAND if sys.platform == "win32" else ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", *COMMAND]
+)
+"""The command in a process that may have 256 files and sockets, as on macOS."""
 TOKEN = "token-of-the-tests-0123456789abcdef"
 LIMIT = 60
 INITIALIZE = {

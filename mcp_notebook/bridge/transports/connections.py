@@ -13,12 +13,13 @@ length beside chunks, lines that end in a bare LF. So this is httptools with bou
 """
 
 import asyncio
+import socket
 from collections import OrderedDict
 from functools import partial
 from http import HTTPStatus
 from itertools import count
-from typing import Any, cast
 
+import anyio
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -41,6 +42,8 @@ MAX_STRANGERS = 256
 """Connections without the token at a time, but no more than a quarter of the descriptors."""
 _CLOSE_LIMIT = 1.0
 """Seconds that a client has to read why its connection ends."""
+_ACCEPT_PAUSE = 0.1
+"""Seconds until the next attempt if a connection could not be accepted."""
 _VERSIONS = ("1.0", "1.1")
 _STATE_KEY = "connection"
 
@@ -55,61 +58,114 @@ class Connections:
     def __init__(self, refusals: RefusalLog) -> None:
         self.refusals = refusals
         self._numbers = count()
-        self._strangers: OrderedDict[int, _Connection] = OrderedDict()
+        self._strangers: OrderedDict[int, _Stranger] = OrderedDict()
         """Those that have not shown the token, oldest first."""
         self._max_strangers = min(MAX_STRANGERS, _count_descriptors() // 4)
-
-    @property
-    def protocol(self) -> type[asyncio.Protocol]:
-        """What uvicorn makes a connection with."""
-        return cast("type[asyncio.Protocol]", partial(_Connection, self))
 
     def admit(self, app: ASGIApp) -> ASGIApp:
         """Wrap the app behind the gate: a connection whose request gets there is no stranger."""
 
         async def admitting_app(scope: Scope, receive: Receive, send: Send) -> None:
-            connection = self._strangers.pop(scope["state"][_STATE_KEY], None)
-            if connection is not None:
-                connection.stop_deadline()
+            self.settle(scope["state"][_STATE_KEY])
             await app(scope, receive, send)
 
         return admitting_app
 
-    def take_number(self) -> int:
-        """Return the number of a new connection."""
-        return next(self._numbers)
+    async def accept(self, listener: socket.socket, config: Config, state: ServerState) -> None:
+        """Serve whoever connects, until this is cancelled.
 
-    def add(self, number: int, connection: "_Connection") -> None:
-        """Add a new connection, and end the oldest stranger if there are too many."""
-        self._strangers[number] = connection
+        uvicorn leaves this to the event loop, which shows it no connection before the end of the
+        TLS handshake.
+
+        Args:
+            listener: The socket that clients connect to.
+            config: uvicorn's, loaded.
+            state: uvicorn's.
+        """
+        loop = asyncio.get_running_loop()
+        listener.setblocking(False)
+        listener.listen(config.backlog)
+        async with anyio.create_task_group() as tasks:
+            while True:
+                try:
+                    client, address = await loop.sock_accept(listener)
+                except OSError:  # the client has gone, or there are no descriptors left
+                    await anyio.sleep(_ACCEPT_PAUSE)
+                else:
+                    tasks.start_soon(self._attend, client, address[:2], config, state)
+
+    async def _attend(
+        self, client: socket.socket, address: tuple[str, int], config: Config, state: ServerState
+    ) -> None:
+        try:
+            await self._await_token(client, config, state)
+        except Exception as error:  # noqa: BLE001 - the others are served, whatever it is
+            self.refusals.note(address, f"of an unexpected {type(error).__name__}")
+
+    async def _await_token(self, client: socket.socket, config: Config, state: ServerState) -> None:
+        """Give a connection its time to show the token, and end it if it does not."""
+        number = next(self._numbers)
+        connection = None
+        with anyio.move_on_after(PROOF_LIMIT) as limit:
+            stranger = self._add(number, limit)
+            try:
+                _, connection = await asyncio.get_running_loop().connect_accepted_socket(
+                    partial(_Connection, self, number, config, state), client, ssl=config.ssl
+                )
+                await stranger.is_settled.wait()
+            except OSError:  # no TLS, or the client has gone
+                pass
+        self.settle(number)
+        if limit.cancelled_caught and connection is not None:
+            if stranger.is_surplus:
+                connection.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "there are too many connections")
+            else:
+                reason = f"it has not come within {PROOF_LIMIT:g} s"
+                connection.refuse(HTTPStatus.REQUEST_TIMEOUT, reason)
+            with anyio.move_on_after(_CLOSE_LIMIT):
+                await connection.has_ended.wait()
+            connection.transport.abort()
+
+    def _add(self, number: int, limit: anyio.CancelScope) -> "_Stranger":
+        """Add a new connection, in the place of the oldest if there are too many."""
+        stranger = self._strangers[number] = _Stranger(limit)
         if len(self._strangers) > self._max_strangers:
             _, oldest = self._strangers.popitem(last=False)
-            oldest.end(HTTPStatus.SERVICE_UNAVAILABLE, "there are too many connections")
+            oldest.is_surplus = True
+            oldest.limit.cancel()
+        return stranger
 
-    def discard(self, number: int) -> None:
-        """Forget a connection that has ended."""
-        self._strangers.pop(number, None)
+    def settle(self, number: int) -> None:
+        """Note that a connection has shown the token, or has ended."""
+        stranger = self._strangers.pop(number, None)
+        if stranger is not None:
+            stranger.is_settled.set()
+
+
+class _Stranger:
+    """A connection that has not shown the token; `limit` ends the wait for that."""
+
+    def __init__(self, limit: anyio.CancelScope) -> None:
+        self.limit = limit
+        self.is_settled = anyio.Event()
+        self.is_surplus = False
+        """Whether it has to make room for a newer one."""
 
 
 class _Connection(HttpToolsProtocol):
-    """One connection, of which uvicorn makes requests; its scopes have its number.
+    """One connection, of which uvicorn makes requests; their scopes have its number.
 
     A number, since a reference would be a circle, and the memory of a flood would wait for the
     garbage collector.
     """
 
     def __init__(
-        self,
-        connections: Connections,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
+        self, connections: Connections, number: int, config: Config, state: ServerState
     ) -> None:
-        self._number = connections.take_number()
-        super().__init__(config, server_state, {**app_state, _STATE_KEY: self._number}, _loop)
+        super().__init__(config, state, {_STATE_KEY: number})
         self._connections = connections
-        self._deadline: asyncio.TimerHandle | None = None
+        self._number = number
+        self.has_ended = anyio.Event()
         self._is_in_head = False
         self._is_ending = False
         """Whether what comes in is not read any more."""
@@ -120,34 +176,9 @@ class _Connection(HttpToolsProtocol):
         self._problem = (HTTPStatus.BAD_REQUEST, "it is not valid HTTP")
         """What to say if the parser cannot go on."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(cast("asyncio.Transport", transport))
-        self._deadline = self.loop.call_later(PROOF_LIMIT, self._expire)
-        self._connections.add(self._number, self)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.discard(self._number)
-        self.stop_deadline()
-        super().connection_lost(exc)
-
-    def stop_deadline(self) -> None:
-        """Let the connection last."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def end(self, status: HTTPStatus, reason: str) -> None:
-        """Refuse the request that is coming in, and close within a second."""
-        self._refuse(status, reason)
-        self.stop_deadline()
-        self._deadline = self.loop.call_later(_CLOSE_LIMIT, self.transport.abort)
-
-    def _expire(self) -> None:
-        self.end(HTTPStatus.REQUEST_TIMEOUT, f"it has not come within {PROOF_LIMIT:g} s")
-
-    def _refuse(self, status: HTTPStatus, reason: str) -> None:
+    def refuse(self, status: HTTPStatus, reason: str) -> None:
         """Read no more, answer what can be answered, and close."""
-        if self._is_ending:
+        if self._is_ending or self.transport.is_closing():
             return
         self._is_ending = True
         is_open = self.cycle is not None and not self.cycle.response_complete
@@ -160,7 +191,12 @@ class _Connection(HttpToolsProtocol):
             self.transport.write(_format_refusal(status, reason))
         self.transport.close()
 
-    # -- called by uvicorn and the parser ----------------------------------------------------------
+    # -- called by the event loop and the parser ---------------------------------------------------
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.settle(self._number)
+        self.has_ended.set()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
@@ -169,7 +205,7 @@ class _Connection(HttpToolsProtocol):
         super().data_received(data)
         self._unread = 0 if self._has_progress else self._unread + len(data)
         if self._unread > MAX_HEAD:
-            self._refuse(*self._describe_excess())
+            self.refuse(*self._describe_excess())
 
     def _describe_excess(self) -> tuple[HTTPStatus, str]:
         if not self._is_in_head:
@@ -179,7 +215,7 @@ class _Connection(HttpToolsProtocol):
         return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "its head is too long"
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - says less
-        self._refuse(*self._problem)
+        self.refuse(*self._problem)
 
     def on_message_begin(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:

@@ -114,7 +114,6 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
     gate = _build_gate(endpoint, connections, authenticators, settings.host, metrics)
     config = uvicorn.Config(
         answer_health(_trim_headers(gate)),
-        http=connections.protocol,
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -136,8 +135,10 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
     async with endpoint.run(), anyio.create_task_group() as tasks:
         tasks.start_soon(end)
         tasks.start_soon(gate.watch, endpoint.end_sessions)
-        await http.serve(sockets=[listener])
-        tasks.cancel_scope.cancel()
+        tasks.start_soon(http.accept, connections, listener)
+        with listener:
+            await http.serve(sockets=[])
+            tasks.cancel_scope.cancel()
 
 
 def _build_gate(
@@ -170,11 +171,21 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, but it leaves signals alone and lets the endpoint end before it awaits requests."""
+    """uvicorn, but it leaves signals alone and lets the endpoint end before it awaits requests.
+
+    It does not accept connections itself, either: `Connections` does.
+    """
 
     def __init__(self, config: uvicorn.Config, before_close: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
+        config.load()
         self._before_close = before_close
+        self._accepting = anyio.CancelScope()
+
+    async def accept(self, connections: Connections, listener: socket.socket) -> None:
+        """Accept connections until the server shuts down."""
+        with self._accepting:
+            await connections.accept(listener, self.config, self.server_state)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -183,6 +194,7 @@ class _Uvicorn(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._before_close()
+        self._accepting.cancel()
         await super().shutdown(sockets)
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import anyio
 import psutil
 import pytest
-from bridges import COMMAND, INITIALIZE, LIMIT, TOKEN, ask, bridge
+from bridges import FEW_DESCRIPTORS, INITIALIZE, LIMIT, TOKEN, ask, bridge
 from endpoints import served
 
 from mcp_notebook.bridge.transports import connections
@@ -31,16 +31,13 @@ MEGABYTE = 2**20
 
 @pytest.fixture(scope="module")
 def running(module_home):
-    """A bridge that may have 256 descriptors, as on macOS; its lines are refusals."""
-    command = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", *COMMAND]
-    if sys.platform == "win32":
-        command = COMMAND
+    """A bridge with few descriptors; its lines are refusals."""
     env = {"MCP_NOTEBOOK_TOKEN": TOKEN}
-    with bridge(module_home, "serve", "--port", "0", env=env, command=command) as running:
+    with bridge(module_home, "serve", "--port", "0", env=env, command=FEW_DESCRIPTORS) as running:
         assert ask(running.url).status == 200
         yield running
         status, _ = running.end()
-        assert status == 0
+        assert status == 0, running.said[-6000:]
         lines = running.said.splitlines()[4:]
         assert all(
             re.search(r" refused a request from |^refused \d+ more ", line) for line in lines
@@ -159,8 +156,7 @@ def test_a_request_that_does_not_await_the_last_answer_ends_the_connection_after
 ):
     with _connect(running.url) as client:
         client.sendall(_request(token) * 3)
-        answer = _next_answer(client)
-        assert (answer.status, answer.headers["Connection"]) == (status, "close")
+        assert _next_answer(client).status == status
         assert _read(client) == b""
 
 

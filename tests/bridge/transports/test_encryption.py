@@ -1,12 +1,14 @@
+import contextlib
 import http.client
 import json
 import shutil
+import socket
 import ssl
 import subprocess
 from urllib.parse import urlsplit
 
 import pytest
-from bridges import INITIALIZE, LIMIT, TOKEN, bridge
+from bridges import FEW_DESCRIPTORS, INITIALIZE, LIMIT, TOKEN, bridge
 
 from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
 from mcp_notebook.errors import SettingsError
@@ -50,23 +52,61 @@ def test_an_address_for_others_without_tls_ends_the_bridge_with_one_sentence(hom
         assert "--insecure" in running.said
 
 
-def test_a_certificate_makes_it_https(certificate, home):
+@pytest.fixture(scope="module")
+def encrypting(certificate, module_home):
+    """A bridge with the certificate, and 256 descriptors where they can be limited."""
     certfile, keyfile = certificate
     arguments = ["--port", "0", "--certfile", str(certfile), "--keyfile", str(keyfile)]
-    with bridge(home, "serve", *arguments, env={"MCP_NOTEBOOK_TOKEN": TOKEN}) as running:
-        assert running.url.startswith("https://127.0.0.1:")
-        context = ssl.create_default_context(cafile=certfile)
-        connection = http.client.HTTPSConnection(
-            urlsplit(running.url).netloc, context=context, timeout=LIMIT
-        )
-        headers = {
-            "Authorization": f"Bearer {TOKEN}",
-            "Accept": "application/json, text/event-stream",
-            "Content-Type": "application/json",
-        }
+    env = {"MCP_NOTEBOOK_TOKEN": TOKEN}
+    with bridge(module_home, "serve", *arguments, env=env, command=FEW_DESCRIPTORS) as running:
+        yield running
+        status, _ = running.end()
+        assert status == 0, running.said
+
+
+def _ask(running, certfile):
+    connection = http.client.HTTPSConnection(
+        urlsplit(running.url).netloc,
+        context=ssl.create_default_context(cafile=certfile),
+        timeout=LIMIT,
+    )
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+    }
+    with contextlib.closing(connection):
         connection.request("POST", "/mcp", json.dumps(INITIALIZE), headers)
-        assert connection.getresponse().status == 200
-        connection.close()
+        return connection.getresponse().status
+
+
+def test_a_certificate_makes_it_https(encrypting, certificate):
+    assert encrypting.url.startswith("https://127.0.0.1:")
+    assert _ask(encrypting, certificate[0]) == 200
+
+
+def test_handshakes_that_do_not_go_on_leave_room_for_others(encrypting, certificate):
+    parts = urlsplit(encrypting.url)
+    with contextlib.ExitStack() as strangers:
+        for number in range(300):
+            client = strangers.enter_context(
+                socket.create_connection((parts.hostname, parts.port), timeout=LIMIT)
+            )
+            if number % 2:
+                client.sendall(
+                    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+                )  # a Client Hello begins
+            if not number % 50:
+                assert _ask(encrypting, certificate[0]) == 200
+        assert _ask(encrypting, certificate[0]) == 200
+
+
+def test_what_is_not_encrypted_ends_its_own_connection_only(encrypting, certificate):
+    parts = urlsplit(encrypting.url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=LIMIT) as client:
+        client.sendall(b"GET /mcp HTTP/1.1\r\n\r\n")
+        assert b"HTTP" not in client.recv(1000)
+    assert _ask(encrypting, certificate[0]) == 200
 
 
 def test_a_certificate_that_cannot_be_used_is_one_sentence(certificate, home):
