@@ -35,6 +35,7 @@ from mcp_notebook.cli_options import (
 from mcp_notebook.cli_token import token
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.terminal import format_logs, print_note
 from mcp_notebook.termination import list_termination_signals
 
 T = TypeVar("T")
@@ -362,6 +363,7 @@ class _Terminated(Exception):
 def main() -> None:
     """Run the command; exit with 0 (success), 1 (failure), 2 (wrong usage) or 130 (interrupt)."""
     failed = False
+    format_logs()
     try:
         try:
             app()
@@ -370,7 +372,7 @@ def main() -> None:
     # Task groups wrap errors in groups, which may be nested.
     except* McpNotebookError as group:
         failed = True
-        print(*dict.fromkeys(_list_messages(group)), sep="\n", file=sys.stderr)  # noqa: T201
+        print_note("\n".join(dict.fromkeys(_list_messages(group))))
     except* BrokenPipeError:
         failed = True
         # The interpreter flushes stdout again at exit.

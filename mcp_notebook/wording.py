@@ -9,6 +9,12 @@ from collections.abc import Iterable
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
+_HARMFUL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but for tabs and ends of lines
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # the direction of text
+    "\u2028\u2029\u206a-\u206f\ufff9-\ufffb\ud800-\udfff]"  # other ends of lines, marks, halves
+)
+
 
 def suggest(word: str, words: Iterable[str]) -> str | None:
     """Return the word that somebody who wrote `word` most likely meant.
@@ -48,6 +54,19 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 def strip_escapes(text: str) -> str:
     """Remove ANSI escape codes: colours, cursor movements, window titles."""
     return _ESCAPES.sub("", text) if "\x1b" in text else text
+
+
+def make_printable(text: str) -> str:
+    r"""Return a text that does nothing to a terminal, and looks like what it is.
+
+    Escape codes are removed. Of other control characters, and of those that reverse the direction
+    of the text around them, the number is written out, as in JSON: ``\u202e``.
+    """
+    return _HARMFUL.sub(_write_number, strip_escapes(text).replace("\r\n", "\n"))
+
+
+def _write_number(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def escape_around(text: str, position: int, reach: int = 4096) -> tuple[int, int]:

@@ -9,7 +9,6 @@ that do not read their answers delay it by `ANSWER_GRACE`.
 import logging
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
@@ -49,6 +48,7 @@ from mcp_notebook.errors import McpNotebookError, NotebookError, SettingsError
 from mcp_notebook.missing_tools import MissingTool
 from mcp_notebook.private_files import read_private, write_private
 from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.terminal import print_note
 from mcp_notebook.termination import list_termination_signals
 
 logger = logging.getLogger(__name__)
@@ -236,7 +236,7 @@ class _Bridge:
         self._headless_count -= 1
         if not self._headless_count:
             raise NotebookError(reason)
-        print(reason, file=sys.stderr, flush=True)  # noqa: T201 - for whoever started it
+        print_note(reason)
 
     async def stop_when_idle(self) -> None:
         """Stop some time after the last notebook has gone."""
@@ -255,17 +255,15 @@ class _Bridge:
     def print_address(self, url: str, notices: Sequence[str]) -> None:
         """Print the URL, the place of the token, an example and the tools to stderr."""
         tools = ", ".join(entry.name for entry in self._catalog.entries())
-        print(  # noqa: T201 - for whoever started it
+        lines = [
             f"Serving at {url}",
             *(f"Note:      {notice}" for notice in notices),
             f"Token:     in {self._settings.token_place}",
             f"Connect:   {self._settings.format_claude_command(url)}",
             f"Tools:     {tools or _NO_TOOLS}",
             *(f"Problem:   {problem}" for problem in self.links.problems),
-            sep="\n",
-            file=sys.stderr,
-            flush=True,
-        )
+        ]
+        print_note("\n".join(lines))
 
     def check_interrupted(self) -> None:
         """Raise KeyboardInterrupt if that is what ended the bridge."""

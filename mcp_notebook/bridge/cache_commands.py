@@ -5,7 +5,6 @@ folder, and counts and removes the files; what is in them is the business of
 `kernel.schemas.schema_cache`.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from mcp_notebook.bridge.headless.cell_progress import show_on_stderr
 from mcp_notebook.bridge.headless.notebook import run_notebook
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import Settings
+from mcp_notebook.terminal import print_output
 from mcp_notebook.wording import count
 
 
@@ -35,7 +35,7 @@ async def warm_cache(settings: Settings, notebooks: Sequence[Path]) -> None:
                 pass
     after = _list_files(folder)
     new = after.keys() - before.keys()
-    _print(f"{count(len(new), 'new schema')}, {len(after)} in all, in {folder}")
+    print_output(f"{count(len(new), 'new schema')}, {len(after)} in all, in {folder}")
 
 
 async def clear_cache(settings: Settings) -> None:
@@ -45,7 +45,7 @@ async def clear_cache(settings: Settings) -> None:
         path.unlink(missing_ok=True)
     size = sum(files.values())
     number = count(len(files), "schema")
-    _print(f"{number} removed ({size / 1024:.0f} KiB) from {settings.schemas_folder}")
+    print_output(f"{number} removed ({size / 1024:.0f} KiB) from {settings.schemas_folder}")
 
 
 def _list_files(folder: Path) -> dict[Path, int]:
@@ -57,7 +57,3 @@ def _list_files(folder: Path) -> dict[Path, int]:
         except FileNotFoundError:
             continue
     return sizes
-
-
-def _print(text: str) -> None:
-    print(text, file=sys.stdout, flush=True)  # noqa: T201 - the command's output

@@ -28,7 +28,9 @@ from mcp_notebook.missing_tools import (
     explain_failed_link,
 )
 from mcp_notebook.settings import Settings
+from mcp_notebook.terminal import print_data, print_note, print_output
 from mcp_notebook.wire import messages, resource_uris
+from mcp_notebook.wording import make_printable
 
 _NO_TOOLS = (
     "No open notebook offers a tool. Open one in Jupyter, run `%load_ext mcp_notebook` and a cell "
@@ -67,15 +69,15 @@ async def list_tools(settings: Settings, notebook: Path | None, *, as_json: bool
         missing = (*_find_missing_tools(kernels), *absent)
         # Before the block ends and shuts down a kernel of our own, which takes a moment.
         if as_json:
-            _print(json.dumps(_describe_all(kernels, missing), indent=2, ensure_ascii=False))
+            print_data(json.dumps(_describe_all(kernels, missing), indent=2, ensure_ascii=False))
             return
         _print_tools(kernels)
         if missing:
-            _note("Missing or under another name:")
+            print_note("Missing or under another name:")
         for tool in missing:
-            _note(f"  {tool}")
+            print_note(f"  {tool}")
         for kernel_id, call in kernels.links.initial_calls:
-            _note(f"{kernels.names[kernel_id]}: call to {call.tool}: {call.doing}")
+            print_note(f"{kernels.names[kernel_id]}: call to {call.tool}: {call.doing}")
 
 
 async def call_tool(settings: Settings, call: ToolCall) -> bool:
@@ -88,7 +90,7 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
     async with _link_kernels(settings, call.notebook) as kernels:
         links = kernels.links
         for failure in kernels.failures:
-            _note(str(failure))
+            print_note(str(failure))
         entry = _find_tool(kernels.catalog, settings, call)
         arguments = dict(call.arguments) | read_arguments(call.texts, entry.tool.input_schema)
         if not call.is_confirmed:
@@ -102,7 +104,7 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
                 and call.save is not None
                 and resource_uris.find_kernel_id(block.uri)
             ):
-                _note(await _save_original(links, block, call.save, call.tool))
+                print_note(await _save_original(links, block, call.save, call.tool))
     return not result.is_error
 
 
@@ -169,7 +171,7 @@ async def _link_kernels(settings: Settings, notebook: Path | None) -> AsyncItera
 
 def _note_run(notebook: Path) -> None:
     if notebook.expanduser().is_file():
-        _note(f"{notebook} is not open, so all its cells are run for this command.")
+        print_note(f"{notebook} is not open, so all its cells are run for this command.")
 
 
 async def _connect(links: Links, records: Sequence[Record]) -> list[MissingTool]:
@@ -228,12 +230,12 @@ def _print_tools(kernels: _Kernels) -> None:
         for entry in kernels.catalog.entries()
     ]
     if not rows:
-        _note(_NO_TOOLS)
+        print_note(_NO_TOOLS)
     elif sys.stdout.isatty():
         _print_table(rows)
     else:
         for row in rows:
-            _print("\t".join(row))
+            print_output("\t".join(row))
 
 
 def _describe_all(kernels: _Kernels, missing: Sequence[MissingTool]) -> dict[str, Any]:
@@ -285,7 +287,7 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
     for title in ("Tool", "Notebook", "Parameters", "Description"):
         table.add_column(title, overflow="fold")
     for row in rows:
-        table.add_row(*map(Plain, row))
+        table.add_row(*(Plain(make_printable(text)) for text in row))
     Console().print(table)
 
 
@@ -295,11 +297,11 @@ async def _print_progress(progress: messages.Progress) -> None:
         done += f" of {progress.total:g}"
     elif progress.message:  # without a total, the number only counts the messages
         done = ""
-    _note(f"{done} {progress.message or ''}".strip())
+    print_note(f"{done} {progress.message or ''}".strip())
 
 
 def _print_result(result: Result, call: ToolCall) -> None:
-    write = _note if result.is_error else _print
+    write = print_note if result.is_error else print_data
     for block in result.content:
         match block:
             case Text():
@@ -321,10 +323,10 @@ def _save_block(block: ContentBlock, call: ToolCall) -> None:
     kind = type(block).__name__.lower()
     description = f"{kind} ({block.mime_type}, {_format_size(len(block.data))})"
     if call.save is None:
-        _note(f"{description} not saved. Choose a folder with --save DIR.")
+        print_note(f"{description} not saved. Choose a folder with --save DIR.")
         return
     path = _save(block.data, _guess_extension(block.mime_type), call.save, call.tool)
-    _note(f"{description} saved as {path}")
+    print_note(f"{description} saved as {path}")
 
 
 async def _save_original(links: Links, link: ResourceLink, folder: Path, tool: str) -> str:
@@ -369,11 +371,3 @@ def _save(data: bytes, extension: str, folder: Path, tool: str) -> Path:
 
 def _format_size(count: int) -> str:
     return f"{count} bytes" if count < 1000 else f"{count / 1000:.0f} kB"  # noqa: PLR2004
-
-
-def _print(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 - the command's output
-
-
-def _note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - the command's messages

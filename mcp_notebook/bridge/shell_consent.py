@@ -13,6 +13,7 @@ from mcp_notebook.bridge.access.consent_policy import ConsentPolicy, make_denial
 from mcp_notebook.bridge.access.consent_question import make_question, write_question
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.settings import Settings
+from mcp_notebook.terminal import print_note
 
 _YES = frozenset({"y", "yes"})
 
@@ -32,8 +33,8 @@ async def ask_on_terminal(
             entry.name, "Nobody can be asked: stdin is no terminal. Add `--yes` to agree to it."
         )
     question = make_question(entry, arguments, caller="mcp-notebook")
-    print(write_question(question), file=sys.stderr)  # noqa: T201 - the command's question
-    print("Run it? y/N: ", end="", file=sys.stderr, flush=True)  # noqa: T201
+    print_note(write_question(question))
+    print_note("Run it? y/N: ", end="")
     answer = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
     if answer.strip().lower() not in _YES:
         raise make_denial(entry.name, "You did not agree to it.")

@@ -10,7 +10,6 @@ import inspect
 import logging
 import os
 import socket
-import sys
 import weakref
 from pathlib import Path
 from typing import Any
@@ -53,6 +52,7 @@ from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings import Settings
+from mcp_notebook.terminal import print_note, print_output
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
@@ -249,7 +249,7 @@ class Extension:
         else:
             warning = self._folders.describe_home()
             if warning:
-                print(warning)  # noqa: T201 - the notebook's own output
+                print_output(warning)
             self.cell_tools.begin_run(find_cell())  # of the cell with `%load_ext`
             earlier = vars(self.shell).pop(_DECORATED, ())
             declare_decorated(self.registry, self.shell.user_ns, earlier)
@@ -282,9 +282,9 @@ class Extension:
         self.invoker.cell_ended()
         names = self.cell_tools.end_run(result)
         if names:
-            print(describe_undeclared(names))  # noqa: T201 - the notebook's own output, as below
+            print_output(describe_undeclared(names))
         for sentence in self.registry.follow(self.shell.user_ns):
-            print(sentence, file=sys.stderr)  # noqa: T201 - the notebook's own output
+            print_note(sentence)
         self.invoker.cache.keep(self.registry.tools)
 
     def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:

@@ -4,13 +4,13 @@ Runs on the bridge's event loop. Nothing goes to stdout, which belongs to the pr
 command's output.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_notebook.wording import count
+from mcp_notebook.terminal import print_note
+from mcp_notebook.wording import count, make_printable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +54,16 @@ def show_on_stderr() -> Iterator[Callable[[CellProgress], None]]:
 
         def show(progress: CellProgress) -> None:
             if progress.notebook not in tasks:
-                tasks[progress.notebook] = bars.add_task("", notebook=progress.notebook.name)
+                name = make_printable(progress.notebook.name)
+                tasks[progress.notebook] = bars.add_task("", notebook=name)
             if progress.failure is not None:
-                console.print(progress.failure, style="yellow", markup=False, highlight=False)
+                text = make_printable(progress.failure)
+                console.print(text, style="yellow", markup=False, highlight=False)
             bars.update(
                 tasks[progress.notebook],
                 completed=progress.done,
                 total=progress.total,
-                description=_shorten_source(progress.source),
+                description=make_printable(_shorten_source(progress.source)),
             )
 
         yield show
@@ -95,13 +97,13 @@ class SharedProgress:
 def _print_line(progress: CellProgress) -> None:
     name = progress.notebook.name
     if progress.failure is not None:
-        print(progress.failure, file=sys.stderr)  # noqa: T201 - as below
+        print_note(progress.failure)
     if progress.source:
         source = _shorten_source(progress.source)
         line = f"{name}: cell {progress.done + 1} of {progress.total}: {source}"
     else:
         line = f"{name}: {count(progress.total, 'cell has', 'cells have')} run"
-    print(line, file=sys.stderr, flush=True)  # noqa: T201 - the command's own output
+    print_note(line)
 
 
 def _shorten_source(source: str) -> str:

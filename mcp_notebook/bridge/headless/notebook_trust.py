@@ -11,13 +11,13 @@ file is read by `notebook`, so that what is checked is what is run.
 
 import shlex
 import sqlite3
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import anyio.to_thread
 
 from mcp_notebook.bridge.headless import jsonschema_import  # noqa: F401
+from mcp_notebook.terminal import print_note
 
 # isort: split
 from jupyter_core.paths import jupyter_data_dir
@@ -58,11 +58,9 @@ async def check_trust(path: Path, text: str, settings: Settings) -> None:
             f"set, so it is not run. Read its code, then trust it with `{command}`.",
             notebook=path.stem,
         )
-    print(  # noqa: T201 - for whoever started it
+    print_note(
         f"{path} is not trusted ({reason}), and its code runs as you: trust it with `{command}`, "
-        "or have such notebooks refused with --trusted-only.",
-        file=sys.stderr,
-        flush=True,
+        "or have such notebooks refused with --trusted-only."
     )
 
 

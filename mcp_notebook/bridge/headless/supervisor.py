@@ -14,7 +14,6 @@ place in the catalogue under their old names, so that clients see nothing but a 
    as dead.
 """
 
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,6 +27,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery import make_id
 from mcp_notebook.errors import LinkError, NotebookError, UntrustedNotebook
 from mcp_notebook.settings import Settings
+from mcp_notebook.terminal import print_note
 
 FIRST_DELAY = 1.0
 """Seconds before the second restart; the first is immediate."""
@@ -87,14 +87,14 @@ class Supervisor:
                 self._failures += 1
                 if self._failures == MAX_FAILURES:
                     return self._give_up(str(error))
-                _print(str(error))
+                print_note(str(error))
                 end = "could not be started"
 
     async def _back_off(self, end: str) -> None:
         delay, self._delay = self._delay, min(max(2 * self._delay, FIRST_DELAY), LONGEST_DELAY)
         self._set_restarting()
         when = f"in {delay:g} s" if delay else "now"
-        _print(f"{self._path.name}: the kernel {end}. It is being restarted {when}.")
+        print_note(f"{self._path.name}: the kernel {end}. It is being restarted {when}.")
         await anyio.sleep(delay)
 
     async def _serve_when_trusted(self) -> str:
@@ -112,7 +112,7 @@ class Supervisor:
                 )
                 if str(error) != explanation:
                     explanation = str(error)
-                    _print(f"{explanation} It is run then.")
+                    print_note(f"{explanation} It is run then.")
                 await anyio.sleep(TRUST_INTERVAL)
 
     def _give_up(self, problem: str) -> str:
@@ -191,7 +191,3 @@ async def _wait_for_either(
         await wait_for_link()
         tasks.cancel_scope.cancel()
     return end
-
-
-def _print(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - for whoever started it

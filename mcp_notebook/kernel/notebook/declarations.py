@@ -4,7 +4,6 @@ Runs on the kernel's main thread, inside the user's cell, whose code it runs. No
 clients here: the magic adds the tools to the registry once all of them can be built.
 """
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -26,6 +25,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
 )
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.terminal import print_note
 
 
 def declare_cell(
@@ -149,7 +149,7 @@ def declare_decorated(
             registry.add(*tools)
         except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
             reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)
-            print(f"{name} is not offered as a tool: {reason}", file=sys.stderr)  # noqa: T201
+            print_note(f"{name} is not offered as a tool: {reason}")
 
 
 def _find_decorated(namespace: Mapping[str, Any]) -> list[str]:

@@ -25,6 +25,7 @@ from mcp_notebook.kernel.notebook.option_help import describe_line_options, exte
 from mcp_notebook.kernel.notebook.tool_card import build_card
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.settings import Settings
+from mcp_notebook.wording import make_printable
 
 _MISPLACED = (
     "`%%mcp_tool` must be the first line of its cell: move it above everything else, also above "
@@ -97,7 +98,7 @@ class McpMagics(Magics):
                 self._registry.remove(*find_replaced_names(tools, self._registry.tools))
             self._cell_tools.add(*tools)
         except DefinitionError as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(make_printable(str(error))) from None
         display(build_card(tools, [tool.name for tool in self._registry.tools]), raw=True)
 
     mcp_tool.parser = build_parser()
@@ -118,7 +119,7 @@ class McpMagics(Magics):
         try:
             run_verb(self._notebook, line)
         except McpNotebookError as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(make_printable(str(error))) from None
 
     extend_help(mcp, lambda: f"::\n\n{describe_verbs()}")
 

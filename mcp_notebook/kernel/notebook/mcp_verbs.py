@@ -7,7 +7,6 @@ Runs on the kernel's main thread, inside the user's cell. What a verb cannot do 
 import json
 import os
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,7 @@ from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.missing_tools import META_TOOLS, explain_dropped, explain_reserved_name
 from mcp_notebook.settings import Settings
+from mcp_notebook.terminal import print_note, print_output
 from mcp_notebook.wording import count, suggest
 
 _NO_TOOLS = "No tools yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
@@ -105,14 +105,14 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
         else "Not served over HTTP (`%mcp serve` starts that). Clients that run `mcp-notebook "
         "stdio` find this notebook without it."
     )
-    print("\n".join(lines))  # noqa: T201 - the magic's output, here and below
+    print_output("\n".join(lines))
 
 
 def _show_tools(notebook: Notebook, _arguments: str) -> None:
     # As clients get them.
     tools = sorted(notebook.registry.tools, key=lambda tool: -tool.options.priority)
     if not tools:
-        print(_NO_TOOLS)  # noqa: T201
+        print_output(_NO_TOOLS)
         return
     display(build_table(tools), raw=True)
     others = [
@@ -121,7 +121,7 @@ def _show_tools(notebook: Notebook, _arguments: str) -> None:
         if record.owner == "user" and record.pid != os.getpid()
     ]
     if others:
-        print(  # noqa: T201
+        print_output(
             f"Other notebooks are open, too ({', '.join(others)}). Tools that have the same name "
             "in two of them are served as `<notebook>.<tool>`: `mcp-notebook list` in a shell "
             "shows the names."
@@ -138,7 +138,7 @@ def _call_tool(notebook: Notebook, arguments: str) -> None:
     refused = notebook.refused_files.count
     show_result(notebook.invoker.run_here(name, _read_arguments(values.strip())))
     for reason in notebook.refused_files.list_reasons(after=refused):
-        print(reason, file=sys.stderr)  # noqa: T201 - clients are not told that
+        print_note(reason)  # clients are not told that
 
 
 def _remove_tools(notebook: Notebook, arguments: str) -> None:
@@ -149,18 +149,18 @@ def _remove_tools(notebook: Notebook, arguments: str) -> None:
         _check_exists(notebook, name)
     notebook.registry.remove(*names, reason="It was removed with `%mcp remove`.")
     left = count(len(notebook.registry.tools), "tool")
-    print(f"Removed {', '.join(names)}. {left} left.")  # noqa: T201
+    print_output(f"Removed {', '.join(names)}. {left} left.")
 
 
 def _clear_cache(notebook: Notebook, _arguments: str) -> None:
     number = notebook.invoker.cache.clear()
-    print(f"Removed {count(number, 'result')} from the cache.")  # noqa: T201
+    print_output(f"Removed {count(number, 'result')} from the cache.")
 
 
 def _serve(notebook: Notebook, _arguments: str) -> None:
     settings = notebook.settings
     bridge = start_bridge(settings)
-    print(  # noqa: T201
+    print_output(
         f"Serving all open notebooks at {bridge.url}\n"
         + "".join(f"Note: {notice}\n" for notice in bridge.notices)
         + f"The token is in {settings.token_place}. To connect Claude Code, for "
@@ -172,9 +172,7 @@ def _serve(notebook: Notebook, _arguments: str) -> None:
 
 def _stop_serving(notebook: Notebook, _arguments: str) -> None:
     stopped = stop_bridge(notebook.settings)
-    print(  # noqa: T201
-        "Stopped serving over HTTP." if stopped else "Nothing was being served over HTTP."
-    )
+    print_output("Stopped serving over HTTP." if stopped else "Nothing was being served over HTTP.")
 
 
 VERBS: Mapping[str, Verb] = {

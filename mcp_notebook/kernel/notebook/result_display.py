@@ -9,12 +9,13 @@ from IPython.display import Audio as Player
 from IPython.display import display
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.terminal import print_output
 
 
 def show_result(result: Result) -> None:
     """Print the texts of a result, and display its images and audio."""
     if result.is_error:
-        print("The client would get an error:")  # noqa: T201 - the magic's output
+        print_output("The client would get an error:")
     for block in result.content:
         _show_block(block)
 
@@ -22,16 +23,16 @@ def show_result(result: Result) -> None:
 def _show_block(block: ContentBlock) -> None:
     match block:
         case Text():
-            print(block.text)  # noqa: T201
+            print_output(block.text)
         case Image():
             display({block.mime_type: b64encode(block.data).decode()}, raw=True)
         case ResourceLink():
-            print(f"{block.about}: {block.uri}")  # noqa: T201
+            print_output(f"{block.about}: {block.uri}")
         case Audio():
             player = Player(data=block.data)
             player.mimetype = block.mime_type  # it guesses only those of files
             display(player)
         case Resource(data=str(text)):
-            print(f"{block.uri} ({block.mime_type}):\n{text}")  # noqa: T201
+            print_output(f"{block.uri} ({block.mime_type}):\n{text}")
         case Resource():
-            print(f"{block.uri} ({block.mime_type}, {len(block.data):,} bytes)")  # noqa: T201
+            print_output(f"{block.uri} ({block.mime_type}, {len(block.data):,} bytes)")

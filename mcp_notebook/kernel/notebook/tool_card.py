@@ -16,6 +16,7 @@ from mcp_notebook.kernel.schemas.schema_words import describe_schema
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.redaction import has_secrets
+from mcp_notebook.wording import make_printable
 
 _STYLE = (
     "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.5em 1em;"
@@ -45,12 +46,10 @@ def build_card(tools: Sequence[DeclaredTool], names: Collection[str]) -> dict[st
     cards = [(tool, _collect_warnings(tool, names)) for tool in tools]
     removal = _explain_removal(tools)
     html = "".join(_render_html(tool, warnings) for tool, warnings in cards)
-    return {
-        "text/html": f"{html}<div style='opacity:.7'>{_render_code(removal)}</div>",
-        "text/plain": "\n\n".join(
-            [*(_render_text(tool, warnings) for tool, warnings in cards), removal]
-        ),
-    }
+    return _make_bundle(
+        f"{html}<div style='opacity:.7'>{_render_code(removal)}</div>",
+        "\n\n".join([*(_render_text(tool, warnings) for tool, warnings in cards), removal]),
+    )
 
 
 def build_table(tools: Sequence[DeclaredTool]) -> dict[str, str]:
@@ -63,12 +62,14 @@ def build_table(tools: Sequence[DeclaredTool]) -> dict[str, str]:
         f"<tr>{_LEFT}<code>{escape(signature)}</code></td>{_LEFT}{escape(summary)}</td></tr>"
         for signature, summary in rows
     )
-    return {
-        "text/html": f"<table><tbody>{body}</tbody></table>",
-        "text/plain": "\n".join(
-            f"{signature:<{width}}  {summary}".rstrip() for signature, summary in rows
-        ),
-    }
+    return _make_bundle(
+        f"<table><tbody>{body}</tbody></table>",
+        "\n".join(f"{signature:<{width}}  {summary}".rstrip() for signature, summary in rows),
+    )
+
+
+def _make_bundle(html: str, text: str) -> dict[str, str]:
+    return {"text/html": make_printable(html), "text/plain": make_printable(text)}
 
 
 def format_signature(tool: DeclaredTool) -> str:

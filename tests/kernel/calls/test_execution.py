@@ -200,7 +200,7 @@ def test_secrets_are_those_of_the_tool_that_runs(execution, start, registry):
     """It was declared anew while the call waited."""
 
     def log_in(password: str) -> None:
-        raise ValueError(password)
+        raise ValueError(getattr(password, "get_secret_value", str)())
 
     call = start(log_in, password=PASSWORD)
     open_kind = log_in.__annotations__

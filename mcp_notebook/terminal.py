@@ -1,0 +1,46 @@
+"""All that is printed for people: by commands, in the user's cells, and as lines of the log.
+
+Runs in every process. Much of it is somebody else's text (a tool's result, a file's name, an
+error's message), and it may end up in a terminal, at once or when somebody reads the log. Nothing
+goes there by which it could move the cursor, set the clipboard or look like another text. What
+clients get over MCP is not printed, and not changed.
+"""
+
+import logging
+import sys
+
+from mcp_notebook.wording import make_printable
+
+
+def print_output(text: str) -> None:
+    """Print on stdout what a command or a magic was asked for."""
+    print(make_printable(text), flush=True)  # noqa: T201 - what this module is for, as below
+
+
+def print_data(text: str) -> None:
+    """Print on stdout what a tool returned: as it is for a file or another program."""
+    print(make_printable(text) if sys.stdout.isatty() else text, flush=True)  # noqa: T201
+
+
+def print_note(text: str, *, end: str = "\n") -> None:
+    """Print on stderr what whoever started it should know.
+
+    Args:
+        text: Any text.
+        end: What follows it.
+    """
+    print(make_printable(text), end=end, file=sys.stderr, flush=True)  # noqa: T201
+
+
+class LogFormatter(logging.Formatter):
+    """Formats records so that no text in one looks like a record of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record with its traceback; all lines but the first are indented."""
+        return make_printable(super().format(record)).replace("\n", "\n    ")
+
+
+def format_logs() -> None:
+    """Format what is logged where nobody set up logging, as in the processes of commands."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(LogFormatter())
