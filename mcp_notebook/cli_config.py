@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from mcp_notebook.settings import Settings
 from mcp_notebook.settings_values import to_text
+from mcp_notebook.terminal import print_note, print_output
 from mcp_notebook.wording import suggest
 
 _HIDDEN = "***"
@@ -48,12 +49,12 @@ def config(
         (setting, getattr(settings, setting.name), sources.get(setting.name, "default"))
         for setting in sorted(fields(Settings), key=lambda setting: setting.name)
     ]
-    typer.echo(_format_json(rows) if json_ else _format_table(rows))
+    print_output(_format_json(rows) if json_ else _format_table(rows))
     names = [setting.metadata["env"] for setting in fields(Settings)]
     for variable in Settings.list_unknown_variables():
         close = suggest(variable, names)
         hint = f" Did you mean {close}?" if close else ""
-        typer.echo(f"The variable {variable} is set, but it is no setting.{hint}", err=True)
+        print_note(f"The variable {variable} is set, but it is no setting.{hint}")
 
 
 def _parse_serve_options(context: typer.Context) -> dict[str, Any]:

@@ -8,6 +8,7 @@ clients get over MCP is not printed, and not changed.
 
 import logging
 import sys
+from collections.abc import Iterable, Sequence
 
 from mcp_notebook.wording import make_printable
 
@@ -30,6 +31,25 @@ def print_note(text: str, *, end: str = "\n") -> None:
         end: What follows it.
     """
     print(make_printable(text), end=end, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table on stdout, as wide as the terminal.
+
+    Args:
+        titles: Of the columns.
+        rows: Their texts.
+    """
+    from rich.console import Console  # noqa: PLC0415 - not needed in kernels, or when piped
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 - the texts are not markup
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(make_printable(text)) for text in row))
+    Console().print(table)
 
 
 class LogFormatter(logging.Formatter):

@@ -28,9 +28,8 @@ from mcp_notebook.missing_tools import (
     explain_failed_link,
 )
 from mcp_notebook.settings import Settings
-from mcp_notebook.terminal import print_data, print_note, print_output
+from mcp_notebook.terminal import print_data, print_note, print_output, print_table
 from mcp_notebook.wire import messages, resource_uris
-from mcp_notebook.wording import make_printable
 
 _NO_TOOLS = (
     "No open notebook offers a tool. Open one in Jupyter, run `%load_ext mcp_notebook` and a cell "
@@ -232,7 +231,7 @@ def _print_tools(kernels: _Kernels) -> None:
     if not rows:
         print_note(_NO_TOOLS)
     elif sys.stdout.isatty():
-        _print_table(rows)
+        print_table(("Tool", "Notebook", "Parameters", "Description"), rows)
     else:
         for row in rows:
             print_output("\t".join(row))
@@ -276,19 +275,6 @@ def _format_parameters(tool: messages.ToolInfo) -> str:
         name if name in required else f"{name}={json.dumps(schema.get('default'))}"
         for name, schema in tool.input_schema.get("properties", {}).items()
     )
-
-
-def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - not needed when piped
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text as Plain  # noqa: PLC0415 - descriptions are not markup
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("Tool", "Notebook", "Parameters", "Description"):
-        table.add_column(title, overflow="fold")
-    for row in rows:
-        table.add_row(*(Plain(make_printable(text)) for text in row))
-    Console().print(table)
 
 
 async def _print_progress(progress: messages.Progress) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from mcp_notebook.bridge.access.token_store import TokenRecord, TokenStore
 from mcp_notebook.discovery import read_bridge
 from mcp_notebook.errors import McpNotebookError, TokenError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.terminal import print_note, print_output, print_table
 
 
 def add_token(  # noqa: PLR0913 - one for each option
@@ -64,7 +65,7 @@ def remove_token(settings: Settings, name: str) -> None:
         TokenError: There is none of this name, or the file cannot be used.
     """
     TokenStore(settings.tokens_file).remove(name)
-    _note(f"The token {name!r} is removed, and void at once.")
+    print_note(f"The token {name!r} is removed, and void at once.")
 
 
 def list_tokens(settings: Settings, *, as_json: bool) -> None:
@@ -84,14 +85,14 @@ def list_tokens(settings: Settings, *, as_json: bool) -> None:
         for record in records
     ]
     if as_json:
-        _print(json.dumps([_describe(record) for record in records], indent=2))
+        print_output(json.dumps([_describe(record) for record in records], indent=2))
     elif not records:
-        _note("There are no tokens but your own. Add one with `mcp-notebook token add NAME`.")
+        print_note("There are no tokens but your own. Add one with `mcp-notebook token add NAME`.")
     elif sys.stdout.isatty():
-        _print_table(rows)
+        print_table(("Token", "For", "Created", "Expires"), rows)
     else:
         for row in rows:
-            _print("\t".join(row))
+            print_output("\t".join(row))
 
 
 def list_names(settings: Settings) -> list[str]:
@@ -132,16 +133,18 @@ def _hand_over(
             temporary.unlink(missing_ok=True)
     record = next(record for record in store.read() if record.name == name)
     until = "" if record.expires is None else f", until {_format_time(record.expires)}"
-    _note(f"The token {name!r} is for: {describe_rights(record)}{until}.")
+    print_note(f"The token {name!r} is for: {describe_rights(record)}{until}.")
     url = _find_url(settings)
     if save is not None:
         command = replace(settings, token=None, token_file=save).format_claude_command(url)
-        _note(f"It is in the file {save}. Connect Claude Code with:\n{command}")
+        print_note(f"It is in the file {save}. Connect Claude Code with:\n{command}")
         return
-    _note("It is shown this one time. Put it in the place of TOKEN in a client's configuration:")
+    print_note(
+        "It is shown this one time. Put it in the place of TOKEN in a client's configuration:"
+    )
     header = {"Authorization": "Bearer TOKEN"}
-    _note(json.dumps({"type": "http", "url": url, "headers": header}))
-    _print(token)
+    print_note(json.dumps({"type": "http", "url": url, "headers": header}))
+    print_output(token)
 
 
 def _open_beside(path: Path) -> Path:
@@ -196,24 +199,3 @@ def _format_time(at: float) -> str:
 
 def _format_utc(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-
-
-def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - not needed when piped
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415 - names are not markup
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("Token", "For", "Created", "Expires"):
-        table.add_column(title, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    Console().print(table)
-
-
-def _print(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 - the command's output
-
-
-def _note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - the command's messages
