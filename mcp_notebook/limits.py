@@ -51,6 +51,15 @@ class Limits:
         metadata=describe_variable("MCP_NOTEBOOK_MAX_REQUEST_BYTES", least=2**16, most=2**30),
     )
     """Bytes of one request. By default, pictures and tables fit among the arguments of a call."""
+    max_argument_depth: int = field(
+        default=100,
+        metadata=describe_variable("MCP_NOTEBOOK_MAX_ARGUMENT_DEPTH", least=1, most=200),
+    )
+    """Levels of arrays and objects among the arguments of a call."""
+    max_argument_values: int = field(
+        default=1_000_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_ARGUMENT_VALUES", least=1)
+    )
+    """Values and names of fields among the arguments of a call, at all levels."""
     max_sessions: int = field(
         default=10_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_SESSIONS", least=1)
     )

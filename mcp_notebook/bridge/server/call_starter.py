@@ -24,6 +24,7 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
 from mcp_notebook.bridge.server import meta_tools
+from mcp_notebook.bridge.server.argument_limits import check_arguments
 from mcp_notebook.bridge.server.callers import describe_client
 from mcp_notebook.bridge.server.consent import Consent, ConsentRequest
 from mcp_notebook.bridge.server.elicitation import can_elicit
@@ -52,7 +53,7 @@ class CallStarter:
         tools: The tools, as callers see them.
         links: Run the calls.
         observer: Hears what happens to calls.
-        limits: How many calls there may be, and how often.
+        limits: How many calls there may be, how often, and with how many arguments.
         consent: Asks a person where a call needs that.
         ready: Waits until the first tools can be expected, if they need time to appear.
         meta_tools_hint: What the list of the meta tools says if it is empty; None if the bridge
@@ -73,6 +74,7 @@ class CallStarter:
         self._tools = tools
         self._links = links
         self._observer = observer
+        self._limits = limits
         self._rates = RateLimits(
             "calls",
             per_caller=limits.max_caller_calls_per_minute,
@@ -125,6 +127,7 @@ class CallStarter:
             if isinstance(requested, Result):
                 return requested
             entry, arguments = requested.entry, requested.arguments
+            await check_arguments(arguments, self._limits)
             self._check_room(caller)
             if self._consent.is_needed(entry):
                 request = ConsentRequest(ctx, caller, params, entry, arguments, listener)

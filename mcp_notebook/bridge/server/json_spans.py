@@ -64,6 +64,30 @@ async def find_members(text: bytes, *, within: Path = ()) -> dict[Path, tuple[in
     return members
 
 
+async def measure_value(text: bytes, *, enough: int) -> tuple[int, int]:
+    """Return how deep a value is nested, and how many values and names are in it.
+
+    Each array and each object has at least one value, also an empty one.
+
+    Args:
+        text: Its JSON text, in which `find_members` has found no fault.
+        enough: Stop at more values and names than this.
+    """
+    position = depth = deepest = count = 0
+    while position < len(text) and count <= enough:
+        length, outside = _remove_strings(text[position : position + _SLICE])
+        if not length:
+            position = await _skip_string(text, position + 1)
+            continue
+        change, _, highest = _count_brackets(outside)
+        deepest = max(deepest, depth + highest)
+        depth += change
+        count += sum(map(outside.count, (b",", b":", b"[", b"{")))
+        position += length
+        await anyio.lowlevel.checkpoint()
+    return deepest, count
+
+
 async def _read_object(
     text: bytes,
     start: int,
@@ -141,7 +165,7 @@ async def _skip_brackets(text: bytes, position: int) -> int:
                 raise NotJson
             position = await _skip_string(text, position + 1)
             continue
-        change, lowest = _count_brackets(outside)
+        change, lowest, _ = _count_brackets(outside)
         if depth + lowest <= 0:
             return _find_end(text, position, depth)
         depth += change
@@ -162,11 +186,11 @@ def _remove_strings(piece: bytes) -> tuple[int, bytes]:
     return length, b"".join(parts[::2])
 
 
-def _count_brackets(outside: bytes) -> tuple[int, int]:
-    """Return how brackets change the depth, and the lowest change on the way."""
+def _count_brackets(outside: bytes) -> tuple[int, int, int]:
+    """Return how brackets change the depth, and the lowest and highest change on the way."""
     brackets = outside.translate(_STEPS, _ALL_BUT_BRACKETS)
     depths = list(accumulate(array("b", brackets), initial=0))
-    return depths[-1], min(depths)
+    return depths[-1], min(depths), max(depths)
 
 
 def _find_end(text: bytes, position: int, depth: int) -> int:

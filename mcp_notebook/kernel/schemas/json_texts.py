@@ -11,9 +11,12 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from mcp_notebook.kernel.schemas.validation_messages import follow_path
+from mcp_notebook.limits import DEFAULT_LIMITS
 
 MAX_LAYERS = 3
 """Texts within texts that are read."""
+MAX_VALUES = DEFAULT_LIMITS.max_argument_values
+"""Values and names in all texts that are read at once: the bridge has counted a text as one."""
 _CONTAINER_ERRORS = frozenset(
     {
         *("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"),
@@ -57,14 +60,15 @@ def read_json_texts(arguments: Mapping[str, Any], places: Iterable[Place]) -> di
         places: Where texts are.
 
     Returns:
-        None if no text there is a JSON object or array.
+        None if no text there is a JSON object or array, or if they have more than `MAX_VALUES`.
     """
     tree: dict[int | str, Any] = {}
     for place in places:
         branch = tree
         for part in place:
             branch = branch.setdefault(part, {})
-    changed: Any = _read_at(arguments, tree) if tree else arguments
+    readable = tree and _count_values(arguments, tree) <= MAX_VALUES
+    changed: Any = _read_at(arguments, tree) if readable else arguments
     return None if changed is arguments else changed
 
 
@@ -92,8 +96,19 @@ def _read_at(value: Any, tree: Mapping[int | str, Any]) -> Any:
     return copy
 
 
+def _count_values(value: Any, tree: Mapping[int | str, Any]) -> int:
+    """Return how many values and names the texts at places have at most."""
+    if tree:
+        return sum(_count_values(value[part], branch) for part, branch in tree.items())
+    return sum(map(value.count, ",:[{")) if _looks_like_json(value) else 0
+
+
+def _looks_like_json(text: str) -> bool:
+    return text.lstrip().startswith(("[", "{"))
+
+
 def _read(text: str) -> Any:
-    if not text.lstrip().startswith(("[", "{")):
+    if not _looks_like_json(text):
         return text
     try:
         return from_json(text, allow_inf_nan=False)

@@ -7,6 +7,8 @@ import pytest
 from bridges import INITIALIZE, INVALID_REQUEST, PARSE_ERROR
 from endpoints import call, called, modern, served
 
+from mcp_notebook.wire import messages
+
 pytestmark = pytest.mark.anyio
 
 ROWS = {"rows": [[1, "a]"]] * 100_000, "n": 3}
@@ -25,6 +27,23 @@ async def test_the_arguments_of_a_large_call_reach_the_kernel_as_they_are(home, 
         assert received.arguments == {}
         assert here.kernel.attached[-1] == [json.dumps(ROWS).encode()]
         tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+@pytest.mark.parametrize("size", [5, 100_000], ids=["small", "large"])
+async def test_arguments_that_are_too_deep_or_too_many_never_reach_the_kernel(home, era, size):
+    limits = {"max_argument_depth": 3, "max_argument_values": 3 * size}
+    async with served(home, **limits) as here:
+        session = {"Mcp-Session-Id": await here.open_session()} if era == "handshake" else {}
+        for rows, said in [([[[]]] * size, "too deep"), ([[1, 2]] * size, "too many")]:
+            message, headers = call(arguments={"rows": rows}), session
+            if era == "modern":
+                message, headers = modern(message)
+            answer = await here.ask(message, **headers)
+            result = json.loads(answer.body.decode().rpartition("data: ")[2])["result"]
+            assert result["isError"]
+            assert said in result["content"][0]["text"]
+        assert not any(isinstance(item, messages.Call) for item in here.kernel.heard)
 
 
 async def test_a_header_that_repeats_an_argument_is_compared_with_it_in_a_large_call(home):

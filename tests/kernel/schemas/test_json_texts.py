@@ -76,6 +76,13 @@ def test_what_is_wrong_in_the_text_is_told(sent, said):
     assert said in str(refused.value)
 
 
+def test_texts_that_have_too_many_values_together_are_not_read():
+    half = "[" + "0," * 400_000 + "0]"
+    assert len(schema_of(list[int]).validate({"value": half})["value"]) == 400_001
+    with pytest.raises(InvalidArguments, match="allowed: array"):
+        schema_of(list[list[int]]).validate({"value": [half] * 3})
+
+
 def test_a_schema_by_hand_is_followed_in_the_same_way():
     properties = {
         "rows": {"type": "array", "items": {"type": "object"}},
