@@ -81,11 +81,18 @@ def compute_drawing_time_left(seconds: float) -> float:
     return seconds - (current.drawing_seconds if current is not None else 0.0)
 
 
-def record_drawing_time(seconds: float) -> None:
-    """Count seconds that drawing took for the result being converted."""
+def get_drawing_count() -> int:
+    """Return how many plots were drawn, or tried, for the result being converted."""
+    current = _current.get()
+    return 0 if current is None else current.drawing_count
+
+
+def record_drawing(seconds: float) -> None:
+    """Count a plot that was drawn, or tried, for the result being converted, and its seconds."""
     current = _current.get()
     if current is not None:
         current.drawing_seconds += seconds
+        current.drawing_count += 1
 
 
 def _is_plain(kind: type) -> bool:
@@ -132,6 +139,7 @@ class _Deadline:
         self._interrupter: Interrupter | None = None
         self._ended = threading.Event()
         self.drawing_seconds = 0.0
+        self.drawing_count = 0
 
     def is_here(self) -> bool:
         """Whether it is this thread's and still goes on; contexts are copied to other threads."""

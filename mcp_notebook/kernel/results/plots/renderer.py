@@ -21,13 +21,19 @@ from typing import Any
 import psutil
 
 from mcp_notebook.kernel.results.blocks.budget import NotDrawn
-from mcp_notebook.kernel.safe.deadline import compute_drawing_time_left, record_drawing_time
+from mcp_notebook.kernel.safe.deadline import (
+    compute_drawing_time_left,
+    get_drawing_count,
+    record_drawing,
+)
 from mcp_notebook.kernel.safe.text import clean_text, cut_text
 
 SECONDS = 20.0
 """Longest time of one attempt, in seconds; a browser takes 2 to 10 to start."""
 RESULT_SECONDS = 60.0
 """Longest time for all plots of one result, in seconds: the kernel waits for them."""
+RESULT_DRAWINGS = 20
+"""Most plots that are drawn for one result: each takes a process, and a result shows fewer."""
 REST_SECONDS = 300.0
 """Seconds for which a plot that failed slowly is not tried again."""
 SLOW_SECONDS = 4.0
@@ -85,6 +91,8 @@ class ProcessRenderer:
             raise NotDrawn(
                 f"the plots before it took the {limit} that those of one result may take"
             )
+        if get_drawing_count() >= RESULT_DRAWINGS:
+            raise NotDrawn(f"{RESULT_DRAWINGS} plots before it are as many as one result may draw")
         started = time.monotonic()
         try:
             seconds = min(self.seconds, seconds_left)
@@ -94,7 +102,7 @@ class ProcessRenderer:
                 self._remember(key)
             raise NotDrawn(f"{name} {error}") from None
         finally:
-            record_drawing_time(time.monotonic() - started)
+            record_drawing(time.monotonic() - started)
         self._failure_times.pop(key, None)
         return picture
 

@@ -5,14 +5,19 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import replace
+from urllib.parse import quote
 
 import psutil
 import pytest
 
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.plots import renderer as module
-from mcp_notebook.kernel.results.plots.renderer import NotDrawn, ProcessRenderer
+from mcp_notebook.kernel.results.plots.renderer import RESULT_DRAWINGS, NotDrawn, ProcessRenderer
 from mcp_notebook.kernel.safe.deadline import deadline
 from mcp_notebook.kernel.safe.interrupter import raise_in
+from mcp_notebook.settings import Settings
 
 LIMIT = 30
 
@@ -134,6 +139,18 @@ def test_a_module_in_the_notebooks_folder_is_not_taken_for_the_library(tmp_path,
     pytest.importorskip("vl_convert")
     svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
     assert ProcessRenderer().draw("vl_convert_svg", svg, scale=1.0).startswith(b"\x89PNG")
+
+
+def test_one_result_starts_a_bounded_number_of_processes(program, tmp_path):
+    log = tmp_path / "starts"
+    program(f"open({str(log)!r}, 'a').write('x'); raise SystemExit('no such library')")
+    svg = quote('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
+    html = "".join(f'<img src="data:image/svg+xml,{svg}">' for _ in range(100))
+    budget = replace(Budget.from_settings(Settings()), renderer=ProcessRenderer())
+    with deadline():
+        for _ in range(2):
+            render_mime_bundle({"text/html": html}, budget)
+    assert len(log.read_text()) == RESULT_DRAWINGS
 
 
 def test_all_plots_of_one_result_have_a_bound_together(program, monkeypatch):
