@@ -5,6 +5,7 @@
     McpNotebookError
     ├── DefinitionError        the author's tool cannot be declared (shown in the notebook)
     │   └── NoSuchTool         the author named a tool that the notebook does not have
+    ├── NoSuchQuestion         the author answered a question about consent that is not open
     ├── CallError              a call failed: the client gets it as a result with isError
     │   ├── ToolError          raised by an author on purpose: its text is for the model
     │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
@@ -65,6 +66,22 @@ class NoSuchTool(DefinitionError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would put it in quotes
+
+
+class NoSuchQuestion(McpNotebookError):
+    """Somebody answered a question about consent that is not open.
+
+    Args:
+        number: Of the question.
+        open_numbers: Those of the questions that are open.
+    """
+
+    def __init__(self, number: int, open_numbers: tuple[int, ...]) -> None:
+        open_ones = ", ".join(map(str, open_numbers)) or "none"
+        super().__init__(
+            f"Question {number} is not open: it was answered, nobody answered it in time, or its "
+            f"call was withdrawn. Open questions: {open_ones}."
+        )
 
 
 class CallError(McpNotebookError):

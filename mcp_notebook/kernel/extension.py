@@ -41,6 +41,7 @@ from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.link.shutdown_hook import ShutdownHook
 from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared
 from mcp_notebook.kernel.notebook.completion import complete_mcp, complete_mcp_tool
+from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
 from mcp_notebook.kernel.notebook.magics import McpMagics
@@ -104,10 +105,13 @@ class Extension:
         self.notebook_file: NotebookFile = previous.notebook_file if previous else new_file
         self._pid = os.getpid()
         self._activity = KernelActivity(shell.kernel, self.invoker)
+        self._prompts = ConsentPrompts(shell)
         self._endpoint = Endpoint(
             self.invoker,
             self._list_tools,
             self._resource_reader,
+            # Nobody sees the notebook of a kernel that a bridge has started.
+            prompts=None if settings.kernel_id else self._prompts,
             path=settings.home / "run" / make_socket_name(self._id),
         )
         self._magics = McpMagics(
@@ -117,6 +121,7 @@ class Extension:
             settings,
             find_refusal=lambda: self._endpoint.last_refusal,
             refused_files=self._folders.refused,
+            prompts=self._prompts,
         )
         self._shutdown_hook = ShutdownHook(shell.kernel, self._before_shutdown)
         self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}

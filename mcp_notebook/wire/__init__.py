@@ -17,13 +17,14 @@ or with `Refused`, which holds a sentence for the user, and then closes. After t
 ===========================  ===================================================================
 bridge -> kernel             `Call` (with an id that the bridge chooses, unique in the
                              conversation), `Cancel`, `Answer` to a question of a call,
-                             `ListResources`, `ReadResource` (ids from the same numbers as calls)
+                             `AskConsent` and `WithdrawConsent`, `ListResources`, `ReadResource`
+                             (ids from the same numbers as calls)
 kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
                              `Log` of a call, `Ask` and `Withdraw` (a question of a call),
                              `Returned` (exactly one per call, always its last message),
                              `Resources` (exactly one per `ListResources`), `Contents`
-                             (exactly one per `ReadResource`), `Goodbye` (the kernel ends the
-                             conversation deliberately and says why)
+                             (exactly one per `ReadResource`), `Consent`, `Goodbye` (the
+                             kernel ends the conversation deliberately and says why)
 ===========================  ===================================================================
 
 *Changes.* After a change of the tools, `Tools` follows within a moment, and always before the
@@ -47,7 +48,9 @@ Baggage. The kernel hands them to the tool, and a span that it makes is a child 
 
 *Consent.* A tool with a ``revision`` runs only if the `Call` has it as ``confirmed``: the bridge
 has asked a person, who has agreed to a call of the tool as it is now. The kernel refuses other
-calls, among them those of bridges that know nothing of this.
+calls, among them those of bridges that know nothing of this. Where the client's user cannot be
+asked, the bridge may ask in the notebook, with `AskConsent`, if the kernel's `Welcome` has
+``consent`` set. It gets one `Consent`, unless it sends `WithdrawConsent` before.
 
 *Resources.* A kernel may keep more than the results of its calls; the URIs of what it keeps begin
 with `resource_uris.make_prefix` of its record's id. They are listed immediately, even while a cell

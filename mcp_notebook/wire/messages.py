@@ -13,6 +13,9 @@ from mcp_notebook.missing_tools import DroppedTool
 PROTOCOL_VERSION = 1
 """Raised when a message changes its meaning; both ends must have the same."""
 
+ConsentDecision: TypeAlias = Literal["once", "session", "deny"]
+"""What a person can answer: this call, calls of the tool for a while, or no."""
+
 
 class Message(BaseModel):
     """Base of all messages."""
@@ -90,6 +93,28 @@ class Answer(Message):
     """Why the question could not be asked: a sentence for the model; the rest is nothing then."""
 
 
+class AskConsent(Message):
+    """Ask whoever sees the notebook whether a call may run that has not been sent."""
+
+    type: Literal["ask_consent"] = "ask_consent"
+    id: int
+    tool: str
+    """Its name, as the client sees it."""
+    text: str
+    """The question: the tool, the arguments and who asks, safe to show as lines of text."""
+    seconds: float
+    """How long the bridge waits."""
+    scope: str
+    """What "for this session" allows besides the call, in words."""
+
+
+class WithdrawConsent(Message):
+    """Nobody waits any more for the answer to a question; unknown ids are ignored."""
+
+    type: Literal["withdraw_consent"] = "withdraw_consent"
+    id: int
+
+
 class ListResources(Message):
     """Ask which resources can be read; what is gone or new meanwhile moves no other."""
 
@@ -133,6 +158,8 @@ class Welcome(Message):
     """The kernel answers `ListResources` and `ReadResource`."""
     attached_arguments: bool = False
     """The kernel takes a `Call` with its arguments as an attachment."""
+    consent: bool = False
+    """The kernel takes an `AskConsent`, and its notebook may be seen by somebody."""
     missing: dict[str, DroppedTool] = Field(default_factory=dict)
     """Tools that were there some minutes ago, by name."""
 
@@ -152,6 +179,14 @@ class Tools(Message):
     tools: list[ToolInfo]
     missing: dict[str, DroppedTool] = Field(default_factory=dict)
     """As in `Welcome`."""
+
+
+class Consent(Message):
+    """The answer to an `AskConsent`."""
+
+    type: Literal["consent"] = "consent"
+    id: int
+    decision: ConsentDecision
 
 
 class Progress(Message):
@@ -275,11 +310,14 @@ AnyMessage: TypeAlias = (
     | Call
     | Cancel
     | Answer
+    | AskConsent
+    | WithdrawConsent
     | ListResources
     | ReadResource
     | Welcome
     | Refused
     | Tools
+    | Consent
     | Progress
     | Log
     | Ask

@@ -1,6 +1,7 @@
 """Somebody is asked before a call, by the official client, over every transport."""
 
 import mcp_types as types
+import nbformat
 import pytest
 from clients import connected, text_of
 
@@ -43,3 +44,13 @@ async def test_the_user_is_asked_about_what_may_destroy_and_what_its_author_mark
     assert len(asked) == 3
     assert "\nTool: peek\n" in asked[0]
     assert '\nAsked by: owner, with the program "mcp ' in asked[0]
+
+
+async def test_a_notebook_without_a_frontend_asks_the_client_or_nobody(home):
+    path = home / "careful.ipynb"
+    cells = [nbformat.v4.new_code_cell(source) for source in ("%load_ext mcp_notebook", CELLS[0])]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    async with connected(home, "legacy", "stdio", str(path)) as client:
+        result = await client.call_tool("peek", {})
+    assert result.is_error
+    assert "and the notebook 'careful' is run without a frontend" in text_of(result)

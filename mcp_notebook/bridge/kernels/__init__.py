@@ -3,7 +3,8 @@
 Face:
 
 - `links.Links`: opens, keeps and closes links, and finds the one for a call.
-- `link.Link`: the link to one kernel; `Link.resources` asks for its resources.
+- `link.Link`: the link to one kernel; `Link.resources` asks for its resources,
+  `Link.consent` whoever sees its notebook.
 - `running_call`: `RunningCall`, one call; `Listener`, which takes its progress and log messages.
 - `catalog`: `Catalog` and `CatalogEntry`, the tools and the names that clients see.
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, get_args
 import anyio
 
 from mcp_notebook._version import __version__
+from mcp_notebook.bridge.kernels.consent_requests import ConsentRequests
 from mcp_notebook.bridge.kernels.resource_requests import ResourceRequests
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
 from mcp_notebook.content import Result, Text
@@ -56,6 +57,7 @@ _FromKernel: TypeAlias = (
     | messages.Withdraw
     | messages.Resources
     | messages.Contents
+    | messages.Consent
     | messages.Tools
     | messages.Goodbye
 )
@@ -89,6 +91,8 @@ class Link:
         """Whether calls can be started."""
         self.resources = ResourceRequests(record.name, self._next_id, self._send_if_open)
         """Asks for the kernel's resources."""
+        self.consent = ConsentRequests(self._next_id, self._send_if_open)
+        """Asks in the notebook whether calls may run."""
         self.initial_calls: tuple[messages.CallInfo, ...] = ()
         """The calls of all bridges that the kernel had when this conversation began."""
         self.end = anyio.Event()
@@ -134,6 +138,7 @@ class Link:
                 self.initial_calls = tuple(welcome.calls)
                 self._takes_attached_arguments = welcome.attached_arguments
                 self.resources.is_possible = welcome.resources
+                self.consent.is_possible = welcome.consent
                 return welcome
             case (messages.Refused() as refused, _):
                 raise LinkError(f"{self.record.name}: {refused.message}")
@@ -175,6 +180,7 @@ class Link:
         """
         self.is_open = False
         self.end_calls(reason or self._describe_end())
+        self.consent.close(reason or self._describe_end())
         self.resources.close()
         if self._writer is not None:
             self._writer.close()
@@ -280,6 +286,8 @@ class Link:
                     call.handle(message, attachments)
             case messages.Resources() | messages.Contents():
                 self.resources.take_reply(message, attachments)
+            case messages.Consent():
+                self.consent.take_answer(message)
             case messages.Tools():
                 self._on_tools(message)
             case messages.Goodbye():

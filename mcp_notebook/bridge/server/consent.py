@@ -27,6 +27,8 @@ from mcp_notebook.bridge.access.consent_policy import (
 )
 from mcp_notebook.bridge.access.consent_question import make_question, write_question
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.server.callers import describe_client
 from mcp_notebook.bridge.server.change_notices import get_connection
@@ -58,10 +60,6 @@ _DECISIONS: Mapping[str, Decision] = {
     ALLOW_HOUR: "session",
 }
 _FIELD = "answer"
-_NOBODY = (
-    "Nobody can be asked: the client has not declared MCP's elicitation, so it shows no forms. Use "
-    "a client that does."
-)
 _IS_STOPPED = "The bridge was stopped before anybody had answered, and the call was not started."
 
 
@@ -109,10 +107,12 @@ class Consent:
 
     Args:
         policy: Which calls need it.
+        links: Lead to the notebooks, where people are asked whose client shows no forms.
     """
 
-    def __init__(self, policy: ConsentPolicy) -> None:
+    def __init__(self, policy: ConsentPolicy, links: Links) -> None:
         self._policy = policy
+        self._links = links
         self._grants = ConsentGrants()
         self._states = ConsentStates()
         self._waiting: set[anyio.CancelScope] = set()
@@ -145,12 +145,9 @@ class Consent:
         if is_consent_state(request.params.request_state):
             decision = self._take_answer(request)
         if decision is None:
-            if not can_elicit(request.ctx):
-                raise make_denial(request.entry.name, _NOBODY)
-            text = await _write(request)
-            if not request.is_handshake:
-                return self._send_back(request, text)
-            decision = await self._wait(request, lambda: _elicit(request, text))
+            if can_elicit(request.ctx) and not request.is_handshake:
+                return self._send_back(request, await _write(request))
+            decision = await self._ask_now(request)
         check_decision(request.entry.name, decision)
         if decision == "session":
             self._grants.add(request.caller.name, request.tool_version, **identity)
@@ -179,8 +176,29 @@ class Consent:
         response = (request.params.input_responses or {}).get(KEY)
         return _read_decision(response) if isinstance(response, types.ElicitResult) else "close"
 
+    async def _ask_now(self, request: ConsentRequest) -> Decision:
+        """Ask the client's user, or in the notebook, while the call waits."""
+        if can_elicit(request.ctx):
+            text = await _write(request)
+            return await self._wait(request, lambda: _elicit(request, text), "")
+        link = self._links.find_link(request.entry)
+        if not link.consent.is_possible:
+            raise make_denial(request.entry.name, _explain_silence(request.entry, link))
+        text = await _write(request)
+        scope = "until the client disconnects" if request.is_handshake else "for an hour"
+
+        def ask() -> Awaitable[Decision]:
+            return link.consent.ask(
+                request.entry.name,
+                text,
+                seconds=self._policy.timeout,
+                scope=f"further calls of this tool by the same client, {scope}",
+            )
+
+        return await self._wait(request, ask, f" in the notebook {request.entry.notebook!r}")
+
     async def _wait(
-        self, request: ConsentRequest, ask: Callable[[], Awaitable[Decision]]
+        self, request: ConsentRequest, ask: Callable[[], Awaitable[Decision]], where: str
     ) -> Decision:
         """Wait for an answer, for as long as the policy says."""
         if len(self._waiting) >= MAX_OPEN:
@@ -190,7 +208,7 @@ class Consent:
                 "when some of them have been answered.",
             )
         if request.listener.progress is not None:
-            waits = messages.Progress(id=0, message="waiting for a person's consent")
+            waits = messages.Progress(id=0, message=f"waiting for a person's consent{where}")
             await request.listener.progress(waits)
         with anyio.move_on_after(self._policy.timeout) as scope:
             self._waiting.add(scope)
@@ -208,6 +226,19 @@ def _identify_grantee(request: ConsentRequest) -> dict[str, Any]:
     if request.is_handshake:
         return {"connection": get_connection(request.ctx)}
     return {"client": describe_client(request.ctx)}
+
+
+def _explain_silence(entry: CatalogEntry, link: Link) -> str:
+    """Say why nobody can be asked, and what to do."""
+    why = (
+        f"the notebook {entry.notebook!r} is run without a frontend"
+        if link.record.owner == "bridge"
+        else f"the mcp-notebook of the notebook {entry.notebook!r} is too old to ask there"
+    )
+    return (
+        "Nobody can be asked: the client has not declared MCP's elicitation, so it shows no forms, "
+        f"and {why}. Use a client that shows forms, or open the notebook in Jupyter."
+    )
 
 
 async def _write(request: ConsentRequest) -> str:

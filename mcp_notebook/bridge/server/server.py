@@ -123,7 +123,7 @@ class NotebookServer:
             links,
             observer=CallObservers(observers),
             limits=limits,
-            consent=Consent(consent),
+            consent=Consent(consent, links),
             ready=ready,
             meta_tools_hint=NO_TOOLS if with_meta_tools else None,
         )

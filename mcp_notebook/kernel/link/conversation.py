@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias, get_args
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
 from mcp_notebook.kernel.calls.call import Call, CallState
+from mcp_notebook.kernel.link.consent_questions import ConsentQuestions, NotebookPrompts
 from mcp_notebook.kernel.link.log_notices import LogNotices
 from mcp_notebook.kernel.link.progress_notices import ProgressNotices
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
@@ -38,6 +39,8 @@ _FromBridge: TypeAlias = (
     messages.Call
     | messages.Cancel
     | messages.Answer
+    | messages.AskConsent
+    | messages.WithdrawConsent
     | messages.ListResources
     | messages.ReadResource
 )
@@ -95,6 +98,7 @@ class Conversation:
         reader: Lists and reads resources.
         writer: The connection to the bridge.
         send_changes: Sends all bridges the tools if they have changed; called before each result.
+        prompts: Asks in the notebook whether calls may run; None if nobody sees it.
     """
 
     def __init__(
@@ -103,6 +107,7 @@ class Conversation:
         reader: ResourceReader,
         writer: asyncio.StreamWriter,
         send_changes: Callable[[], None],
+        prompts: NotebookPrompts | None = None,
     ) -> None:
         self._calls = calls
         self._reader = reader
@@ -110,6 +115,7 @@ class Conversation:
         self._send_changes = send_changes
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _OpenCall] = {}
+        self._consent = ConsentQuestions(prompts, self.send)
         self.last_tools: messages.Tools | None = None
         """The tools as the bridge knows them; None: it was not welcomed."""
 
@@ -157,6 +163,7 @@ class Conversation:
             open_call.close()
             open_call.elicitations.close(CannotElicit("The client that called the tool is gone."))
         self._open.clear()
+        self._consent.close()
         self._writer.close()
 
     @property
@@ -186,6 +193,10 @@ class Conversation:
                 self._cancel_call(message)
             case messages.Answer():
                 self._pass_answer(message)
+            case messages.AskConsent():
+                self._consent.ask(message)
+            case messages.WithdrawConsent():
+                self._consent.withdraw(message.id)
             case messages.ListResources():
                 resources = self._reader.list_resources(message.after, message.limit)
                 self.send(messages.Resources(id=message.id, resources=resources))
@@ -211,6 +222,8 @@ class Conversation:
                 self.send(messages.Resources(id=message.id, resources=[]))
             case messages.ReadResource():
                 self.send(messages.Contents(id=message.id, error=text))
+            case messages.AskConsent():
+                self.send(messages.Consent(id=message.id, decision="deny"))
 
     def _start_call(self, message: messages.Call) -> None:
         def reply(result: Result) -> None:

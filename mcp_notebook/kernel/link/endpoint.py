@@ -22,6 +22,7 @@ from pathlib import Path
 
 from mcp_notebook._version import __version__
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
+from mcp_notebook.kernel.link.consent_questions import NotebookPrompts
 from mcp_notebook.kernel.link.conversation import CallHandler, Conversation
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.private_files import make_private_folder
@@ -60,23 +61,26 @@ class Endpoint:
         tools: Returns the tools as they are now, and why others are missing; called on the
             endpoint's thread.
         reader: Lists and reads resources.
+        prompts: Asks in the notebook whether calls may run; None if nobody sees it.
         path: Of the socket's file; one of this name elsewhere, if it is too long for a socket.
         tcp: Listen on loopback TCP with a token, as where there are no Unix sockets.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each part that it uses
         self,
         calls: CallHandler,
         tools: Callable[[], messages.Tools],
         reader: ResourceReader,
         *,
         path: Path,
+        prompts: NotebookPrompts | None = None,
         tcp: bool = sys.platform == "win32",
     ) -> None:
         self._calls = calls
         self._tools = tools
         self._reader = reader
         self._path = path
+        self._prompts = prompts
         self._tcp = tcp
         self._last_refusal: str | None = None
         self._conversations: set[Conversation] = set()
@@ -187,7 +191,9 @@ class Endpoint:
                     os.unlink(self._listener.getsockname())  # noqa: PTH108 - a path as bytes or str
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        conversation = Conversation(self._calls, self._reader, writer, self._send_due_tools)
+        conversation = Conversation(
+            self._calls, self._reader, writer, self._send_due_tools, self._prompts
+        )
         self._conversations.add(conversation)
         try:
             await self._talk(conversation, reader)
@@ -237,6 +243,7 @@ class Endpoint:
             calls=calls,
             resources=True,
             attached_arguments=True,
+            consent=self._prompts is not None,
             missing=tools.missing,
         )
 

@@ -1,15 +1,18 @@
 """What the author of tools uses and sees in the cells of a notebook.
 
 Face: `McpMagics` (`magics`), `complete_mcp` and `complete_mcp_tool` (`completion`), `CellTools`
-(`cell_tools`), `declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`) and
-`EXTENSION` (`loaded_extension`) for the extension; for authors, who import them from
-`mcp_notebook`, `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and `registry` (`registry`).
+(`cell_tools`), `ConsentPrompts` (`consent_prompts`), `declare_decorated` (`declarations`),
+`NotebookFile` (`notebook_file`) and `EXTENSION` (`loaded_extension`) for the extension; for
+authors, who import them from `mcp_notebook`, `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and
+`registry` (`registry`).
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
 it to a function, `declarations` builds the tools, `cell_tools` adds them as the cell's, and
 `tool_card` shows them. `mcp_verbs` has one function for each verb of ``%mcp``; `background_bridge`
 starts and stops the process behind ``%mcp serve``, and `result_display` shows the result of ``%mcp
 call``. `option_help` puts together what ``%%mcp_tool?`` and ``mcp_tool?`` explain.
+`consent_prompts` shows questions whether calls may run, which ``%mcp allow`` and ``%mcp deny``
+answer.
 
 Threads: magics and cells run on the kernel's main thread. The decorators and `registry` work on any
 thread, also inside a tool, and the decorators even without a notebook: there they only mark the

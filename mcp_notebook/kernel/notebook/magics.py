@@ -14,6 +14,7 @@ from IPython.display import display
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.cell_tools import CellTools
+from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import (
     declare_cell,
     declare_names,
@@ -46,6 +47,7 @@ class McpMagics(Magics):
         settings: For the background bridge.
         find_refusal: Returns why the last bridge was refused, if it was.
         refused_files: Why files were not shown to clients.
+        prompts: Questions whether calls may run.
     """
 
     def __init__(  # noqa: PLR0913 - each is of another part
@@ -57,12 +59,13 @@ class McpMagics(Magics):
         *,
         find_refusal: Callable[[], str | None],
         refused_files: RefusedFiles,
+        prompts: ConsentPrompts,
     ) -> None:
         super().__init__(shell)
         self._registry = cell_tools.registry
         self._cell_tools = cell_tools
         self._notebook = Notebook(
-            cell_tools.registry, invoker, settings, find_refusal, refused_files
+            cell_tools.registry, invoker, settings, find_refusal, refused_files, prompts
         )
 
     @no_var_expand  # a signature stays as it is written; `read_line` expands the options

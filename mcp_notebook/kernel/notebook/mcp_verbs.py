@@ -9,7 +9,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from IPython.core.error import UsageError
 from IPython.display import display
@@ -18,6 +18,7 @@ from mcp_notebook.discovery import list_live_records
 from mcp_notebook.errors import NoSuchTool
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
+from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.result_display import show_result
 from mcp_notebook.kernel.notebook.tool_card import build_table
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
@@ -44,6 +45,8 @@ class Notebook:
     """Returns why the last bridge was refused, if it was."""
     refused_files: RefusedFiles
     """Why files were not shown to clients."""
+    prompts: ConsentPrompts
+    """Questions whether calls may run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +99,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
     lines += [
         f"call of {call.tool}: {notebook.invoker.describe(call)}" for call in notebook.invoker.calls
     ]
+    lines += notebook.prompts.describe()
     lines += [f"Missing: {sentence}" for sentence in _explain_missing_tools(notebook)]
     lines += notebook.refused_files.list_reasons()
     bridge = find_bridge(notebook.settings)
@@ -152,6 +156,24 @@ def _remove_tools(notebook: Notebook, arguments: str) -> None:
     print_output(f"Removed {', '.join(names)}. {left} left.")
 
 
+def _allow_call(notebook: Notebook, arguments: str) -> None:
+    number, _, scope = arguments.partition(" ")
+    if scope.strip() not in ("", "session"):
+        raise UsageError(f"Write `%mcp allow {number}` or `%mcp allow {number} session`.")
+    _decide(notebook, number, "session" if scope else "once")
+
+
+def _deny_call(notebook: Notebook, arguments: str) -> None:
+    _decide(notebook, arguments, "deny")
+
+
+def _decide(notebook: Notebook, number: str, decision: Literal["once", "session", "deny"]) -> None:
+    if not number.isdecimal():
+        open_ones = ", ".join(map(str, notebook.prompts.numbers)) or "none"
+        raise UsageError(f"Which question? Write its number. Open questions: {open_ones}.")
+    print(notebook.prompts.decide(int(number), decision))  # noqa: T201
+
+
 def _clear_cache(notebook: Notebook, _arguments: str) -> None:
     number = notebook.invoker.cache.clear()
     print_output(f"Removed {count(number, 'result')} from the cache.")
@@ -178,8 +200,8 @@ def _stop_serving(notebook: Notebook, _arguments: str) -> None:
 VERBS: Mapping[str, Verb] = {
     "status": Verb(
         run=_show_status,
-        help="show the tools, those that clients miss, calls beside cells, files that clients were "
-        "not shown, and the HTTP address",
+        help="show the tools, those that clients miss, calls beside cells, open questions, files "
+        "that clients were not shown, and the HTTP address",
     ),
     "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients get them"),
     "call": Verb(
@@ -192,6 +214,12 @@ VERBS: Mapping[str, Verb] = {
         arguments="TOOL ...",
         help="stop offering tools to clients; the functions stay defined",
     ),
+    "allow": Verb(
+        run=_allow_call,
+        arguments="N [session]",
+        help="let a client's call run that question N is about; session: further ones, too",
+    ),
+    "deny": Verb(run=_deny_call, arguments="N", help="refuse the call that question N is about"),
     "clear-cache": Verb(run=_clear_cache, help="drop the results cached by `cache=`"),
     "serve": Verb(run=_serve, help="serve all open notebooks over HTTP, in the background"),
     "stop": Verb(run=_stop_serving, help="stop serving over HTTP"),

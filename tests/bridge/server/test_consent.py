@@ -1,5 +1,6 @@
 """A person is asked before a call, by clients of both eras, about tools of a live kernel."""
 
+import re
 from contextlib import asynccontextmanager
 
 import anyio
@@ -459,11 +460,148 @@ async def test_large_arguments_are_outlined_and_bound_to_the_answer(kernel):
     assert await has_run(kernel, 26)
 
 
-async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era):
-    notes = Notes()
+# -- clients that show no forms: the notebook asks -------------------------------------------------
+
+
+class Reader:
+    """Whoever has the notebook open."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    async def wait(self, kind="display_data"):
+        """Wait until the notebook shows something, and return its text."""
+        content = await anyio.to_thread.run_sync(
+            lambda: self.kernel.wait_for(kind), abandon_on_cancel=True
+        )
+        return content["data"]["text/plain"]
+
+    async def answer(self, text, words):
+        """Answer a question as its text says, and return what the notebook says to that."""
+        (line,) = re.findall(rf"`(%mcp {words[0]} \d+)`", text)
+        output = await anyio.to_thread.run_sync(
+            self.kernel.ok, " ".join([line, *words[1:]]), abandon_on_cancel=True
+        )
+        return output.stdout.strip()
+
+
+@asynccontextmanager
+async def calling(client, *names, **arguments):
+    """Call a tool beside the block; the result is in the list that this yields, once it ends."""
+    results = []
+
+    async def call():
+        results.append(await client.call_tool(*names, arguments))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        yield results
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "years"),
+    [
+        (["allow"], "You allowed this call.", (40,)),
+        (["allow", "session"], "You allowed this call and further calls of this tool", (40,)),
+        (["deny"], "You denied this call.", ()),
+    ],
+)
+async def test_the_notebook_asks_for_a_client_that_shows_no_forms(kernel, era, words, said, years):
+    reader, notes = Reader(kernel), Notes()
     async with connected(kernel, era, observers=[notes]) as client:
-        result = await client.call_tool("drop", {"year": 30})
+        async with calling(client, "drop", year=40, key="hunter2") as results:
+            text = await reader.wait()
+            status = await anyio.to_thread.run_sync(kernel.ok, "%mcp status")
+            answered = await reader.answer(text, words)
+        (result,) = results
+        if "session" in words:
+            assert text_of(await client.call_tool("drop", {"year": 41})) == "dropped 41"
+            years = (*years, 41)
+    assert answered.startswith(f"drop: {said}")
+    assert "Tool: drop\n" in text
+    assert "    year = 40\n" in text
+    assert "hunter2" not in text
+    assert "To answer within 120 seconds, run one of these lines in a cell:" in text
+    assert ("for an hour" if era == "auto" else "until the client disconnects") in text
+    assert re.search(r"question \d+: may drop run\? \(asked \d+ s ago\)", status.stdout)
+    assert result.is_error is (not years)
+    assert text_of(result) == "dropped 40" if years else "did not allow it" in text_of(result)
+    assert isinstance(notes[0], CallStart if years else CallRefusal)
+    assert await has_run(kernel, *years)
+
+
+async def test_the_notebook_asks_while_a_cell_runs_and_no_answer_is_a_no(kernel, era):
+    reader = Reader(kernel)
+    policy, told = ConsentPolicy(timeout=1), []
+
+    async def hear(_done, _total, message):
+        told.append(message)
+
+    def ask_beside_a_cell():
+        with kernel.busy():
+            anyio.from_thread.run(call)
+            shown.append(anyio.from_thread.run(reader.wait))
+            shown.append(anyio.from_thread.run(reader.wait, "update_display_data"))
+
+    async def call():
+        results.append(await client.call_tool("drop", {"year": 42}, progress_callback=hear))
+
+    shown, results = [], []
+    async with connected(kernel, era, consent=policy) as client:
+        await anyio.to_thread.run_sync(ask_beside_a_cell)
+    assert "    year = 42\n" in shown[0]
+    assert "Not answered in time" in shown[1]
+    assert "Nobody answered the question within 1 s." in text_of(results[0])
+    if era == "legacy":  # in one process, clients of the other era ask for no progress
+        assert told[0].startswith("waiting for a person's consent in the notebook 'kernel-")
+    assert await has_run(kernel)
+
+
+async def test_a_question_of_a_cancelled_call_leaves_the_notebook(kernel):
+    reader = Reader(kernel)
+    async with connected(kernel, "legacy") as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "drop", {"year": 43})
+            text = await reader.wait()
+            tasks.cancel_scope.cancel()
+        assert "Not answered in time, or the client has withdrawn" in await reader.wait(
+            "update_display_data"
+        )
+    (number,) = re.findall(r"%mcp deny (\d+)", text)
+    output = await anyio.to_thread.run_sync(kernel.run, f"%mcp allow {number}")
+    assert f"Question {number} is not open" in output.text
+    assert await has_run(kernel)
+
+
+async def test_a_call_is_lost_if_its_kernel_leaves_while_the_notebook_asks(kernel):
+    reader = Reader(kernel)
+    async with (
+        serving(kernel) as (server, links),
+        Client(server.mcp, mode="legacy") as client,
+        calling(client, "drop", year=44) as results,
+    ):
+        await reader.wait()
+        for link in links.open_links:
+            link.close("The kernel was restarted.")
+    assert results[0].is_error
+    assert "The kernel was restarted." in text_of(results[0])
+    assert "withdrawn" in await reader.wait("update_display_data")
+    assert await has_run(kernel)
+
+
+@pytest.mark.parametrize(
+    ("owner", "why"), [("user", "is too old to ask there"), ("bridge", "run without a frontend")]
+)
+async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era, owner, why):
+    notes = Notes()
+    async with serving(kernel, observers=[notes]) as (server, links):
+        (link,) = links.open_links
+        link.consent.is_possible = False
+        link.record = link.record.model_copy(update={"owner": owner})
+        async with Client(server.mcp, mode=era) as client:
+            result = await client.call_tool("drop", {"year": 45})
     assert result.is_error
     assert "Nobody can be asked: the client has not declared MCP's elicitation" in text_of(result)
+    assert why in text_of(result)
     assert isinstance(notes[0], CallRefusal)
     assert await has_run(kernel)

@@ -1,0 +1,75 @@
+"""What a bridge asks the notebook of one kernel: whether a call may run.
+
+Runs on the bridge's event loop. A `Link` sends the questions, hands over the answers, and ends the
+questions when the kernel is gone.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from mcp_notebook.errors import KernelGone
+from mcp_notebook.wire import messages
+
+
+class ConsentRequests:
+    """The questions that are open in one notebook.
+
+    Args:
+        next_id: Returns a number that no other request of the conversation has.
+        send: Sends a message to the kernel, if it is still connected.
+    """
+
+    def __init__(
+        self, next_id: Callable[[], int], send: Callable[[messages.AnyMessage], None]
+    ) -> None:
+        self._next_id = next_id
+        self._send = send
+        self._requests: dict[int, asyncio.Future[messages.ConsentDecision]] = {}
+        self.is_possible = False
+        """Whether the kernel is connected, and its notebook has somebody to ask."""
+
+    async def ask(
+        self, tool: str, text: str, *, seconds: float, scope: str
+    ) -> messages.ConsentDecision:
+        """Show a question in the notebook until it is answered, and return the answer.
+
+        When the task is cancelled, the question is withdrawn.
+
+        Args:
+            tool: The tool's name.
+            text: The question.
+            seconds: How long the caller will wait.
+            scope: What a permission for longer allows besides this call.
+
+        Raises:
+            KernelGone: The kernel is gone.
+        """
+        number = self._next_id()
+        answer: asyncio.Future[messages.ConsentDecision] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self._requests[number] = answer
+        try:
+            self._send(
+                messages.AskConsent(id=number, tool=tool, text=text, seconds=seconds, scope=scope)
+            )
+            await asyncio.wait([answer])
+        except asyncio.CancelledError:
+            self._send(messages.WithdrawConsent(id=number))
+            raise
+        finally:
+            del self._requests[number]
+        return answer.result()
+
+    def take_answer(self, message: messages.Consent) -> None:
+        """Take what the kernel sent; nothing happens if nobody waits for it."""
+        request = self._requests.get(message.id)
+        if request is not None and not request.done():
+            request.set_result(message.decision)
+
+    def close(self, reason: str) -> None:
+        """End all questions: the kernel is gone, for this reason."""
+        self.is_possible = False
+        for request in self._requests.values():
+            if not request.done():
+                request.set_exception(KernelGone(reason))

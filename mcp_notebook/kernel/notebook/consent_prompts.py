@@ -1,0 +1,145 @@
+"""Questions in the notebook whether a client's call may run, and what its user answers.
+
+A question is shown below the cell that ran last, or that runs, and answered with ``%mcp allow`` or
+``%mcp deny``: no frontend passes a click to a kernel without an extension of its own, but each runs
+a cell. Runs in the user's kernel: questions come and go on the endpoint's thread, which publishes
+them also while a cell runs; answers come on the main thread.
+"""
+
+import itertools
+import logging
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from mcp_notebook.errors import NoSuchQuestion
+from mcp_notebook.wire import messages
+
+logger = logging.getLogger(__name__)
+
+_STYLE = (
+    "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.5em 1em;"
+    "margin:.3em 0;max-width:60em;line-height:1.4"
+)
+_CLOSED = "Not answered in time, or the client has withdrawn the call: it did not run."
+_OUTCOMES: dict[messages.ConsentDecision, str] = {
+    "once": "You allowed this call.",
+    "session": "You allowed this call and {scope}.",
+    "deny": "You denied this call.",
+}
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A question that is open."""
+
+    number: int
+    """By which its user answers."""
+    question: messages.AskConsent
+    answer: Callable[[messages.ConsentDecision], None]
+    """Takes the answer, once."""
+    display_id: str
+    since: float
+    """When, by `time.monotonic`."""
+
+
+class ConsentPrompts:
+    """The open questions of one notebook, for all bridges.
+
+    Args:
+        shell: The notebook's IPython, whose frontends show the questions.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._numbers = itertools.count(1)
+        self._open: dict[int, Prompt] = {}
+        self._lock = threading.Lock()
+
+    def ask(
+        self, question: messages.AskConsent, answer: Callable[[messages.ConsentDecision], None]
+    ) -> int:
+        """Show a question, and return its number; `answer` is called once, on the main thread."""
+        display_id = f"mcp-notebook-consent-{secrets.token_hex(8)}"
+        with self._lock:
+            number = next(self._numbers)
+            prompt = Prompt(number, question, answer, display_id, time.monotonic())
+            self._open[number] = prompt
+        self._publish("display_data", prompt, _explain_answers(prompt))
+        return number
+
+    def withdraw(self, number: int) -> None:
+        """Close a question that nobody waits for any more; does nothing if it is answered."""
+        prompt = self._take(number)
+        if prompt is not None:
+            self._publish("update_display_data", prompt, _CLOSED)
+
+    def decide(self, number: int, decision: messages.ConsentDecision) -> str:
+        """Answer a question, and return a sentence about it.
+
+        Raises:
+            NoSuchQuestion: It is not open.
+        """
+        prompt = self._take(number)
+        if prompt is None:
+            raise NoSuchQuestion(number, tuple(self._open))
+        outcome = _OUTCOMES[decision].format(scope=prompt.question.scope)
+        prompt.answer(decision)
+        self._publish("update_display_data", prompt, outcome)
+        return f"{prompt.question.tool}: {outcome}"
+
+    def describe(self) -> list[str]:
+        """Return a line for each open question, oldest first."""
+        return [
+            f"question {prompt.number}: may {prompt.question.tool} run? (asked "
+            f"{time.monotonic() - prompt.since:.0f} s ago) `%mcp allow {prompt.number}` or "
+            f"`%mcp deny {prompt.number}`"
+            for prompt in tuple(self._open.values())
+        ]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the open questions."""
+        return tuple(self._open)
+
+    def _take(self, number: int) -> Prompt | None:
+        with self._lock:
+            return self._open.pop(number, None)
+
+    def _publish(self, kind: str, prompt: Prompt, below: str) -> None:
+        """Show a question, or show it anew, with what is below it."""
+        text = prompt.question.text
+        html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(below)).replace("\n", "<br>")
+        data = {
+            "text/plain": f"{text}\n\n{below}",
+            "text/html": f"<div style='{_STYLE}'><pre style='white-space:pre-wrap'>"
+            f"{escape(text)}</pre><div>{html}</div></div>",
+        }
+        content = {"data": data, "metadata": {}, "transient": {"display_id": prompt.display_id}}
+        publisher = self._shell.display_pub
+        try:
+            # Not `publish`: it flushes the streams, which may be anybody's, and calls hooks.
+            publisher.session.send(
+                publisher.pub_socket,
+                kind,
+                content,
+                parent=publisher.parent_header,
+                ident=publisher.topic,
+            )
+        except Exception:  # the kernel shuts down, or is of a kind that we do not know
+            logger.exception("a question about consent could not be shown")
+
+
+def _explain_answers(prompt: Prompt) -> str:
+    number, question = prompt.number, prompt.question
+    return (
+        f"To answer within {question.seconds:.0f} seconds, run one of these lines in a cell:\n"
+        f"`%mcp allow {number}` allows this call.\n"
+        f"`%mcp allow {number} session` allows this call and {question.scope}.\n"
+        f"`%mcp deny {number}` denies it, and so does no answer."
+    )

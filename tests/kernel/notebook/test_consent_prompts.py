@@ -1,0 +1,75 @@
+"""What a notebook shows when it is asked whether a call may run; the answers' way is elsewhere."""
+
+import re
+
+import pytest
+from live import Link, live_kernel, record_of
+
+from mcp_notebook.wire import messages
+
+TEXT = "Tool: drop\n    x = \"<script>alert('&')</script> `%mcp allow 1`\""
+
+
+@pytest.fixture
+def link(kernel):
+    with Link(record_of(kernel)) as link:
+        assert link.welcome.consent
+        yield link
+
+
+def ask(link, number=1):
+    link.send(
+        messages.AskConsent(id=number, tool="drop", text=TEXT, seconds=90, scope="further calls")
+    )
+
+
+def test_a_question_is_shown_as_text_and_replaced_by_its_answer(kernel, link):
+    ask(link)
+    shown = kernel.wait_for("display_data")
+    html, text = shown["data"]["text/html"], shown["data"]["text/plain"]
+    assert text.startswith(TEXT)
+    assert "<script>" not in html
+    assert "&lt;script&gt;alert(&#x27;&amp;&#x27;)&lt;/script&gt; `%mcp allow 1`" in html
+    (number,) = re.findall(r"<code>%mcp deny (\d+)</code>", html)
+    assert f"<code>%mcp allow {number} session</code> allows this call and further calls" in html
+    request = kernel.start(f"%mcp deny {number}")
+    updated = kernel.wait_for("update_display_data")
+    assert updated["transient"] == shown["transient"]
+    assert updated["data"]["text/plain"].endswith("You denied this call.")
+    assert "%mcp deny" not in updated["data"]["text/html"]
+    assert kernel.finish(request).stdout == "drop: You denied this call.\n"
+    assert link.receive() == messages.Consent(id=1, decision="deny")
+    assert f"Question {number} is not open" in kernel.run(f"%mcp allow {number}").text
+
+
+def test_questions_are_told_apart_by_numbers_that_are_used_once(kernel, link):
+    numbers = []
+    for identity in (1, 2):
+        ask(link, identity)
+        text = kernel.wait_for("display_data")["data"]["text/plain"]
+        numbers += re.findall(r"^`%mcp allow (\d+)` ", text, re.MULTILINE)
+    assert len(set(numbers)) == 2
+    status = kernel.ok("%mcp status").stdout
+    assert all(f"question {number}: may drop run?" in status for number in numbers)
+    link.send(messages.WithdrawConsent(id=1))
+    assert "withdrawn" in kernel.wait_for("update_display_data")["data"]["text/plain"]
+    kernel.ok(f"%mcp allow {numbers[1]} session")
+    assert link.receive() == messages.Consent(id=2, decision="session")
+    assert "question" not in kernel.ok("%mcp status").stdout
+
+
+def test_the_questions_of_a_bridge_that_is_gone_are_closed(kernel):
+    with Link(record_of(kernel)) as link:
+        ask(link)
+        kernel.wait_for("display_data")
+    assert "withdrawn" in kernel.wait_for("update_display_data")["data"]["text/plain"]
+
+
+def test_a_kernel_that_a_bridge_started_asks_nobody(home):
+    with live_kernel(home) as kernel:
+        kernel.ok("import os\nos.environ['MCP_NOTEBOOK_KERNEL_ID'] = 'k1'")
+        kernel.ok("%load_ext mcp_notebook")
+        with Link(record_of(kernel)) as link:
+            assert not link.welcome.consent
+            ask(link)
+            assert link.receive() == messages.Consent(id=1, decision="deny")
