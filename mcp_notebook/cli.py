@@ -18,6 +18,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from mcp_notebook._version import __version__
+from mcp_notebook.cli_audit import EXAMPLE as AUDIT_EXAMPLE
+from mcp_notebook.cli_audit import audit
 from mcp_notebook.cli_config import TAKES_OPTIONS, config
 from mcp_notebook.cli_help import Command, Group
 from mcp_notebook.cli_options import (
@@ -286,6 +288,9 @@ app.command(
     context_settings=TAKES_OPTIONS,
     epilog="Example: mcp-notebook config --show --host 0.0.0.0",
 )(config)
+
+app.command(cls=Command, epilog=AUDIT_EXAMPLE)(audit)
+
 
 cache = typer.Typer(
     cls=Group,

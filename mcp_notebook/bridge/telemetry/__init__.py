@@ -4,7 +4,8 @@ Face:
 
 - `call_events`: `CallStart`, `CallEnd`, `CallRefusal`, and `CallObserver`, which takes them.
 - `metrics.Metrics`: the numbers of a bridge; `prometheus_page` shows them.
-- `audit_log`: writes the audit log.
+- `audit_log`: writes the audit log. The command that shows it uses `audit_reader`, `audit_records`,
+  `audit_file` and `call_journal`.
 
 Threads: everything runs on the bridge's event loop, but for the writing of the audit log
 (`audit_writer`, `audit_file`, `call_journal`), which has a thread of its own: a disk may hang.

@@ -6,6 +6,7 @@ written to, whatever somebody has put in its place. Nothing here waits for more 
 but a disk that hangs hangs the thread.
 """
 
+import errno
 import os
 import stat
 import time
@@ -128,6 +129,15 @@ def _check_own(path: Path, status: os.stat_result) -> None:
         raise OSError(f"{path} is not a regular file")
     if not is_own(status):
         raise PermissionError(f"{path} belongs to another user")
+
+
+def explain_problem(error: OSError) -> str:
+    """Return what is wrong with a file, as the end of a sentence."""
+    if error.errno == errno.ELOOP:
+        return f"{error.filename} is a link"
+    if error.filename is None or error.strerror is None:
+        return error.strerror or str(error)
+    return f"{error.filename}: {error.strerror}"
 
 
 def wait_for_lock(descriptor: int) -> None:

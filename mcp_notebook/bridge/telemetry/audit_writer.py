@@ -5,7 +5,6 @@ the thread. What cannot be written is kept in memory and tried again, and the us
 begins and when it ends. What there is no room for is counted, and a line of the log says so.
 """
 
-import errno
 import logging
 import re
 import threading
@@ -14,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
-from mcp_notebook.bridge.telemetry.audit_file import AuditFile
+from mcp_notebook.bridge.telemetry.audit_file import AuditFile, explain_problem
 from mcp_notebook.bridge.telemetry.audit_records import (
     Record,
     describe_gap,
@@ -179,8 +178,8 @@ class AuditWriter:
         except OSError as error:
             if self._retry_at is None:
                 self._tell(
-                    f"cannot be written: {_explain(error)}. Calls go on, and what is to be written "
-                    f"about them is kept in memory, up to {MAX_KEPT:,} lines."
+                    f"cannot be written: {explain_problem(error)}. Calls go on, and what is to be "
+                    f"written about them is kept in memory, up to {MAX_KEPT:,} lines."
                 )
             self._retry_at = time.monotonic() + RETRY_INTERVAL
             return
@@ -223,11 +222,3 @@ class AuditWriter:
             records = [record for record in journal.calls if record["id"] not in ids]
             self._file.append(deque(encode(describe_loss(record)) for record in records))
             journal.path.unlink(missing_ok=True)
-
-
-def _explain(error: OSError) -> str:
-    if error.errno == errno.ELOOP:
-        return f"{error.filename} is a link"
-    if error.filename is None or error.strerror is None:
-        return error.strerror or str(error)
-    return f"{error.filename}: {error.strerror}"

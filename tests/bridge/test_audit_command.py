@@ -1,0 +1,184 @@
+"""``mcp-notebook audit``, as a command that people and programs read."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+
+import pytest
+from bridges import LIMIT, bridge
+from call_reports import end_of, start_of
+from live import kernel_env
+from typer.testing import CliRunner
+
+from mcp_notebook import cli
+from mcp_notebook.bridge.telemetry.audit_file import AuditFile
+from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
+from mcp_notebook.bridge.telemetry.audit_records import encode
+from mcp_notebook.bridge.telemetry.call_events import CallRefusal
+from mcp_notebook.settings import Settings
+
+
+@pytest.fixture
+def settings(home):
+    return Settings(home=home, audit_arguments="full", audit_max_bytes=4096)
+
+
+@pytest.fixture
+def show(settings):
+    """Run the command in this process, and return what it prints on both outputs."""
+
+    def run(*arguments):
+        answer = CliRunner().invoke(
+            cli.app, ["audit", *arguments], env={"MCP_NOTEBOOK_HOME": str(settings.home)}
+        )
+        return answer.stdout.splitlines(), answer.stderr.splitlines()
+
+    return run
+
+
+def _write(settings, *ends):
+    with write_audit_log(settings) as (log,):
+        for end in ends:
+            log.note_start(end.start)
+            log.note_end(end)
+
+
+def _ended(number, outcome="ok", **members):
+    error = members.pop("error", None)
+    return end_of(start_of(number, **members), outcome, error=error)
+
+
+def _append(settings, *records):
+    file = AuditFile(settings.audit_path, max_bytes=10**6, old_files=5)
+    with file.lock():
+        file.append(deque(encode(record) for record in records))
+
+
+def test_a_call_is_a_line_that_people_can_read(settings, show):
+    _write(settings, _ended(1), _ended(2, "error", error="ValueError: no orders\nin 2031"))
+    with write_audit_log(settings) as (log,):
+        log.note_refusal(CallRefusal(at=0, caller="bob", client="", tool="x", reason="Too many."))
+    (good, bad, refused), notes = show()
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(start_of().at))
+    who = "owner (claude-code 2.0)  sales.top"
+    assert good == f'{when} ok           250 ms  {who}  {{"n": 1, "region": "EU"}}'
+    assert bad.startswith(f"{when} error        250 ms  {who}  ")
+    assert bad.endswith("  ValueError: no orders in 2031")
+    assert refused.endswith(" refused              bob  x  Too many.")
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        ([], [1, 2, 3, 4]),
+        (["--tool", "top"], [1, 2, 3]),
+        (["--tool", "sales.*"], [1, 2, 4]),
+        (["--caller", "bob"], [2]),
+        (["--failed"], [3, 4]),
+        (["--since", "1h"], [4]),
+        (["--since", "2023-12-01"], [4]),
+        (["--since", "2023-11-01", "--caller", "o*", "--tool", "t?p", "--failed"], [3]),
+    ],
+)
+def test_options_choose_calls(settings, show, options, ids):
+    _write(
+        settings,
+        _ended(1),
+        _ended(2, caller="bob"),
+        _ended(3, "cancelled", notebook="weather"),
+        _ended(4, "lost", tool="all", at=time.time()),
+    )
+    lines, _ = show("--json", *options)
+    assert [json.loads(line)["id"] for line in lines] == [f"a1b2-{number}" for number in ids]
+
+
+def test_calls_that_run_come_last(settings, show):
+    with write_audit_log(settings) as (log,):
+        log.note_start(start_of(1, at=time.time()))
+        log.note_start(start_of(2, at=time.time()))
+        log.note_end(end_of(start_of(2)))
+        deadline = time.monotonic() + LIMIT
+        while len(lines := show()[0]) < 2 and time.monotonic() < deadline:
+            pass
+        assert re.search(r"running +\d+ ms  owner .* sales.top", lines[1])
+        assert json.loads(show("--json")[0][1])["outcome"] == "running"
+        assert len(show("--since", "1h")[0]) == 2
+        assert show("--failed")[0] == []
+        log.note_end(end_of(start_of(1)))
+
+
+def test_what_clients_chose_cannot_mislead_the_reader_or_the_terminal(settings, show):
+    bad = "a\x1b[31m\x9b2J\u202eb\r\n2026-01-01 ok\ud800"
+    _write(settings, _ended(1, "error", client=bad, tool=bad, arguments={bad: bad}, error=bad))
+    for options in ([], ["--json"]):
+        (line,), _ = show(*options)
+        assert line.isprintable()
+        assert "\\u202e" in line
+
+
+def test_damaged_lines_are_skipped_with_a_note_and_odd_ones_are_shown(settings, show):
+    settings.audit_path.write_bytes(
+        b'{"time":\n{}\n{"time":7,"kind":[],"seconds":"x","tool":null}\n'
+    )
+    lines, notes = show()
+    assert len(lines) == 2
+    assert notes == ["Skipped 1 damaged line."]
+
+
+def test_without_a_log_the_command_says_when_it_begins(settings, show):
+    lines, notes = show()
+    assert lines == []
+    assert f"There is no audit log yet: {settings.audit_path}" in notes[0]
+
+
+def test_what_is_missing_is_shown(settings, show):
+    _append(settings, {"time": "2026-01-01T00:00:00Z", "kind": "gap", "missing": 7})
+    (line,), _ = show("--failed")
+    assert "7 calls could not be written" in line
+
+
+def test_what_is_no_log_is_an_error_that_says_so(home):
+    (home / ".mcp-notebook").mkdir()
+    os.mkfifo(home / ".mcp-notebook" / "audit.jsonl")
+    with bridge(home, "audit") as running:
+        assert running.wait() == 1
+        assert "audit.jsonl cannot be read: " in running.said
+        assert "is not a regular file" in running.said
+
+
+def test_on_a_terminal_the_outcome_has_a_colour(settings):
+    _write(settings, _ended(1, "error", error="[red]no[/red]"))
+    env = kernel_env(settings.home) | {"TERM": "xterm-256color", "MCP_NOTEBOOK_HOME": settings.home}
+    env.pop("NO_COLOR", None)
+    leader, follower = pty.openpty()
+    subprocess.run(
+        [sys.executable, "-m", "mcp_notebook", "audit"], stdout=follower, env=env, check=True
+    )
+    text = os.read(leader, 10_000).decode()
+    os.close(leader)
+    os.close(follower)
+    assert re.search(r"\x1b\[[\d;]+merror", text)
+    assert "[red]no[/red]" in text
+
+
+def test_new_calls_are_followed_across_rotations_until_an_interrupt(home):
+    settings = Settings(home=home / ".mcp-notebook", audit_max_bytes=4096, audit_old_files=100)
+    _write(settings, *(_ended(number) for number in range(30)))
+    with bridge(home, "audit", "--follow", "--json") as running:
+        assert [running.message()["id"] for _ in range(10)] == [
+            f"a1b2-{number}" for number in range(20, 30)
+        ]
+        for first in range(30, 90, 20):
+            numbers = range(first, first + 20)
+            _write(settings, *(_ended(number) for number in numbers))
+            followed = [running.message()["id"] for _ in numbers]
+            assert followed == [f"a1b2-{number}" for number in numbers]
+        assert running.end(signal.SIGINT)[0] == 130
+        assert "Traceback" not in running.said
