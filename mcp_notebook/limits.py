@@ -60,6 +60,15 @@ class Limits:
         default=1_000_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_ARGUMENT_VALUES", least=1)
     )
     """Values and names of fields among the arguments of a call, at all levels."""
+    max_caller_streams: int = field(
+        default=256, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_STREAMS", least=1)
+    )
+    """Open streams of one caller, on which clients wait for news of tools and resources."""
+    max_streams: int = field(
+        default=512, metadata=describe_variable("MCP_NOTEBOOK_MAX_STREAMS", least=1)
+    )
+    """Open streams of all callers together. Over HTTP, each takes a connection, and many systems
+    allow a process no more than 1,024 files and connections."""
     max_sessions: int = field(
         default=10_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_SESSIONS", least=1)
     )

@@ -4,6 +4,8 @@ Runs on the bridge's event loop; no I/O.
 """
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class Shares:
@@ -32,6 +34,15 @@ class Shares:
         else:
             return None
         return f"Too many {self._things}: {most} at a time. Try again when one has ended."
+
+    @contextmanager
+    def hold(self, caller: str) -> Iterator[None]:
+        """Give a caller one more for the block."""
+        self.add(caller)
+        try:
+            yield
+        finally:
+            self.remove(caller)
 
     def add(self, caller: str) -> None:
         """Give a caller one more."""

@@ -6,6 +6,7 @@ another one hears of the change before the answer, so that it can call the new o
 """
 
 import logging
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +46,8 @@ class ChangeNotices:
 
     def __init__(self) -> None:
         self._bus = InMemorySubscriptionBus()
-        self.listen = ListenHandler(self._bus)
+        # How many there may be is checked before, for each caller, too.
+        self.listen = ListenHandler(self._bus, max_subscriptions=sys.maxsize)
         """Serves the subscriptions of clients."""
         self._listeners: dict[Any, _Listener] = {}
         """By connection: each request has a session object of its own."""

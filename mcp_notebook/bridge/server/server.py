@@ -43,6 +43,7 @@ from mcp_notebook.bridge.server.mcp_types import (
     make_progress_sender,
     replace_surrogates,
 )
+from mcp_notebook.bridge.server.open_streams import OpenStreams
 from mcp_notebook.bridge.server.request_rates import RequestRates
 from mcp_notebook.bridge.server.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.resources import ResourceRequests
@@ -137,6 +138,7 @@ class NotebookServer:
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self._elicitation = Elicitation()
         self._changes = ChangeNotices()
+        self.open_streams = OpenStreams(self._changes.listen, limits, default_caller)
         self.resource_notices = ResourceNotices(self._changes)
         """Told when a kernel was linked, or its link has ended."""
         self._new_tools = NewTools(with_meta_tools=with_meta_tools)
@@ -159,7 +161,7 @@ class NotebookServer:
             on_list_resources=resources.list,
             on_list_resource_templates=resources.list_templates,
             on_read_resource=resources.read,
-            on_subscriptions_listen=self._changes.listen,
+            on_subscriptions_listen=self.open_streams.listen,
         )
         # The default middleware makes spans, which nobody collects, for a tenth of a call's time.
         server.middleware[:] = [self.request_rates, self._fill_in_tools]

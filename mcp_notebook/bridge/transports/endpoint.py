@@ -18,7 +18,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
-from mcp_notebook.bridge.access.rate_limits import Excess
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.large_requests import detach_large_arguments
 from mcp_notebook.bridge.transports.sessions import Sessions
@@ -62,12 +61,17 @@ class Endpoint:
         """Handle one request, or refuse it if its caller makes too many."""
         excess = self._server.request_rates.take(scope[SCOPE_KEY])
         if excess is not None:
-            await _make_refusal(excess)(scope, receive, send)
+            refusal = _make_refusal(excess.reason)
+            refusal.headers["Retry-After"] = str(excess.seconds)
+            await refusal(scope, receive, send)
             return
         if scope["path"] not in (PATH, f"{PATH}/"):
             await PlainTextResponse(f"The endpoint is {PATH}.", 404)(scope, receive, send)
             return
         with self._sessions.hold(scope):
+            if scope["method"] == "GET":
+                await self._open_stream(scope, receive, send)
+                return
             if scope["method"] != "POST":
                 await self._sessions.handle_request(scope, receive, send)
                 return
@@ -79,6 +83,15 @@ class Endpoint:
                     self._unanswered -= 1
                 if not self._unanswered:
                     self._all_answered.set()
+
+    async def _open_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        streams, name = self._server.open_streams.shares, scope[SCOPE_KEY].name
+        lack = streams.explain_lack(name)
+        if lack is not None:
+            await _make_refusal(lack)(scope, receive, send)
+            return
+        with streams.hold(name):
+            await self._sessions.handle_request(scope, receive, send)
 
     async def end(self) -> None:
         """Answer the running calls, then end all streams and sessions."""
@@ -126,14 +139,13 @@ class _Body:
         return message
 
 
-def _make_refusal(excess: Excess) -> Response:
+def _make_refusal(reason: str) -> Response:
     """Return the answer to a request of which nothing is read, so that its id is not known."""
-    error = ErrorData(code=INTERNAL_ERROR, message=excess.reason)
+    error = ErrorData(code=INTERNAL_ERROR, message=reason)
     message = JSONRPCError(jsonrpc="2.0", id=None, error=error)
     return Response(
         message.model_dump_json(by_alias=True, exclude_unset=True),
         429,
-        headers={"Retry-After": str(excess.seconds)},
         media_type="application/json",
     )
 

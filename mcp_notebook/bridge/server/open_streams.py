@@ -1,0 +1,51 @@
+"""The streams on which clients wait for news, and how many of them callers may have open.
+
+Runs on the bridge's event loop. Clients of 2026-07-28 open one by a request (`OpenStreams.listen`),
+those of the handshake era by a GET of the HTTP endpoint, which asks `OpenStreams.shares` for it.
+What is said on them is the business of `change_notices` and `resource_notices`.
+"""
+
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import ListenHandler
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+)
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.shares import Shares
+from mcp_notebook.bridge.server.callers import find_caller
+from mcp_notebook.limits import Limits
+
+
+class OpenStreams:
+    """The open streams of one bridge.
+
+    Args:
+        handler: Serves the streams that are opened by a request.
+        limits: How many there may be.
+        default_caller: Who makes a request if the transport does not say.
+    """
+
+    def __init__(self, handler: ListenHandler, limits: Limits, default_caller: Caller) -> None:
+        self._handler = handler
+        self._default_caller = default_caller
+        self.shares = Shares(
+            "open streams", per_caller=limits.max_caller_streams, in_all=limits.max_streams
+        )
+        """Who has how many."""
+
+    async def listen(
+        self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve a stream until its client closes it, or refuse it."""
+        caller = find_caller(ctx, self._default_caller)
+        lack = self.shares.explain_lack(caller.name)
+        if lack is not None:
+            raise MCPError(INTERNAL_ERROR, lack)
+        with self.shares.hold(caller.name):
+            return await self._handler(ctx, params)
