@@ -46,6 +46,23 @@ def wait_long() -> str:
     finally:
         ended.set()
 """
+MORE = """%%mcp_tool
+from typing import Annotated
+from pydantic import Field
+from mcp_notebook import Context
+
+def letters(letter: str) -> str:
+    "Return many letters."
+    return letter * 100_000
+
+def ask(ctx: Context) -> str:
+    "Ask the user."
+    return f"answer: {ctx.elicit('Sure?').action}"
+
+def in_header(n: Annotated[int, Field(json_schema_extra={"x-mcp-header": "Number"})]) -> int:
+    "Have an argument that the headers repeat."
+    return n
+"""
 ALL = ["top", "drop", "rain", "wait_long"]
 
 
@@ -219,6 +236,83 @@ async def test_what_is_exclusive_is_seen_by_its_token_and_the_owner_only(here):
         assert await _names(client) == ALL
 
 
+@pytest.fixture
+def more(here):
+    here.kernel.ok(MORE)
+    yield here
+    here.kernel.ok("%mcp remove letters ask in_header")
+
+
+def _link(result):
+    return next(str(block.uri) for block in result.content if block.type == "resource_link")
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_originals_of_a_result_are_its_callers_and_the_owners_only(more, era):
+    ann, bob = (more.run("add", f"{era}-{name}", "--tools", "letters") for name in ("ann", "bob"))
+    async with (
+        over_http(more.url, era, token=ann) as by_ann,
+        over_http(more.url, era, token=bob) as by_bob,
+        over_http(more.url, era) as by_owner,
+    ):
+        a = _link(await by_ann.call_tool("letters", {"letter": "a"}))
+        b = _link(await by_bob.call_tool("letters", {"letter": "b"}))
+        for client, sees in ((by_ann, {a}), (by_bob, {b}), (by_owner, {a, b})):
+            listed = {str(resource.uri) for resource in (await client.list_resources()).resources}
+            assert listed & {a, b} == sees
+            if client is not by_owner:
+                assert listed == sees
+            for uri in (a, b):
+                if uri in sees:
+                    (content,) = (await client.read_resource(uri)).contents
+                    assert len(content.text) == 100_000
+                    continue
+                made_up = uri.replace("letters", "lettres")
+                errors = []
+                for other in (uri, made_up):
+                    with pytest.raises(MCPError) as error:
+                        await client.read_resource(other)
+                    errors.append(str(error.value).replace(other, ""))
+                assert errors[0] == errors[1]
+
+
+async def test_a_waiting_call_continues_for_its_own_caller_only(more):
+    ann, bob = (more.run("add", f"wait-{name}", "--tools", "ask") for name in ("ann", "bob"))
+    params = {"name": "ask", "arguments": {}}
+    asked = _modern(more.url, ann, "tools/call", params)["result"]
+    (key,) = asked["inputRequests"]
+    answer = {"inputResponses": {key: {"action": "decline"}}, "requestState": asked["requestState"]}
+    for token in (bob, TOKEN):
+        error = _modern(more.url, token, "tools/call", params | answer)["error"]
+        assert error["code"] == -32602
+        assert "Invalid or expired requestState" in error["message"]
+    result = _modern(more.url, ann, "tools/call", params | answer)["result"]
+    assert result["content"][0]["text"] == "answer: decline"
+
+
+async def test_headers_tell_nothing_of_a_hidden_tool(more):
+    token = more.run("add", "headers", "--tools", "top")
+    for name in ("in_header", "no_such"):
+        params = {"name": name, "arguments": {"n": 1}}
+        answer = _modern(more.url, token, "tools/call", params, {"Mcp-Param-Number": "2"})
+        assert answer["error"]["message"].startswith(f"Unknown tool: '{name}'")
+    # Whoever sees the tool is told that the two differ.
+    params = {"name": "in_header", "arguments": {"n": 1}}
+    answer = _modern(more.url, TOKEN, "tools/call", params, {"Mcp-Param-Number": "2"})
+    assert "Unknown" not in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_who_sees_no_tool_is_told_what_to_do_as_if_there_were_none(here, era):
+    token = here.run("add", f"{era}-nothing", "--tools", "no_such")
+    async with over_http(here.url, era, token=token) as client:
+        assert "No notebook offers a tool at the moment" in client.instructions
+        with pytest.raises(MCPError, match="No open notebook offers a tool now"):
+            await client.call_tool("top", {})
+    async with over_http(here.url, era) as client:
+        assert "No notebook offers" not in client.instructions
+
+
 async def test_no_file_has_a_token_that_was_shown(here):
     token = here.run("add", "secret")
     files = [path for path in here.home.rglob("*") if path.is_file()]
@@ -259,3 +353,23 @@ def _use(url, method, token, session):
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"} if method == "POST" else None
     answer = httpx2.request(method, url, headers=headers, json=ping, timeout=TIMEOUT)
     return answer.status_code, re.sub(session, "", answer.text)
+
+
+def _modern(url, token, method, params, headers=None):
+    version = "2026-07-28"
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    }
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params | {"_meta": meta}}
+    all_headers = _headers(token) | {
+        "MCP-Protocol-Version": version,
+        "Mcp-Method": method,
+        "Mcp-Name": params["name"],
+    }
+    answer = httpx2.post(url, headers=all_headers | (headers or {}), json=request, timeout=TIMEOUT)
+    text = answer.text
+    if text.startswith("event:"):
+        text = text.split("data: ")[-1]
+    return json.loads(text)

@@ -5,6 +5,7 @@ over stdio, there is one caller for the whole process.
 """
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
@@ -13,6 +14,8 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 
 SCOPE_KEY = "mcp_notebook.caller"
 """Where the ASGI scope of an HTTP request has its `Caller`."""
+CURRENT_CALLER: ContextVar["Caller | None"] = ContextVar("caller", default=None)
+"""Whose HTTP request this task serves, for those of the SDK's hooks that get no request."""
 
 
 @dataclass(frozen=True, kw_only=True)

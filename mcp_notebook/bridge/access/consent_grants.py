@@ -28,7 +28,7 @@ class ConsentGrants:
         """Allow a caller a tool for a while.
 
         Args:
-            caller: The caller's name.
+            caller: Whose it is: `Caller.owns`.
             tool: Identifies the tool as it is.
             connection: The client's connection; None if it has none that lasts.
             client: The name of its program, which stands for the connection then.

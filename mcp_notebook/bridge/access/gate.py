@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.authenticator import Authenticator, Refusal
-from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+from mcp_notebook.bridge.access.caller import CURRENT_CALLER, SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
 
 WATCH_INTERVAL = 1.0
@@ -109,6 +109,7 @@ class Gate:
         user = AuthenticatedUser(AccessToken(token="", client_id=caller.owns, scopes=[]))
         with anyio.CancelScope() as cancel_scope:
             self._open[cancel_scope] = caller
+            CURRENT_CALLER.set(caller)
             try:
                 await self._app({**scope, SCOPE_KEY: caller, "user": user}, receive, send)
             finally:

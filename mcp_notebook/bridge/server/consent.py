@@ -93,7 +93,7 @@ class ConsentRequest:
     def identify(self) -> str:
         """Return what identifies the request: the same call of the same client has the same."""
         return identify_request(
-            self.caller.name,
+            self.caller.owns,
             describe_client(self.ctx),
             self.params.name,
             self.entry.kernel_id,
@@ -139,7 +139,7 @@ class Consent:
             UnknownState: The client comes back with an answer to no question about this call.
         """
         identity = _identify_grantee(request)
-        if self._grants.has(request.caller.name, request.tool_version, **identity):
+        if self._grants.has(request.caller.owns, request.tool_version, **identity):
             return None
         decision = None
         if is_consent_state(request.params.request_state):
@@ -150,7 +150,7 @@ class Consent:
             decision = await self._ask_now(request)
         check_decision(request.entry.name, decision)
         if decision == "session":
-            self._grants.add(request.caller.name, request.tool_version, **identity)
+            self._grants.add(request.caller.owns, request.tool_version, **identity)
         return None
 
     def _send_back(self, request: ConsentRequest, text: str) -> types.InputRequiredResult:

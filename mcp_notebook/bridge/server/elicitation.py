@@ -15,6 +15,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
 from mcp_notebook.bridge.server.consent_states import is_consent_state
 from mcp_notebook.bridge.server.parked_calls import ANSWER_LIMIT, NO_ANSWER, ParkedCalls
@@ -46,19 +47,22 @@ class Elicitation:
         """Cancel the parked calls."""
         self._parked.close()
 
-    def resume(self, params: types.CallToolRequestParams) -> RunningCall | None:
-        """Return the parked call that a request continues, or None if it is a new call.
+    def resume(self, caller: Caller, params: types.CallToolRequestParams) -> RunningCall | None:
+        """Return the parked call that a caller's request continues, or None if it is a new call.
 
         Raises:
             UnknownState: The request has a state that no parked call has.
         """
         if params.request_state is None or is_consent_state(params.request_state):
             return None
-        return self._parked.take(params.request_state, params.name, params.arguments or {})
+        return self._parked.take(
+            params.request_state, caller.owns, params.name, params.arguments or {}
+        )
 
     async def follow(
         self,
         ctx: ServerRequestContext[Any],
+        caller: Caller,
         params: types.CallToolRequestParams,
         call: RunningCall,
         listener: Listener,
@@ -72,7 +76,7 @@ class Elicitation:
         with call.cancel_on_error():
             if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
                 return await _follow_and_elicit(ctx, call, listener)
-            result = await self._follow_or_park(ctx, params, call, listener)
+            result = await self._follow_or_park(ctx, caller, params, call, listener)
         if isinstance(result, Result) and call.missing_capability is not None:
             text = next((block.text for block in result.content if isinstance(block, Text)), "")
             required: dict[str, Any] = {"requiredCapabilities": {call.missing_capability: {}}}
@@ -82,6 +86,7 @@ class Elicitation:
     async def _follow_or_park(
         self,
         ctx: ServerRequestContext[Any],
+        caller: Caller,
         params: types.CallToolRequestParams,
         call: RunningCall,
         listener: Listener,
@@ -102,7 +107,7 @@ class Elicitation:
                 if not can_elicit(ctx):  # every request declares its capabilities
                     raise CallError(_NOT_DECLARED)  # noqa: TRY301
                 call.question_keys = {item.key: item.question for item in call.questions.values()}
-                state = self._parked.park(call, params.name, params.arguments or {})
+                state = self._parked.park(call, caller.owns, params.name, params.arguments or {})
             except CallError as error:
                 for question in tuple(call.questions.values()):
                     call.answer(_make_refusal(question, str(error)))

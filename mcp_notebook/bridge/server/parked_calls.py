@@ -4,7 +4,7 @@ Runs on the bridge's event loop. At 2026-07-28 a server cannot send requests to 
 answers a call with a question, and the client sends the whole call again with the answer and the
 state that came with the question. A tool's function must not run twice because of that, so the call
 is parked here, and the state is its key. A key cannot be guessed, works once, and only for the same
-call. If the client does not return within `ANSWER_LIMIT`, the call is cancelled.
+call of the same caller. If the client does not return within `ANSWER_LIMIT`, the call is cancelled.
 """
 
 import asyncio
@@ -42,11 +42,12 @@ class ParkedCalls:
     def __len__(self) -> int:
         return len(self._parked)
 
-    def park(self, call: RunningCall, name: str, arguments: Mapping[str, Any]) -> str:
+    def park(self, call: RunningCall, caller: str, name: str, arguments: Mapping[str, Any]) -> str:
         """Park a call, and return the state that retrieves it.
 
         Args:
             call: The call.
+            caller: Whom it belongs to.
             name: The tool's name in the client's request.
             arguments: The arguments in the client's request.
 
@@ -60,17 +61,17 @@ class ParkedCalls:
             )
         state = secrets.token_urlsafe(32)
         expiry = asyncio.get_running_loop().call_later(ANSWER_LIMIT, self._expire, state)
-        self._parked[state] = _Parked(call, _serialize_request(name, arguments), expiry)
+        self._parked[state] = _Parked(call, _serialize_request(caller, name, arguments), expiry)
         return state
 
-    def take(self, state: str, name: str, arguments: Mapping[str, Any]) -> RunningCall:
+    def take(self, state: str, caller: str, name: str, arguments: Mapping[str, Any]) -> RunningCall:
         """Return the call with this state, which cannot be used again.
 
         Raises:
-            UnknownState: No call has this state, or it is a different call's.
+            UnknownState: No call has this state, or it is a different call's or caller's.
         """
         parked = self._parked.get(state)
-        if parked is None or parked.request != _serialize_request(name, arguments):
+        if parked is None or parked.request != _serialize_request(caller, name, arguments):
             raise UnknownState
         del self._parked[state]
         parked.expiry.cancel()
@@ -87,5 +88,5 @@ class ParkedCalls:
         self._parked.pop(state).call.cancel(NO_ANSWER)
 
 
-def _serialize_request(name: str, arguments: Mapping[str, Any]) -> str:
-    return json.dumps([name, arguments], sort_keys=True)
+def _serialize_request(caller: str, name: str, arguments: Mapping[str, Any]) -> str:
+    return json.dumps([caller, name, arguments], sort_keys=True)

@@ -20,10 +20,13 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.callers import find_caller
 from mcp_notebook.bridge.server.mcp_types import make_contents, replace_surrogates
 from mcp_notebook.bridge.server.resource_notices import ResourceNotices
+from mcp_notebook.bridge.server.resource_owners import ResourceOwners
 from mcp_notebook.bridge.server.versions import has_feature
 from mcp_notebook.errors import CallError, UnknownResource
 from mcp_notebook.wire import messages
@@ -45,19 +48,26 @@ class ResourceRequests:
     Args:
         links: The links to the kernels.
         notices: Told whose resources clients have seen.
+        owners: Know who may see which resources.
+        default_caller: Who makes a request if the transport does not say.
         ready: Waits until the first notebooks can be expected, if they need time to start.
         page_size: Resources on a page; None: `PAGE_SIZE`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it needs to know
         self,
         links: Links,
         notices: ResourceNotices,
+        owners: ResourceOwners,
+        *,
+        default_caller: Caller,
         ready: Callable[[], Awaitable[None]] | None = None,
         page_size: int | None = None,
     ) -> None:
         self._links = links
         self._notices = notices
+        self._owners = owners
+        self._default_caller = default_caller
         self._ready = ready
         self._page_size = page_size or PAGE_SIZE
         self._key = secrets.token_bytes(32)
@@ -70,7 +80,8 @@ class ResourceRequests:
         place, number = (0, 0) if cursor is None else self._read_cursor(cursor)
         if self._ready is not None:
             await self._ready()
-        resources = await self._list_after(place, number)
+        caller = find_caller(ctx, self._default_caller)
+        resources = await self._list_after(caller, place, number)
         page = resources[: self._page_size]
         next_cursor = None
         if len(resources) > len(page):
@@ -98,6 +109,8 @@ class ResourceRequests:
         try:
             if self._ready is not None:
                 await self._ready()
+            if not self._owners.may_see(find_caller(ctx, self._default_caller), uri):
+                raise UnknownResource(uri[:MAX_URI])  # noqa: TRY301 - as for one that never was
             resource = await self._links.read_resource(uri[:MAX_URI], MAX_READ)
             # In a thread: encoding a large one would block all other clients.
             read = await anyio.to_thread.run_sync(make_contents, resource)
@@ -111,9 +124,9 @@ class ResourceRequests:
         return types.ReadResourceResult(contents=[read])
 
     async def _list_after(
-        self, place: int, number: int
+        self, caller: Caller, place: int, number: int
     ) -> Sequence[tuple[int, messages.ResourceInfo]]:
-        """Ask all kernels from this position on, concurrently, for more than a page."""
+        """Ask all kernels from this position on, concurrently, for more than the caller's page."""
         links = sorted(
             (link for link in self._links.open_links if link.place >= place), key=_get_place
         )
@@ -121,7 +134,13 @@ class ResourceRequests:
 
         async def ask(link: Link) -> None:
             after = number if link.place == place else 0
-            resources = await link.resources.list_resources(after, self._page_size + 1)
+            resources: list[messages.ResourceInfo] = []
+            while len(resources) <= self._page_size:
+                batch = await link.resources.list_resources(after, self._page_size + 1)
+                resources += [info for info in batch if self._owners.may_see(caller, info.uri)]
+                if len(batch) <= self._page_size:
+                    break
+                after = batch[-1].number
             answers[link.place] = resources
             if resources:
                 self._notices.note_list(link.record.id)

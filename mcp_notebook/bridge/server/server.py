@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.access.caller import OWNER, Caller
+from mcp_notebook.bridge.access.caller import CURRENT_CALLER, OWNER, Caller
 from mcp_notebook.bridge.access.consent_policy import ASK_FOR_CONFIRM, ConsentPolicy
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -46,6 +46,7 @@ from mcp_notebook.bridge.server.mcp_types import (
 from mcp_notebook.bridge.server.open_streams import OpenStreams
 from mcp_notebook.bridge.server.request_rates import RequestRates
 from mcp_notebook.bridge.server.resource_notices import ResourceNotices
+from mcp_notebook.bridge.server.resource_owners import ResourceOwners
 from mcp_notebook.bridge.server.resources import ResourceRequests
 from mcp_notebook.bridge.server.tool_form import make_plain_tool_form, make_tool_form
 from mcp_notebook.bridge.server.tool_pages import ToolPages
@@ -131,10 +132,8 @@ class NotebookServer:
         self.find_departed_notebooks: Callable[[], Sequence[MissingTool]] = tuple
         """Returns the notebooks that have left lately, latest first; called in a thread."""
         first = meta_tools.TOOLS if with_meta_tools else ()
-        self._pages, self._plain_pages = (
-            ToolPages(make_form, first, page_size)
-            for make_form in (make_tool_form, make_plain_tool_form)
-        )
+        self._pages = ToolPages(make_tool_form, first, page_size)
+        self._plain_pages = ToolPages(make_plain_tool_form, first, page_size)
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self._elicitation = Elicitation()
         self._changes = ChangeNotices()
@@ -143,12 +142,18 @@ class NotebookServer:
         """Told when a kernel was linked, or its link has ended."""
         self._new_tools = NewTools(with_meta_tools=with_meta_tools)
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-        self.mcp = self._build_server(
-            ResourceRequests(links, self.resource_notices, ready, page_size)
-        )
-        self.update_instructions()
+        self._owners = ResourceOwners()
+        self.mcp = self._build_server(page_size)
 
-    def _build_server(self, resources: ResourceRequests) -> Server[Any]:
+    def _build_server(self, page_size: int | None) -> Server[Any]:
+        resources = ResourceRequests(
+            self._links,
+            self.resource_notices,
+            self._owners,
+            default_caller=self._default_caller,
+            ready=self._ready,
+            page_size=page_size,
+        )
         server = _Server(
             "mcp-notebook",
             version=__version__,
@@ -164,7 +169,7 @@ class NotebookServer:
             on_subscriptions_listen=self.open_streams.listen,
         )
         # The default middleware makes spans, which nobody collects, for a tenth of a call's time.
-        server.middleware[:] = [self.request_rates, self._fill_in_tools]
+        server.middleware[:] = [self.request_rates, self._fill_in]
         server.add_notification_handler(
             "notifications/initialized", types.NotificationParams, self._changes.add_client
         )
@@ -174,14 +179,8 @@ class NotebookServer:
         )
         return server
 
-    def update_instructions(self) -> None:
-        """Explain in the instructions, which clients read first, what to do without tools."""
-        about = self._about
-        self.mcp.instructions = about if self._catalog.entries() else f"{about} {NO_TOOLS}"
-
     def note_change(self) -> None:
         """Note that the list of tools has changed; clients are notified soon."""
-        self.update_instructions()
         self._changes.note_change()
 
     async def announce_changes(self) -> None:
@@ -204,18 +203,24 @@ class NotebookServer:
     ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[])
 
-    async def _fill_in_tools(
-        self, ctx: ServerRequestContext[Any], call_next: CallNext
-    ) -> HandlerResult:
-        """Answer requests for the list of tools; everything else passes through.
+    async def _fill_in(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Add what depends on the caller: the list of tools, and the instructions."""
+        result = await call_next(ctx)
+        if isinstance(result, dict):
+            if "instructions" in result:  # which clients read first
+                entries = self._tools.list_entries(find_caller(ctx, self._default_caller))
+                result["instructions"] = self._about if entries else f"{self._about} {NO_TOOLS}"
+            elif ctx.method == "tools/list":
+                await self._fill_in_tools(ctx, result)
+        return result
+
+    async def _fill_in_tools(self, ctx: ServerRequestContext[Any], result: dict[str, Any]) -> None:
+        """Complete the answer to a request for the list of tools.
 
         The SDK validates the request and builds the answer around an empty list. The tools are
         added here in their final form: converting a thousand of them at every request would take
         longer than everything else.
         """
-        result = await call_next(ctx)
-        if ctx.method != "tools/list" or not isinstance(result, dict):
-            return result
         if self._ready is not None:
             await self._ready()
         cursor = (ctx.params or {}).get("cursor")
@@ -234,13 +239,13 @@ class NotebookServer:
         self._new_tools.note_list(ctx, (tool["name"] for tool in page.tools))
         if page.next_cursor is not None:
             result["nextCursor"] = page.next_cursor
-        return result
 
     def _find_input_schema(self, name: str) -> dict[str, Any] | None:
         if self._starter.is_meta_tool(name):
             return meta_tools.INPUT_SCHEMAS[name]
         try:
-            return self._catalog.find(name).tool.input_schema
+            caller = CURRENT_CALLER.get() or self._default_caller
+            return self._tools.find(caller, name).tool.input_schema
         except CallError:
             return None
 
@@ -256,6 +261,7 @@ class NotebookServer:
             await self._changes.notify_caller(ctx)  # the call may have made them
             if isinstance(result, types.InputRequiredResult):
                 return result
+            self._owners.note_result(caller, result)
             self.resource_notices.note_result(result)
             names = (entry.name for entry in self._tools.list_entries(caller))
             return make_call_result(
@@ -299,14 +305,14 @@ class NotebookServer:
     ) -> Result | types.InputRequiredResult:
         """Start the call, or resume it, and follow it; `large` are its detached arguments."""
         listener = _make_listener(ctx, self._log_levels)
-        call = self._elicitation.resume(params)
+        call = self._elicitation.resume(caller, params)
         if call is None:
             arguments = params.arguments or {} if large is None else large
             outcome = await self._starter.start(ctx, caller, params, arguments, listener)
             if not isinstance(outcome, RunningCall):
                 return outcome
             call = outcome
-        return await self._elicitation.follow(ctx, params, call, listener)
+        return await self._elicitation.follow(ctx, caller, params, call, listener)
 
     async def _set_log_level(
         self, ctx: ServerRequestContext[Any], params: types.SetLevelRequestParams

@@ -8,6 +8,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
 from mcp_notebook.bridge.server import elicitation
 from mcp_notebook.bridge.server.elicitation import Elicitation, can_elicit
@@ -100,7 +101,7 @@ def call_that_ends(sent):
 async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
     sent = []
     ctx = request("2025-11-25", {}, says)
-    result = await Elicitation().follow(ctx, PARAMS, call_that_ends(sent), NO_LISTENER)
+    result = await Elicitation().follow(ctx, OWNER, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     assert answer.items() <= sent[0].model_dump().items()
 
@@ -110,7 +111,7 @@ async def test_a_question_that_is_never_answered_ends_by_its_limit(monkeypatch):
     sent = []
     ctx = request("2025-11-25", {}, NOTHING)
     with anyio.fail_after(30):
-        result = await Elicitation().follow(ctx, PARAMS, call_that_ends(sent), NO_LISTENER)
+        result = await Elicitation().follow(ctx, OWNER, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     (answer,) = sent
     assert (answer.question, answer.error) == (1, NO_ANSWER)
@@ -128,7 +129,7 @@ async def test_a_question_that_is_taken_back_is_closed_at_the_client_while_the_c
 
     ctx, call = request("2025-11-25", {}, NOTHING), asking_call(sent)
     ctx.session.elicit_form = show_form
-    follower = asyncio.ensure_future(Elicitation().follow(ctx, PARAMS, call, NO_LISTENER))
+    follower = asyncio.ensure_future(Elicitation().follow(ctx, OWNER, PARAMS, call, NO_LISTENER))
     await anyio.wait_all_tasks_blocked()
     assert told == ["shown"]
     call.handle(messages.Withdraw(id=1, question=1), [])
@@ -142,7 +143,7 @@ async def test_a_question_that_is_taken_back_is_closed_at_the_client_while_the_c
 async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
     sent, asking = [], Elicitation()
     call = asking_call(sent)
-    parked = await asking.follow(request(elicitation={}), PARAMS, call, NO_LISTENER)
+    parked = await asking.follow(request(elicitation={}), OWNER, PARAMS, call, NO_LISTENER)
     assert isinstance(parked, types.InputRequiredResult)
     (asked,) = parked.input_requests.values()
     assert (asked.params.message, asked.params.mode) == ("Sure?", "form")
@@ -151,12 +152,14 @@ async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
         request_state=parked.request_state,
         input_responses={"q": types.ElicitResult(action="cancel"), "other": asked_sampling()},
     )
-    assert asking.resume(PARAMS) is None
-    assert asking.resume(params) is call
+    assert asking.resume(OWNER, PARAMS) is None
+    assert asking.resume(OWNER, params) is call
     with pytest.raises(UnknownState):
-        asking.resume(params)
+        asking.resume(OWNER, params)
     call.handle(*DONE)
-    assert await asking.follow(request(), params, call, NO_LISTENER) == Result((Text("done"),))
+    assert await asking.follow(request(), OWNER, params, call, NO_LISTENER) == Result(
+        (Text("done"),)
+    )
 
 
 def asked_sampling():
@@ -167,13 +170,13 @@ def asked_sampling():
 
 async def test_a_client_that_declares_it_no_more_is_not_asked_again():
     sent = []
-    result = await Elicitation().follow(request(), PARAMS, call_that_ends(sent), NO_LISTENER)
+    result = await Elicitation().follow(request(), OWNER, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     assert "has not declared MCP's elicitation in this request" in sent[0].error
 
 
 async def test_a_bridge_that_ends_cancels_what_is_parked():
     sent, asking = [], Elicitation()
-    await asking.follow(request(elicitation={}), PARAMS, asking_call(sent), NO_LISTENER)
+    await asking.follow(request(elicitation={}), OWNER, PARAMS, asking_call(sent), NO_LISTENER)
     asking.close()
     assert sent == [messages.Cancel(id=1, reason="The bridge was stopped.")]

@@ -13,26 +13,28 @@ pytestmark = pytest.mark.anyio
 ASK = messages.Ask(id=1, question=1, key="q", message="Sure?", form={})
 
 
-async def test_a_state_gets_its_call_back_once_and_for_the_same_request_only(call):
+async def test_a_state_gets_its_call_back_once_and_for_the_same_request_of_its_caller_only(call):
     parked = ParkedCalls()
-    state = parked.park(call, "top", {"a": 1, "b": [True]})
+    state = parked.park(call, "me", "top", {"a": 1, "b": [True]})
     for name, arguments in [("top", {"a": 1}), ("other", {"a": 1, "b": [True]})]:
         with pytest.raises(UnknownState):
-            parked.take(state, name, arguments)
+            parked.take(state, "me", name, arguments)
     with pytest.raises(UnknownState):
-        parked.take(state, "top", {"a": 1, "b": [1]})
+        parked.take(state, "me", "top", {"a": 1, "b": [1]})
     with pytest.raises(UnknownState):
-        parked.take(f"{state}x", "top", {"a": 1, "b": [True]})
-    assert parked.take(state, "top", {"b": [True], "a": 1}) is call
+        parked.take(f"{state}x", "me", "top", {"a": 1, "b": [True]})
+    with pytest.raises(UnknownState):
+        parked.take(state, "somebody else", "top", {"a": 1, "b": [True]})
+    assert parked.take(state, "me", "top", {"b": [True], "a": 1}) is call
     with pytest.raises(UnknownState, match="Invalid or expired requestState"):
-        parked.take(state, "top", {"a": 1, "b": [True]})
+        parked.take(state, "me", "top", {"a": 1, "b": [True]})
 
 
 async def test_each_state_is_another_one(call):
     parked = ParkedCalls()
     states = set()
     for _ in range(3):
-        states.add(parked.park(call, "top", {}))
+        states.add(parked.park(call, "me", "top", {}))
     assert len(states) == 3
     assert all(len(state) >= 40 for state in states)
 
@@ -46,22 +48,22 @@ async def test_a_call_whose_client_does_not_come_back_is_cancelled(monkeypatch):
         told.set()
 
     parked = ParkedCalls()
-    state = parked.park(RunningCall(1, send), "top", {})
+    state = parked.park(RunningCall(1, send), "me", "top", {})
     with anyio.fail_after(60):
         await told.wait()
     assert sent == [messages.Cancel(id=1, reason=parking.NO_ANSWER)]
     assert parking.NO_ANSWER == "Nobody answered the tool's question within 10 minutes."
     with pytest.raises(UnknownState):
-        parked.take(state, "top", {})
+        parked.take(state, "me", "top", {})
     assert len(parked) == 0
 
 
 async def test_only_so_many_calls_are_parked_and_a_close_cancels_them(call, sent):
     parked = ParkedCalls()
     for _ in range(parking.MAX_PARKED):
-        parked.park(call, "top", {})
+        parked.park(call, "me", "top", {})
     with pytest.raises(CallError, match=f"{parking.MAX_PARKED} calls already wait for answers"):
-        parked.park(call, "top", {})
+        parked.park(call, "me", "top", {})
     parked.close()
     assert len(sent) == parking.MAX_PARKED
     assert len(parked) == 0
@@ -70,9 +72,9 @@ async def test_only_so_many_calls_are_parked_and_a_close_cancels_them(call, sent
 async def test_a_call_that_was_lost_while_it_was_parked_says_so_to_who_comes_back(call, sent):
     parked = ParkedCalls()
     call.handle(ASK, [])
-    state = parked.park(call, "top", {})
+    state = parked.park(call, "me", "top", {})
     call.end(KernelGone("The kernel died."))
     with pytest.raises(KernelGone, match="died"):
-        await parked.take(state, "top", {}).follow(NO_LISTENER)
+        await parked.take(state, "me", "top", {}).follow(NO_LISTENER)
     call.cancel("too late")
     assert sent == []
