@@ -238,8 +238,12 @@ class Settings(Limits):
         Raises:
             SettingsError: A value cannot be used.
         """
-        values = read_values(cls, os.environ if env is None else env, options)
-        return {name: source for name, (_, source) in values.items()}
+        env = os.environ if env is None else env
+        values = read_values(cls, env, options)
+        sources = {name: source for name, (_, source) in values.items()}
+        if "tracing" not in sources and is_configured(env):
+            sources["tracing"] = "OpenTelemetry's variables"
+        return sources
 
     @classmethod
     def list_unknown_variables(cls, env: Mapping[str, str] | None = None) -> list[str]:

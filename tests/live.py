@@ -158,10 +158,12 @@ def kernel_env(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def live_kernel(home: Path, *, notebook: str | None = None) -> Iterator[LiveKernel]:
+def live_kernel(
+    home: Path, *, notebook: str | None = None, env: dict[str, str] | None = None
+) -> Iterator[LiveKernel]:
     """Start a kernel whose home folder is `home`, and end it."""
     manager = KernelManager(kernel_name="python3", transport="ipc", ip=str(home / "ipc"))
-    env = kernel_env(home)
+    env = kernel_env(home) | (env or {})
     if notebook is not None:
         env["JPY_SESSION_NAME"] = notebook
     manager.start_kernel(env=env, cwd=str(home), extra_arguments=["--HistoryManager.enabled=False"])

@@ -36,11 +36,15 @@ class Receiver:
                     self.spans += [_read_span(span, process) for span in scope.spans]
             self._news.notify_all()
 
-    def wait_for(self, count: int) -> list[dict[str, Any]]:
-        """Wait until so many spans have come, and return them in the order in which they began."""
+    def wait_for(self, trace_id: int, count: int) -> list[dict[str, Any]]:
+        """Wait until so many spans of a trace have come, and return them."""
+
+        def select() -> list[dict[str, Any]]:
+            return [span for span in self.spans if span["trace"] == f"{trace_id:032x}"]
+
         with self._news:
-            assert self._news.wait_for(lambda: len(self.spans) >= count, TIMEOUT), self.spans
-            return sorted(self.spans, key=lambda span: span["start"])
+            assert self._news.wait_for(lambda: len(select()) >= count, TIMEOUT), self.spans
+            return select()
 
 
 def _read_attributes(attributes: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """When spans leave the process, and where to."""
 
 import socket
+import subprocess
 import sys
 import time
 
@@ -35,7 +36,9 @@ def test_calls_are_traced_if_it_is_said_where_to_or_that_they_are(env, expected)
 
 
 def end_a_span(provider):
-    provider.get_tracer("test").start_span("work").end()
+    span = provider.get_tracer("test").start_span("work")
+    span.end()
+    return span.get_span_context().trace_id
 
 
 def test_spans_go_where_opentelemetrys_variables_say(monkeypatch):
@@ -43,9 +46,9 @@ def test_spans_go_where_opentelemetrys_variables_say(monkeypatch):
         for name, value in receiver.env.items():
             monkeypatch.setenv(name, value)
         provider = open_provider("a-service")
-        end_a_span(provider)
+        trace_id = end_a_span(provider)
         close_provider(provider)
-        (span,) = receiver.wait_for(1)
+        (span,) = receiver.wait_for(trace_id, 1)
     assert span["name"] == "work"
     assert span["process"]["service.name"] == "a-service"
 
@@ -81,6 +84,18 @@ def test_without_the_library_one_is_told_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(MissingLibrary, match=r"pip install 'mcp-notebook\[observability\]'"):
         open_provider("a-service")
+
+
+def test_a_bridge_that_traces_nothing_loads_neither_sdk_nor_metrics():
+    script = (
+        "import sys\n"
+        "from mcp_notebook.bridge import app\n"
+        "app._open_spans(app.Settings())\n"
+        "print(sorted({'opentelemetry.sdk', 'prometheus_client'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_a_collector_that_never_answers_does_not_keep_the_process(monkeypatch):

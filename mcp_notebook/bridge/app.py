@@ -12,7 +12,7 @@ import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 import anyio
@@ -32,6 +32,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
+from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
 from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
@@ -48,8 +49,12 @@ from mcp_notebook.errors import McpNotebookError, NotebookError, SettingsError
 from mcp_notebook.missing_tools import MissingTool
 from mcp_notebook.private_files import read_private, write_private
 from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.span_export import close_provider, open_provider
 from mcp_notebook.terminal import print_note
 from mcp_notebook.termination import list_termination_signals
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 logger = logging.getLogger(__name__)
 
@@ -159,12 +164,14 @@ class _Bridge:
             Reading("kernels", "Kernels that are linked now.", lambda: len(self.links)),
             Reading("tools", "Tools that are offered now.", lambda: len(self._catalog.entries())),
         ]
+        self._spans = _open_spans(settings)
+        tracers = [] if self._spans is None else [CallTracer(self._spans)]
         self.server = NotebookServer(
             self._catalog,
             self.links,
             ready=self._wait_for_first_tools,
             default_caller=default_caller,
-            observers=[self.metrics, *observers],
+            observers=[self.metrics, *observers, *tracers],
             with_meta_tools=settings.meta_tools,
             page_size=settings.page_size,
             limits=settings,
@@ -177,12 +184,16 @@ class _Bridge:
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:
         """Watch for signals, run the links and announce changes for the block."""
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(self._watch_signals)
-            async with self.links:
-                tasks.start_soon(self.server.announce_changes)
-                yield self
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(self._watch_signals)
+                async with self.links:
+                    tasks.start_soon(self.server.announce_changes)
+                    yield self
+                tasks.cancel_scope.cancel()
+        finally:
+            if self._spans is not None:
+                close_provider(self._spans)
 
     def start(self, tasks: anyio.abc.TaskGroup, notebooks: Sequence[Path]) -> None:
         """Start serving these notebooks, or the user's live ones if there are none."""
@@ -294,6 +305,16 @@ class _Bridge:
                 self._is_interrupted = signum == signal.SIGINT
                 self.stop.set()
                 self.ready.set()
+
+
+def _open_spans(settings: Settings) -> "TracerProvider | None":
+    """Return what takes the spans of calls; None if they are not traced, or cannot be."""
+    if settings.tracing:
+        try:
+            return open_provider("mcp-notebook")
+        except McpNotebookError as error:
+            logger.warning("Calls are not traced. %s", error)
+    return None
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from bridges import (
 from live import SOON, live_kernel
 
 from mcp_notebook import __version__
-from mcp_notebook.bridge.app import _read_last_port, run_http
+from mcp_notebook.bridge.app import _open_spans, _read_last_port, run_http
 from mcp_notebook.bridge.transports.http import open_listener
 from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time
 from mcp_notebook.private_files import write_private
@@ -89,6 +89,14 @@ def test_the_numbers_of_a_bridge_tell_its_kernels_and_tools(with_notebook):
     page = ask(running.url, "GET", path="/metrics", headers=headers).body
     assert {b"mcp_notebook_kernels 1.0", b"mcp_notebook_tools 1.0"} <= {*page.splitlines()}
     assert ask(running.url, "GET", path="/healthz", headers={"Authorization": None}).body == b"ok"
+
+
+def test_a_bridge_that_cannot_trace_says_how_to_install_what_is_missing(monkeypatch, caplog):
+    pytest.importorskip("opentelemetry.sdk.trace")
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    assert _open_spans(Settings(tracing=True)) is None
+    assert "Calls are not traced." in caplog.text
+    assert "pip install 'mcp-notebook[observability]'" in caplog.text
 
 
 def test_without_a_tool_the_first_lines_tell_what_to_do(without_notebook):

@@ -30,11 +30,11 @@ class Served:
 
 
 @contextmanager
-def http_bridge(home: Path, *arguments: str) -> Iterator[Served]:
+def http_bridge(home: Path, *arguments: str, env: dict[str, str] | None = None) -> Iterator[Served]:
     """Run `mcp-notebook serve` and end it."""
     process = subprocess.Popen(
         [*COMMAND, "serve", "--port", "0", *arguments],
-        env=kernel_env(home) | {"MCP_NOTEBOOK_TOKEN": TOKEN},
+        env=kernel_env(home) | {"MCP_NOTEBOOK_TOKEN": TOKEN} | (env or {}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

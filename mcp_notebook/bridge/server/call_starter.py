@@ -7,8 +7,8 @@ observers hear what happened: the start and the end of each call, or its refusal
 import itertools
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import anyio
@@ -28,14 +28,16 @@ from mcp_notebook.bridge.server.argument_limits import check_arguments
 from mcp_notebook.bridge.server.callers import describe_client
 from mcp_notebook.bridge.server.consent import Consent, ConsentRequest
 from mcp_notebook.bridge.server.elicitation import can_elicit
-from mcp_notebook.bridge.server.trace_headers import read_trace_headers
+from mcp_notebook.bridge.server.trace_headers import describe_request, read_trace_headers
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
     CallObserver,
+    CallObservers,
     CallRefusal,
     CallStart,
     Outcome,
 )
+from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.content import Audio, Image, Resource, Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownTool
 from mcp_notebook.limits import Limits
@@ -52,7 +54,8 @@ class CallStarter:
     Args:
         tools: The tools, as callers see them.
         links: Run the calls.
-        observer: Hears what happens to calls.
+        observers: Hear what happens to calls. A `CallTracer` among them is also asked which trace
+            each call belongs to.
         limits: How many calls there may be, how often, and with how many arguments.
         consent: Asks a person where a call needs that.
         ready: Waits until the first tools can be expected, if they need time to appear.
@@ -65,7 +68,7 @@ class CallStarter:
         tools: PermittedTools,
         links: Links,
         *,
-        observer: CallObserver,
+        observers: Sequence[CallObserver],
         limits: Limits,
         consent: Consent,
         ready: Callable[[], Awaitable[None]] | None = None,
@@ -73,7 +76,8 @@ class CallStarter:
     ) -> None:
         self._tools = tools
         self._links = links
-        self._observer = observer
+        self._observer = CallObservers(observers)
+        self._tracer = next((item for item in observers if isinstance(item, CallTracer)), None)
         self._limits = limits
         self._rates = RateLimits(
             "calls",
@@ -134,16 +138,27 @@ class CallStarter:
                 question = await self._ask_for_consent(request)
                 if question is not None:
                     return question
-            call = self._links.find_link(entry).start_call(
-                entry.tool.name,
-                arguments,
-                listener,
-                can_elicit=can_elicit(ctx),
-                confirmed=entry.tool.revision,
-                trace=read_trace_headers(ctx),
-            )
-        self._observe(call, self._describe_start(ctx, caller, entry, arguments))
+            start = self._describe_start(ctx, caller, entry, arguments)
+            with self._open_trace(ctx, start) as trace:
+                call = self._links.find_link(entry).start_call(
+                    entry.tool.name,
+                    arguments,
+                    listener,
+                    can_elicit=can_elicit(ctx),
+                    confirmed=entry.tool.revision,
+                    trace=trace,
+                )
+        self._observe(call, start)
         return call
+
+    def _open_trace(
+        self, ctx: ServerRequestContext[Any], start: CallStart
+    ) -> AbstractContextManager[dict[str, str]]:
+        """Return what gives the block the trace that a call belongs to in its kernel."""
+        headers = read_trace_headers(ctx)
+        if self._tracer is None:
+            return nullcontext(headers)
+        return self._tracer.open(start, headers, describe_request(ctx))
 
     async def _find_requested(
         self, caller: Caller, name: str, arguments: dict[str, Any] | bytes

@@ -1,8 +1,9 @@
-"""The trace that a request belongs to, as its client says: W3C Trace Context and Baggage.
+"""The trace that a request belongs to, as its client says, and what a span says of a request.
 
-Runs on the bridge's event loop; pure. MCP has the keys in a request's ``_meta``. A client whose
-library for HTTP sends the headers of that name is understood, too. What is malformed is ignored, as
-W3C says; nothing else than printable ASCII passes, so that a tool can send it on as HTTP headers.
+Runs on the bridge's event loop; pure. The trace is in the words of W3C's Trace Context and Baggage,
+which MCP has in a request's ``_meta``. A client whose library for HTTP sends the headers of that
+name is understood, too. What is malformed is ignored, as W3C says; nothing else than printable
+ASCII passes, so that a tool can send it on as HTTP headers.
 """
 
 import re
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 
 _FORMS = {
     "traceparent": re.compile(
@@ -27,6 +29,17 @@ def read_trace_headers(ctx: ServerRequestContext[Any]) -> dict[str, str]:
     if "traceparent" not in headers and ctx.request is not None:
         headers = _select(getattr(ctx.request, "headers", {})) | headers
     return headers
+
+
+def describe_request(ctx: ServerRequestContext[Any]) -> dict[str, str]:
+    """Return what OpenTelemetry's conventions for MCP say of a request."""
+    attributes = {
+        "mcp.protocol.version": ctx.protocol_version,
+        "jsonrpc.request.id": str(ctx.request_id),
+        "network.transport": "pipe" if ctx.request is None else "tcp",
+    }
+    session = getattr(ctx.request, "headers", {}).get(MCP_SESSION_ID_HEADER)
+    return attributes if session is None else attributes | {"mcp.session.id": session}
 
 
 def _select(values: Mapping[str, Any]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 Face:
 
 - `call_events`: `CallStart`, `CallEnd`, `CallRefusal`, and `CallObserver`, which takes them.
+- `call_tracer.CallTracer`: the span of each call.
 - `metrics.Metrics`: the numbers of a bridge; `prometheus_page` shows them.
 - `audit_log`: writes the audit log. The command that shows it uses `audit_reader`, `audit_records`,
   `audit_file` and `call_journal`.

@@ -1,0 +1,106 @@
+"""The span of each call, as OpenTelemetry's conventions for MCP describe it.
+
+Runs on the bridge's event loop, and only where calls are traced: the provider's own thread sends
+the spans (`span_export`). The span begins when the call is sent to its kernel and ends with its
+result, also if its client asks in several requests. What the kernel does is below it, in spans of
+its own.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from mcp_notebook._version import __version__
+from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, TracerProvider
+
+_ERROR_TYPES = {
+    "error": "tool_error",
+    "cancelled": "cancelled",
+    "timed out": "timeout",
+    "lost": "kernel_lost",
+}
+"""What OpenTelemetry's ``error.type`` is for each outcome that is an error."""
+
+
+class CallTracer:
+    """Makes the spans; a `CallObserver`.
+
+    Neither arguments nor results are in them, and no text of an error, which may quote both.
+
+    Args:
+        provider: Takes them.
+    """
+
+    def __init__(self, provider: "TracerProvider") -> None:
+        self._tracer = provider.get_tracer("mcp_notebook", __version__)
+        self._spans: dict[str, Span] = {}
+        """Those of open calls, by the call's id."""
+
+    @contextmanager
+    def open(
+        self, start: CallStart, trace: Mapping[str, str], request: Mapping[str, str]
+    ) -> Iterator[dict[str, str]]:
+        """Begin the span of a call that is started in the block, unless the block fails.
+
+        Args:
+            start: The call.
+            trace: The trace that the client says, as W3C's headers.
+            request: More attributes: of the client's request.
+
+        Returns:
+            The trace that the call belongs to in its kernel, as W3C's headers.
+        """
+        from opentelemetry.trace import SpanKind, set_span_in_context  # noqa: PLC0415
+        from opentelemetry.trace.propagation import tracecontext  # noqa: PLC0415
+
+        w3c = tracecontext.TraceContextTextMapPropagator()
+        attributes = {
+            "mcp.method.name": "tools/call",
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": start.tool,
+            "mcp_notebook.call.id": start.id,
+            "mcp_notebook.caller": start.caller,
+            "mcp_notebook.client": start.client,
+            "mcp_notebook.kernel.id": start.kernel,
+            "mcp_notebook.notebook": start.notebook,
+            **request,
+        }
+        span = self._tracer.start_span(
+            f"tools/call {start.tool}",
+            w3c.extract(trace),
+            kind=SpanKind.SERVER,
+            attributes=attributes,
+        )
+        headers = dict(trace)
+        w3c.inject(headers, set_span_in_context(span))
+        self._spans[start.id] = span
+        try:
+            yield headers
+        except BaseException:
+            del self._spans[start.id]  # never ended: it goes nowhere
+            raise
+
+    def note_start(self, start: CallStart) -> None:
+        """Do nothing: `open` has begun the span."""
+
+    def note_end(self, end: CallEnd) -> None:
+        """End the span of a call."""
+        from opentelemetry.trace import StatusCode  # noqa: PLC0415 - only where calls are traced
+
+        span = self._spans.pop(end.start.id)
+        span.set_attribute("mcp_notebook.outcome", end.outcome)
+        span.set_attribute("mcp_notebook.result.size", end.size)
+        if end.queue_seconds is not None:
+            span.set_attribute("mcp_notebook.queue_seconds", end.queue_seconds)
+        if end.run_seconds is not None:
+            span.set_attribute("mcp_notebook.run_seconds", end.run_seconds)
+        if end.outcome in _ERROR_TYPES:
+            span.set_attribute("error.type", _ERROR_TYPES[end.outcome])
+            span.set_status(StatusCode.ERROR)
+        span.end()
+
+    def note_refusal(self, refusal: CallRefusal) -> None:
+        """Do nothing: what is refused is no call."""
