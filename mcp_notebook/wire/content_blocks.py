@@ -75,7 +75,7 @@ def unpack_result(message: messages.Returned, attachments: Sequence[bytes]) -> R
 def _unpack_block(packed: dict[str, Any], attachments: Sequence[bytes]) -> ContentBlock:
     reader = _READERS.get(str(packed.get("type")))
     if reader is None:
-        raise FrameError(f"A result contains a block of unknown type {packed.get('type')!r}.")
+        raise FrameError(f"A result contains a block of unknown type {packed.get('type')!r:.80}.")
     data = packed.get("data")
     if isinstance(data, int):
         if not 0 <= data < len(attachments):

@@ -151,8 +151,9 @@ def _from_json(body: bytes, too_long: float | None = None) -> Any:
         reason = error
     # to_json writes what from_json refuses: nesting beyond 200, integers of over 4300 digits. An
     # author's odd value must not end the link, so such a header gets a second, more patient reader.
+    # That one lets lone surrogates pass, which could not be sent on to a client.
     try:
-        return json.loads(body, parse_int=lambda digits: _parse_int(digits, too_long))
+        return _clean(json.loads(body, parse_int=lambda digits: _parse_int(digits, too_long)))
     except (ValueError, RecursionError):
         raise reason from None
 

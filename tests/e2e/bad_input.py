@@ -245,6 +245,76 @@ def make_frame(random: Random, number: int) -> bytes:
     return len(body).to_bytes(4, "big") + body + attachments
 
 
+_TOOL = {
+    "name": "top",
+    "title": "Top",
+    "description": "The first ones.",
+    "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}},
+    "output_schema": {"type": "object"},
+    "annotations": {"title": "Top", "readOnlyHint": True},
+    "icons": [{"src": "data:image/png;base64,AAAA", "mimeType": "image/png", "sizes": ["8x8"]}],
+    "meta": {"a/b": 1},
+}
+_TOOLS = {"missing": {"gone": {"reason": "It was deleted.", "at": 1.5, "new_name": "top"}}}
+_GOOD_TOOL = {"name": "good", "input_schema": {"type": "object"}}
+WELCOME = {
+    "type": "welcome",
+    "protocol": 1,
+    "version": "0",
+    "resources": True,
+    "tools": [_GOOD_TOOL],
+    **_TOOLS,
+}
+_NEWS = (
+    {"type": "progress", "progress": 0.5, "total": 2, "message": "Half."},
+    {"type": "log", "level": "info", "logger": "a", "text": "It began."},
+    {"type": "ask", "question": 1, "key": "k", "message": "Which?", "form": {"type": "object"}},
+    {"type": "withdraw", "question": 1},
+)
+_NOTES = {"audience": ["user"], "priority": 0.5, "last_modified": "2024-12-31T00:00:00Z"}
+RETURNED = {
+    "type": "returned",
+    "content": [
+        {"type": "text", "text": "one", "brief": "1", **_NOTES},
+        {"type": "image", "data": 0, "mime_type": "image/png"},
+        {"type": "audio", "data": 0, "mime_type": "audio/wav"},
+        {"type": "resource", "uri": "file:///a", "data": 0, "mime_type": "a/b"},
+        {"type": "resource_link", "uri": "file:///b", "name": "b", "title": "B", "size": 3},
+    ],
+    "structured": {"a": [1.5, None, "x"]},
+    "is_error": False,
+    "meta": {"a/b": 1},
+    "attachments": [3],
+}
+RESOURCES = {
+    "type": "resources",
+    "resources": [{"number": 1, "uri": "notebook://a/1", "name": "a", "size": 1, "title": "A"}],
+}
+CONTENTS = {"type": "contents", "uri": "notebook://a/1", "mime_type": "a/b", "attachments": [3]}
+
+
+def _make_tools(random: Random) -> list[Any]:
+    """Return what a kernel may say of its tools: a good one, and others."""
+    others = [spoil(random, _TOOL) for _ in range(random.randrange(4))]
+    return [*others, _GOOD_TOOL]
+
+
+def make_news(random: Random, call_id: int) -> list[bytes]:
+    """Return the frames of a kernel about a call up to its result, with faults."""
+    news = [random.choice(_NEWS) for _ in range(random.randrange(3))]
+    if random.random() < 0.3:
+        news.append({"type": "tools", "tools": _make_tools(random), **_TOOLS})
+    news.append(RETURNED)
+    return [make_kernel_frame(random, message, call_id) for message in news]
+
+
+def make_kernel_frame(random: Random, message: dict[str, Any], number: int) -> bytes:
+    """Return a frame of a kernel with a message in which something is odd."""
+    header = {**spoil(random, message), "id": number}
+    body = dump(random, header)
+    return len(body).to_bytes(4, "big") + body + b"abc" * ("attachments" in message)
+
+
 # -- what the answers have to be -------------------------------------------------------------------
 
 RAN, FAILED = "ran", "failed"

@@ -9,6 +9,7 @@ import asyncio
 import http.client
 import json
 import operator
+import os
 import re
 import selectors
 import socket
@@ -53,7 +54,10 @@ from live import Link, record_of, text_of, tools_of
 from mcp_notebook.errors import FrameError
 from mcp_notebook.wire import frames, messages
 
-pytestmark = pytest.mark.hypothesis  # .ci/property-tests takes other seeds each time
+pytestmark = [
+    pytest.mark.hypothesis,  # .ci/property-tests takes other seeds each time
+    pytest.mark.skipif(os.name == "nt", reason="Unix sockets and descriptors"),
+]
 
 BATCH = 50
 COUNTS = [10, pytest.param(200, marks=pytest.mark.slow)]

@@ -97,6 +97,13 @@ def test_a_lone_surrogate_is_replaced_and_a_pair_becomes_its_character():
     assert read.arguments == {"k\ufffd": ["\ufffd"]}
 
 
+def test_a_lone_surrogate_that_comes_is_replaced_too():
+    body = rb'{"type": "call", "id": 1, "tool": "f", "arguments": {"k\udfff": ["\ud800"]}}'
+    ((message, _),) = read_all([frame_header(body)])
+    assert message.arguments == {"k\ufffd": ["\ufffd"]}
+    assert frames.parse_arguments(rb'{"a": "\ud800"}') == {"a": "\ufffd"}
+
+
 def test_what_json_cannot_say_does_not_end_the_link():
     deep = [[]]
     for _ in range(230):

@@ -154,6 +154,8 @@ async def _follow_and_elicit(
 
 async def _elicit(ctx: ServerRequestContext[Any], question: messages.Ask) -> messages.Answer:
     """Send the client a request; return its answer, or why there is none."""
+    if not can_elicit(ctx):  # the kernel was told so
+        return _make_refusal(question, _NOT_DECLARED)
     form = _make_form(question)
     try:
         with anyio.fail_after(ANSWER_LIMIT):

@@ -9,7 +9,7 @@ import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -19,6 +19,7 @@ from mcp_notebook.bridge.server.versions import has_feature
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.wire import messages
 
+_LOG_LEVELS = get_args(types.LoggingLevel)
 PROGRESS_STEP = 1e-6
 """What is added to progress that has not increased: MCP requires that every progress notification
 exceeds the previous one, but a new message or a second loop does not advance it."""
@@ -92,8 +93,9 @@ def make_log_sender(ctx: ServerRequestContext[Any]) -> Callable[[messages.Log], 
     """Return a function that sends the client log messages."""
 
     async def send(log: messages.Log) -> None:
+        level = log.level if log.level in _LOG_LEVELS else "info"
         params = types.LoggingMessageNotificationParams.model_validate(
-            {"level": log.level, "logger": log.logger, "data": replace_surrogates(log.text)}
+            {"level": level, "logger": log.logger, "data": replace_surrogates(log.text)}
         )
         # Not `send_log_message`: it warns at every message that MCP deprecates logging.
         await ctx.session.send_notification(

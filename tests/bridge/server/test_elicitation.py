@@ -168,9 +168,11 @@ def asked_sampling():
     )
 
 
-async def test_a_client_that_declares_it_no_more_is_not_asked_again():
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+async def test_a_client_that_has_not_declared_it_is_not_asked_whatever_the_kernel_wants(version):
     sent = []
-    result = await Elicitation().follow(request(), OWNER, PARAMS, call_that_ends(sent), NO_LISTENER)
+    ctx = request(version, None, types.ElicitResult(action="accept"))
+    result = await Elicitation().follow(ctx, OWNER, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     assert "has not declared MCP's elicitation in this request" in sent[0].error
 

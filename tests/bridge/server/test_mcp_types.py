@@ -9,7 +9,11 @@ from mcp_types.methods import serialize_server_result
 
 from mcp_notebook import Audio, Image, Resource, Result, Text
 from mcp_notebook import ResourceLink as Link
-from mcp_notebook.bridge.server.mcp_types import make_call_result, make_progress_sender
+from mcp_notebook.bridge.server.mcp_types import (
+    make_call_result,
+    make_log_sender,
+    make_progress_sender,
+)
 from mcp_notebook.wire import messages
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
@@ -91,3 +95,17 @@ async def test_progress_increases_with_each_notice_whatever_the_tool_reports(val
     assert len(heard) == len(values)
     assert all(before < after for (before, *_), (after, *_) in pairwise(heard))
     assert all(rest == [9, "on ?"] for _, *rest in heard)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("level", "told"), [("error", "error"), ("loud", "info")])
+async def test_a_log_message_of_an_unknown_level_is_an_ordinary_one(level, told):
+    heard = []
+
+    async def send_notification(notification, _request_id):
+        heard.append((notification.params.level, notification.params.data))
+
+    session = SimpleNamespace(send_notification=send_notification)
+    send = make_log_sender(SimpleNamespace(session=session, request_id=1))
+    await send(messages.Log(id=1, level=level, text="It began."))
+    assert heard == [(told, "It began.")]
