@@ -43,7 +43,8 @@ async def test_the_user_is_asked_about_what_may_destroy_and_what_its_author_mark
         assert text_of(await client.call_tool("look", {})) == "seen"
     assert len(asked) == 3
     assert "\nTool: peek\n" in asked[0]
-    assert '\nAsked by: owner, with the program "mcp ' in asked[0]
+    caller = "stdio" if transport == "stdio" else "owner"
+    assert f'\nAsked by: {caller}, with the program "mcp ' in asked[0]
 
 
 async def test_a_notebook_without_a_frontend_asks_the_client_or_nobody(home):

@@ -48,6 +48,8 @@ KEY = f"{meta_keys.PREFIX}consent"
 MAX_OPEN = 16
 """Questions that may be open at a time, for all clients together; those of clients that come back
 with the answer do not count."""
+TELL_EVERY = 10.0
+"""Seconds between two notices of progress; some clients give up after a minute without any."""
 ALLOW, ALLOW_SESSION, ALLOW_HOUR, DENY = (
     "Allow once",
     "Allow this tool for the session",
@@ -139,12 +141,12 @@ class Consent:
             UnknownState: The client comes back with an answer to no question about this call.
         """
         identity = _identify_grantee(request)
-        if self._grants.has(request.caller.owns, request.tool_version, **identity):
-            return None
         decision = None
         if is_consent_state(request.params.request_state):
             decision = self._take_answer(request)
         if decision is None:
+            if self._grants.has(request.caller.owns, request.tool_version, **identity):
+                return None
             if can_elicit(request.ctx) and not request.is_handshake:
                 return self._send_back(request, await _write(request))
             decision = await self._ask_now(request)
@@ -207,18 +209,43 @@ class Consent:
                 f"The person cannot be asked: {MAX_OPEN} questions are open already. Try again "
                 "when some of them have been answered.",
             )
-        if request.listener.progress is not None:
-            waits = messages.Progress(id=0, message=f"waiting for a person's consent{where}")
-            await request.listener.progress(waits)
         with anyio.move_on_after(self._policy.timeout) as scope:
             self._waiting.add(scope)
             try:
-                return await ask()
+                message = f"waiting for a person's consent{where}"
+                return await _tell_while(request.listener, message, ask)
             finally:
                 self._waiting.discard(scope)
         if self._is_closed:
             raise CallError(_IS_STOPPED)
         raise self._policy.make_timeout(request.entry.name)
+
+
+async def _tell_while(
+    listener: Listener, message: str, ask: Callable[[], Awaitable[Decision]]
+) -> Decision:
+    """Wait for an answer, and tell the client again and again that its call waits."""
+    send = listener.progress
+    if send is None:
+        return await ask()
+
+    async def tell() -> None:
+        while True:
+            await send(messages.Progress(id=0, message=message))
+            await anyio.sleep(TELL_EVERY)
+
+    outcome: Decision | CallError
+    # A task group would wrap the error in a group, so carry it out by hand.
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tell)
+        try:
+            outcome = await ask()
+        except CallError as error:
+            outcome = error
+        tasks.cancel_scope.cancel()
+    if isinstance(outcome, CallError):
+        raise outcome
+    return outcome
 
 
 def _identify_grantee(request: ConsentRequest) -> dict[str, Any]:

@@ -310,15 +310,24 @@ async def test_only_so_many_questions_are_open_at_a_time(kernel, monkeypatch):
     assert await has_run(kernel, 13)
 
 
-async def test_a_client_is_told_that_its_call_waits(kernel):
-    told = []
+async def test_a_client_is_told_again_and_again_that_its_call_waits(kernel, monkeypatch):
+    """Some clients give a call up after a minute in which they hear nothing."""
+    monkeypatch.setattr(consent, "TELL_EVERY", 0.01)
+    told, has_heard = [], anyio.Event()
 
     async def hear(_done, _total, message):
         told.append(message)
+        if len(told) > 2:
+            has_heard.set()
 
-    async with connected(kernel, "legacy", User({"answer": ALLOW})) as client:
-        await client.call_tool("drop", {"year": 15}, progress_callback=hear)
-    assert told[0] == "waiting for a person's consent"
+    async def agree():
+        await has_heard.wait()
+        return {"answer": ALLOW}
+
+    async with connected(kernel, "legacy", User(agree)) as client:
+        result = await client.call_tool("drop", {"year": 15}, progress_callback=hear)
+    assert text_of(result) == "dropped 15"
+    assert told[:3] == ["waiting for a person's consent"] * 3
     assert await has_run(kernel, 15)
 
 
@@ -392,6 +401,17 @@ async def test_a_state_is_for_one_call_and_works_once(kernel):
         assert (await raw.call({"year": 20}, silent.request_state, None)).is_error
     assert user.asked == []
     assert await has_run(kernel, 20)
+
+
+async def test_a_no_to_one_call_holds_although_another_one_was_allowed_for_longer(kernel):
+    async with connected(kernel, "auto", User("cancel")) as client:
+        raw = Raw(client)
+        first, second = [await raw.call({"year": year}) for year in (50, 51)]
+        allowed = await raw.call({"year": 50}, first.request_state, ALLOW_HOUR)
+        denied = await raw.call({"year": 51}, second.request_state, DENY)
+    assert text_of(allowed) == "dropped 50"
+    assert "did not allow it" in text_of(denied)
+    assert await has_run(kernel, 50)
 
 
 async def test_a_state_is_for_the_caller_and_the_program_that_were_asked(kernel):

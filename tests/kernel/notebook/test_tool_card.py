@@ -75,6 +75,12 @@ def test_a_default_that_is_a_secret_is_on_no_card_and_in_no_list():
     assert "- user: string, default 'ann'" in text
 
 
+@pytest.mark.parametrize("kind", [0, 1])
+def test_a_card_shows_that_a_person_is_asked(kind):
+    assert "asks before each call" in list(shown(confirm=True))[kind]
+    assert "asks before" not in list(shown())[kind]
+
+
 def double(n: int = 2) -> list[int]:
     """Twice."""
 
