@@ -26,23 +26,25 @@ from mcp_notebook.cli_options import (
     AllowErrors,
     Certfile,
     ConfirmDestructive,
+    Host,
     IgnoreErrors,
     Insecure,
     Keyfile,
     MetaTools,
     Notebook,
     Notebooks,
+    OAuthFile,
+    Port,
+    TokenFile,
     TrustedOnly,
 )
 from mcp_notebook.cli_token import token
 from mcp_notebook.errors import McpNotebookError
-from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.settings import Settings
 from mcp_notebook.terminal import format_logs, print_note
 from mcp_notebook.termination import list_termination_signals
 
 T = TypeVar("T")
-
-_MAX_PORT = 65_535
 
 
 app = typer.Typer(
@@ -77,12 +79,6 @@ def _parse_argument(context: typer.Context, text: str) -> tuple[str, str]:
     if not name:
         context.fail(f"`--arg {quoted}` has no name. Write `--arg NAME{quoted}`.")
     return name, value
-
-
-def _parse_port(text: str) -> int:
-    if not text.isdecimal() or int(text) > _MAX_PORT:
-        raise typer.BadParameter(f"{text!r} is not a whole number from 0 to {_MAX_PORT}.")
-    return int(text)
 
 
 _EXTRA_WORDS = {"allow_extra_args": True}
@@ -152,29 +148,13 @@ def stdio(
 def serve(  # noqa: PLR0913 - one for each option
     notebooks: Notebooks = None,
     *,
-    host: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Address to listen on (default: 127.0.0.1)."),
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            parser=_parse_port,
-            metavar="NUMBER",
-            help=f"Port to listen on (default: {DEFAULT_PORT}, or the next free port).",
-        ),
-    ] = None,
+    host: Host = None,
+    port: Port = None,
     certfile: Certfile = None,
     keyfile: Keyfile = None,
     insecure: Insecure = False,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File with the bearer token, created if it does not exist (default: "
-            "~/.mcp-notebook/token). MCP_NOTEBOOK_TOKEN sets the token itself.",
-        ),
-    ] = None,
+    token_file: TokenFile = None,
+    oauth_file: OAuthFile = None,
     allow_errors: AllowErrors = False,
     trusted_only: TrustedOnly = False,
     meta_tools: MetaTools = False,
@@ -191,6 +171,7 @@ def serve(  # noqa: PLR0913 - one for each option
         keyfile=keyfile,
         insecure=insecure or None,
         token_file=token_file,
+        oauth_file=oauth_file,
         allow_errors=allow_errors or None,
         trusted_only=trusted_only or None,
         meta_tools=meta_tools or None,

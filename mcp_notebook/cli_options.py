@@ -9,6 +9,17 @@ from typing import Annotated
 
 import typer
 
+from mcp_notebook.settings import DEFAULT_PORT
+
+_MAX_PORT = 65_535
+
+
+def _parse_port(text: str) -> int:
+    if not text.isdecimal() or int(text) > _MAX_PORT:
+        raise typer.BadParameter(f"{text!r} is not a whole number from 0 to {_MAX_PORT}.")
+    return int(text)
+
+
 Notebooks = Annotated[
     list[Path] | None,
     typer.Argument(
@@ -51,6 +62,26 @@ ConfirmDestructive = Annotated[
         "all but those with --read-only or --non-destructive.",
     ),
 ]
+Host = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Address to listen on (default: 127.0.0.1)."),
+]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        parser=_parse_port,
+        metavar="NUMBER",
+        help=f"Port to listen on (default: {DEFAULT_PORT}, or the next free port).",
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="File with the bearer token, created if it does not exist (default: "
+        "~/.mcp-notebook/token). MCP_NOTEBOOK_TOKEN sets the token itself.",
+    ),
+]
 Certfile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Certificate to encrypt with (TLS), as a PEM file."),
@@ -60,6 +91,14 @@ Keyfile = Annotated[
 ]
 Insecure = Annotated[
     bool, typer.Option("--insecure", help="Let other machines connect without encryption.")
+]
+OAuthFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--oauth-file",
+        metavar="FILE",
+        help="Let users of an OAuth issuer or a JupyterHub in, as this TOML file says.",
+    ),
 ]
 Tools = Annotated[
     list[str] | None,

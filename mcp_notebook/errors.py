@@ -327,3 +327,15 @@ class TokenError(McpNotebookError):
 
 class SettingsError(McpNotebookError):
     """An option, an environment variable or a file has a value that cannot be used."""
+
+
+class IssuerUnreachable(McpNotebookError):
+    """Whoever issues access tokens cannot be asked about them.
+
+    Args:
+        issuer: Its address.
+        reason: What went wrong.
+    """
+
+    def __init__(self, issuer: str, reason: str) -> None:
+        super().__init__(f"the issuer of access tokens, {issuer}, cannot be asked: {reason}")

@@ -53,6 +53,9 @@ class Settings(Limits):
     """Bearer token of the HTTP endpoint. If not set, the token is read from `token_file`."""
     token_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_TOKEN_FILE"))
     """File with the bearer token, created at the first start. If not set, it is `home`/token."""
+    oauth_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_OAUTH_FILE"))
+    """File that lets users of an OAuth issuer or a JupyterHub in, and says what each scope
+    allows."""
     idle_minutes: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_IDLE_MINUTES", least=0))
     """Minutes without an open notebook after which the background bridge stops."""
     start_timeout: float = field(default=60.0, metadata=_env("MCP_NOTEBOOK_START_TIMEOUT", least=0))

@@ -20,12 +20,10 @@ import anyio.abc
 
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks
-from mcp_notebook.bridge.access.authenticator import OwnToken
+from mcp_notebook.bridge.access.authentication import list_authenticators
 from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
-from mcp_notebook.bridge.access.named_tokens import NamedTokens
 from mcp_notebook.bridge.access.token_file import read_token, renew_token
-from mcp_notebook.bridge.access.token_store import TokenStore
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -118,12 +116,13 @@ async def run_http(
         if settings.port is None and port != last_port:
             token = _leave_port(settings, last_port, port, token, notices)
         notices += filter(None, [describe_reach(settings, port)])
+        url = format_url(listener, is_encrypted=settings.certfile is not None)
+        authenticators, publish = list_authenticators(settings, token, url)
         async with _Bridge(settings, observers).run() as bridge, anyio.create_task_group() as tasks:
             bridge.start(tasks, notebooks)
             await bridge.ready.wait()
             if background:
                 tasks.start_soon(bridge.stop_when_idle)
-            url = format_url(listener, is_encrypted=settings.certfile is not None)
             publication = _publish(settings, url, notices) if background else nullcontext()
             if not bridge.stop.is_set():
                 with publication:
@@ -132,12 +131,10 @@ async def run_http(
                         bridge.server,
                         listener,
                         settings=settings,
-                        authenticators=[
-                            OwnToken(token),
-                            NamedTokens(TokenStore(settings.tokens_file)),
-                        ],
+                        authenticators=authenticators,
                         stop=bridge.stop,
                         metrics=bridge.metrics,
+                        publish=publish,
                     )
             tasks.cancel_scope.cancel()
         bridge.check_interrupted()

@@ -15,10 +15,11 @@ from documents import DOCUMENTS, PAGES, README, ROOT
 from live import kernel_env, live_kernel
 
 from mcp_notebook import cli
+from mcp_notebook.bridge.access.oauth.configuration import read_configuration
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-LANGUAGES = {"python", "bash", "json", "text"}
+LANGUAGES = {"python", "bash", "json", "text", "toml"}
 DIRECTIVES = ("{toctree}", "{eval-rst}", "{image} ", "{include} ")
 """What the site's generator reads, and checks."""
 NOT_RUN = {
@@ -274,3 +275,17 @@ def test_every_example_that_only_reads_says_so():
     for declaration in declarations:
         reads = re.search(r"--read-only\b|\bread_only=True\b", declaration)
         assert reads or declaration.split()[-1] in CHANGING, declaration
+
+
+# -- toml ------------------------------------------------------------------------------------------
+
+
+def _toml_blocks():
+    return [text for page in PAGES for text in page.code("toml")]
+
+
+@pytest.mark.parametrize("block", _toml_blocks())
+def test_a_toml_block_is_a_file_that_turns_oauth_on(block, tmp_path):
+    path = tmp_path / "oauth.toml"
+    path.write_text(block, encoding="utf-8")
+    assert read_configuration(path).scopes

@@ -4,7 +4,8 @@ Face:
 
 - `gate`: `Gate`, in front of the HTTP endpoint; `is_loopback`.
 - `refusals.RefusalLog`: the lines about what was refused.
-- `authenticator`: `Authenticator`, which tells whose a bearer token is; `OwnToken`; `Limited`.
+- `authentication.list_authenticators`: what tells callers by their tokens.
+- `authenticator`: `Authenticator`, which tells whose a bearer token is; `OwnToken`.
 - `named_tokens.NamedTokens`, and `token_store`: the tokens of others, and their file.
 - `token_file`: `read_token`, `renew_token`.
 - `caller`: `Caller` and `Permissions`: who makes a request, and what that caller may call.

@@ -18,6 +18,11 @@ class Refusal:
 
     reason: str
     """For the log, after "refused a request ...:". Nothing that the request presented is in it."""
+    status: int = 401
+    """The status of the answer: 401 (get another token), 403 (this one allows nothing here), or 503
+    (nobody can tell now)."""
+    challenge: str | None = None
+    """What ``WWW-Authenticate`` says in place of the authenticator's own challenge."""
 
 
 class Authenticator(Protocol):

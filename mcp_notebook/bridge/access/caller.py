@@ -4,7 +4,7 @@ Runs on the bridge's event loop; no I/O. The gate puts the caller of an HTTP req
 over stdio, there is one caller for the whole process.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -36,6 +36,15 @@ class Permissions:
     """Shell patterns, none of which matches the tool's name or its full name."""
     within: "Permissions | None" = None
     """Permissions that have to allow the tool, too."""
+    one_of: tuple["Permissions", ...] = ()
+    """Permissions, one of which has to allow the tool; empty: none need to."""
+
+    @classmethod
+    def allow_any(cls, permissions: Sequence["Permissions"]) -> "Permissions":
+        """Return permissions that allow what one of these allows."""
+        if EVERYTHING in permissions:
+            return EVERYTHING
+        return permissions[0] if len(permissions) == 1 else cls(one_of=tuple(permissions))
 
     def is_everything(self) -> bool:
         """Return whether all tools are allowed."""
@@ -57,6 +66,7 @@ class Permissions:
             and (not self.tags or not self.tags.isdisjoint(_read_tags(entry)))
             and (not self.read_only or (entry.tool.annotations or {}).get("readOnlyHint") is True)
             and (self.within is None or self.within.allow(entry))
+            and (not self.one_of or any(each.allow(entry) for each in self.one_of))
         )
 
     def allow_name(self, *names: str) -> bool:

@@ -25,6 +25,11 @@ WATCH_INTERVAL = 1.0
 """Seconds between two checks whether what callers have open has to end."""
 _NO_TOKEN = Refusal("the bearer token is missing")
 _WRONG_TOKEN = Refusal("the bearer token is wrong")
+_MESSAGES = {
+    401: "The bearer token is missing or wrong.",
+    403: "This access token allows nothing here.",
+    503: "Whose access token this is cannot be found out now. Try again later.",
+}
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
@@ -117,8 +122,8 @@ class Gate:
 
     async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
         self._refusals.note(scope.get("client"), refusal.reason)
-        answer = _make_refusal(401, "The bearer token is missing or wrong.")
-        answer.headers["WWW-Authenticate"] = self._authenticators[-1].challenge
+        answer = _make_refusal(refusal.status, _MESSAGES[refusal.status])
+        answer.headers["WWW-Authenticate"] = refusal.challenge or self._authenticators[-1].challenge
         await answer(scope, receive, send)
 
     def _has_allowed_origin(self, headers: Headers) -> bool:

@@ -97,34 +97,23 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
     authenticators: Sequence[Authenticator],
     stop: anyio.Event,
     metrics: Metrics,
+    publish: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> None:
     """Serve clients over Streamable HTTP until `stop` is set.
 
     Args:
         server: The server; closed at the end.
         listener: From `open_listener`.
-        settings: The address that it listens on, for the gate, the certificate, and the
-            limits.
+        settings: The address that it listens on, for the gate, the certificate, and the limits.
         authenticators: Tell whose a bearer token is.
         stop: Closes the endpoint when it is set.
         metrics: The numbers that ``/metrics`` shows.
+        publish: Adds what is for everybody, without a token.
     """
     endpoint = Endpoint(server, settings)
     connections = Connections(RefusalLog())
     gate = _build_gate(endpoint, connections, authenticators, settings.host, metrics)
-    config = uvicorn.Config(
-        answer_health(_trim_headers(gate)),
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        ssl_certfile=settings.certfile,
-        ssl_keyfile=settings.keyfile,
-        proxy_headers=False,  # anybody can write them
-        server_header=False,
-        timeout_graceful_shutdown=cast("Any", SHUTDOWN_GRACE),  # a float does as well
-        log_level="critical",
-    )
+    config = _configure(answer_health(publish(_trim_headers(gate))), settings)
     http = _Uvicorn(config, endpoint.end)
 
     async def end() -> None:
@@ -139,6 +128,22 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
         with listener:
             await http.serve(sockets=[])
             tasks.cancel_scope.cancel()
+
+
+def _configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        ssl_certfile=settings.certfile,
+        ssl_keyfile=settings.keyfile,
+        proxy_headers=False,  # anybody can write them
+        server_header=False,
+        timeout_graceful_shutdown=cast("Any", SHUTDOWN_GRACE),  # a float does as well
+        log_level="critical",
+    )
 
 
 def _build_gate(

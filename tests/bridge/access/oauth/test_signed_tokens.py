@@ -1,0 +1,127 @@
+"""Signed access tokens against a real issuer: which are taken, and what the others lack."""
+
+import hmac
+import json
+import time
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.utils import base64url_encode
+from oauth_issuer import serve_issuer
+
+from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
+from mcp_notebook.errors import IssuerUnreachable
+
+pytestmark = pytest.mark.anyio
+
+RESOURCE = "http://127.0.0.1:8791/mcp"
+
+
+@pytest.fixture(scope="module")
+def issuer():
+    with serve_issuer() as issuer:
+        yield issuer
+
+
+@pytest.fixture
+def tokens(issuer):
+    return SignedTokens(issuer.url, RESOURCE)
+
+
+def _from_now(claims):
+    """Return the claims with times, which are given in seconds from now."""
+    now = int(time.time())
+    times = {name: now + claims[name] for name in ("exp", "nbf") if claims.get(name) is not None}
+    return claims | times
+
+
+async def test_a_token_for_this_endpoint_tells_user_client_and_scopes(issuer, tokens):
+    access = await tokens.verify_token(issuer.make_token(aud=RESOURCE, scope="a b"))
+    assert (access.subject, access.client_id, access.scopes) == ("u-1", "assistant", ["a", "b"])
+    assert access.expires_at > time.time()
+    assert access.resource == RESOURCE
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"aud": [RESOURCE, "https://other.example"]},
+        {"aud": RESOURCE, "scope": None, "scp": ["a"]},
+        {"aud": RESOURCE, "exp": -10},  # clocks differ by that much
+        {"aud": RESOURCE, "client_id": None, "azp": "assistant"},
+    ],
+)
+async def test_forms_of_various_issuers_are_taken(issuer, tokens, claims):
+    token = issuer.make_token(**_from_now(claims))
+    assert (await tokens.verify_token(token)).client_id == "assistant"
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"aud": "https://other.example/mcp"},
+        {"aud": f"{RESOURCE}/more"},
+        {"aud": []},
+        {},
+        {"aud": RESOURCE, "iss": "https://other.example/"},
+        {"aud": RESOURCE, "iss": None},
+        {"aud": RESOURCE, "exp": -600},
+        {"aud": RESOURCE, "exp": None},
+        {"aud": RESOURCE, "nbf": 600},
+        {"aud": RESOURCE, "sub": None},
+    ],
+)
+async def test_a_token_of_or_for_others_or_of_another_time_is_none(issuer, tokens, claims):
+    assert await tokens.verify_token(issuer.make_token(**_from_now(claims))) is None
+
+
+def _sign_with_public_key(issuer, claims):
+    """Sign with what everybody can fetch, in the hope that it is taken for a shared secret."""
+    header = {"alg": "HS256", "typ": "JWT", "kid": issuer.key_id}
+    body = f"{base64url_encode(json.dumps(header).encode()).decode()}.{claims}"
+    public = issuer.key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    signature = hmac.digest(public, body.encode(), "sha256")
+    return f"{body}.{base64url_encode(signature).decode()}"
+
+
+async def test_a_token_that_the_issuer_has_not_signed_is_none(issuer, tokens):
+    stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    good = issuer.make_token(aud=RESOURCE)
+    head, claims, signature = good.split(".")
+    forged = [
+        issuer.make_token(aud=RESOURCE, key=stranger),
+        jwt.encode({"aud": RESOURCE}, None, algorithm="none", headers={"kid": issuer.key_id}),
+        _sign_with_public_key(issuer, claims),
+        f"{head}.{claims}.{signature[:-4]}AAAA",
+        f"{head}.{claims}.",
+        f"{head}..{signature}",
+        "a.b.c",
+        "....",
+        "not-a-token",
+    ]
+    assert [await tokens.verify_token(token) for token in forged] == [None] * len(forged)
+    assert await tokens.verify_token(good) is not None
+
+
+async def test_a_new_key_of_the_issuer_is_fetched_once_and_made_up_ones_fetch_nothing(
+    issuer, tokens
+):
+    await tokens.verify_token(issuer.make_token(aud=RESOURCE))
+    requests = issuer.key_requests
+    for number in range(50):
+        await tokens.verify_token(issuer.make_token(aud=RESOURCE, headers={"kid": str(number)}))
+    assert issuer.key_requests <= requests + 1
+    issuer.rotate_key()
+    fresh = SignedTokens(issuer.url, RESOURCE)
+    assert await fresh.verify_token(issuer.make_token(aud=RESOURCE)) is not None
+
+
+async def test_an_issuer_that_is_not_there_or_another_one_is_said_to_be_unreachable(issuer):
+    token = issuer.make_token(aud=RESOURCE)
+    for url in ("http://127.0.0.1:9/", f"{issuer.url}realm"):
+        with pytest.raises(IssuerUnreachable, match=r"127\.0\.0\.1"):
+            await SignedTokens(url, RESOURCE).verify_token(token)
