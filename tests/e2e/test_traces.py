@@ -12,10 +12,13 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
 pytestmark = pytest.mark.anyio
 
 ADD = '%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1'
-SET_UP = """
+WORKERS = """%load_ext mcp_notebook
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from mcp_notebook import mcp_tool
+workers = ProcessPoolExecutor(1, get_context("spawn"))
+"""
+SET_UP = """
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
@@ -28,7 +31,6 @@ def make_tracer(name):
 
 trace.set_tracer_provider(provider := TracerProvider())
 provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
-workers = ProcessPoolExecutor(1, get_context("spawn"))
 """
 INNER = """%%mcp_tool
 def load() -> str:
@@ -50,11 +52,11 @@ def collected(module_home):
     with (
         receive_spans() as receiver,
         live_kernel(module_home, env=receiver.env) as kernel,
-        http_bridge(module_home, env=receiver.env) as served,
     ):
-        kernel.ok("%load_ext mcp_notebook")
-        kernel.ok(ADD)
-        yield receiver, kernel, served.url
+        for cell in (WORKERS, ADD, INNER, ELSEWHERE):
+            kernel.ok(cell)
+        with http_bridge(module_home, env=receiver.env) as served:
+            yield receiver, kernel, served.url
 
 
 async def call(url, tool, **arguments):
@@ -87,8 +89,7 @@ async def test_the_spans_of_bridge_and_kernel_leave_both_if_the_variables_say_wh
 
 async def test_spans_of_the_author_are_below_that_of_the_kernel_also_on_a_worker(collected):
     receiver, kernel, url = collected
-    for cell in (SET_UP, INNER, ELSEWHERE):
-        kernel.ok(cell)
+    kernel.ok(SET_UP)
     for tool, inner in (("load", "read the file"), ("fit", "fit the model")):
         client = await call(url, tool)
         spans = await spans_of(receiver, client, 3)
