@@ -138,9 +138,12 @@ def _call_tool(notebook: Notebook, arguments: str) -> None:
         raise UsageError(
             "Which tool? Write `%mcp call TOOL name=value ...`; `%mcp list` shows the tools."
         )
-    _check_exists(notebook, name)
+    tool = notebook.registry.get(name)
+    if tool is None:
+        raise _make_unknown(notebook, name)
+    call_arguments = _read_arguments(values.strip(), quotes=not tool.takes_secrets)
     refused = notebook.refused_files.count
-    show_result(notebook.invoker.run_here(name, _read_arguments(values.strip())))
+    show_result(notebook.invoker.run_here(name, call_arguments))
     for reason in notebook.refused_files.list_reasons(after=refused):
         print_note(reason)  # clients are not told that
 
@@ -250,11 +253,19 @@ def _explain_missing_tools(notebook: Notebook) -> Iterator[str]:
 
 def _check_exists(notebook: Notebook, name: str) -> None:
     if notebook.registry.get(name) is None:
-        raise NoSuchTool(name, tuple(tool.name for tool in notebook.registry.tools))
+        raise _make_unknown(notebook, name)
 
 
-def _read_arguments(text: str) -> dict[str, Any]:
+def _make_unknown(notebook: Notebook, name: str) -> NoSuchTool:
+    return NoSuchTool(name, tuple(tool.name for tool in notebook.registry.tools))
+
+
+def _read_arguments(text: str, *, quotes: bool) -> dict[str, Any]:
     """Read the arguments of a call: a JSON object, or ``name=value`` pairs.
+
+    Args:
+        text: As it stands in the cell.
+        quotes: Whether an error may quote it: outputs are stored, and this may be a secret.
 
     Raises:
         UsageError: They are neither.
@@ -265,12 +276,12 @@ def _read_arguments(text: str) -> dict[str, Any]:
         except ValueError as error:
             raise UsageError(f"The arguments are not a valid JSON object: {error}.") from None
     arguments = {}
-    for word in _split(text):
+    for word in _split(text, quotes=quotes):
         name, equals, value = word.partition("=")
         if not equals:
             raise UsageError(
-                f"`{word}` is not an argument: write `name=value`, or all arguments as one JSON "
-                "object."
+                f"{f'`{word}`' if quotes else 'A word'} is not an argument: write `name=value`, or "
+                "all arguments as one JSON object."
             )
         try:
             arguments[name] = json.loads(value)
@@ -279,10 +290,11 @@ def _read_arguments(text: str) -> dict[str, Any]:
     return arguments
 
 
-def _split(text: str) -> list[str]:
+def _split(text: str, *, quotes: bool) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
+        where = f" in {text!r}" if quotes else ""
         raise UsageError(
-            f"{error} in {text!r}: close the quote, or put it between quotes of the other kind."
+            f"{error}{where}: close the quote, or put it between quotes of the other kind."
         ) from None
