@@ -69,11 +69,15 @@ class Limits:
     )
     """Open streams of all callers together. Over HTTP, each takes a connection, and many systems
     allow a process no more than 1,024 files and connections."""
+    max_caller_sessions: int = field(
+        default=5_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_SESSIONS", least=1)
+    )
+    """HTTP sessions of one caller. A new one takes the place of the one that has been unused for
+    longest, and only if all are in use is the client refused."""
     max_sessions: int = field(
         default=10_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_SESSIONS", least=1)
     )
-    """HTTP sessions at a time. A new client's takes the place of the one that has been unused for
-    longest, and only if all are in use is the client refused."""
+    """HTTP sessions of all callers together. Each takes about 40 KB of memory."""
     session_idle_minutes: float = field(
         default=60.0,
         metadata=describe_variable("MCP_NOTEBOOK_SESSION_IDLE_MINUTES", least=0.01, most=525_600),

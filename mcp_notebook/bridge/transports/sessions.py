@@ -4,6 +4,7 @@ Runs on the bridge's event loop. The SDK's session manager does the work, and re
 once there are too many sessions. Most of those belong to clients that have left without a word, so
 the session that has been idle for longest makes room instead: its id is then unknown (404), and a
 client that does return initializes anew. Only if all sessions are in use is a new client refused.
+A caller with as many sessions as it may have makes room among its own.
 """
 
 from collections import OrderedDict
@@ -40,7 +41,7 @@ class Sessions(StreamableHTTPSessionManager):
             max_request_body_size=limits.max_request_bytes,
             max_sessions=limits.max_sessions,
         )
-        self._most = limits.max_sessions
+        self._limits = limits
         self._uses: dict[str, int] = {}
         """How many requests each session in use serves, open streams included."""
         self._idle: OrderedDict[str, None] = OrderedDict()
@@ -103,12 +104,31 @@ class Sessions(StreamableHTTPSessionManager):
         self, requestor: AuthorizationContext | None
     ) -> StreamableHTTPServerTransport | None:
         self._forget_expired()
-        if len(self._server_instances) >= self._most and self._idle:
-            session_id, _ = self._idle.popitem(last=False)
-            assert self._task_group is not None
-            # Unknown from now on; what is left of it ends in a task of its own.
-            self._task_group.start_soon(self._server_instances.pop(session_id).terminate)
+        if self._has_share(requestor):
+            idle = (key for key in self._idle if self._session_owners.get(key) == requestor)
+            oldest = next(idle, None)
+            if oldest is None:
+                return None
+            self._drop(oldest)
+        elif len(self) >= self._limits.max_sessions and self._idle:
+            self._drop(next(iter(self._idle)))
         return super()._admit_session(requestor)
+
+    def _has_share(self, requestor: AuthorizationContext | None) -> bool:
+        """Return whether a caller has as many sessions as it may."""
+        share = self._limits.max_caller_sessions
+        if len(self) < share:
+            return False
+        return sum(owner == requestor for owner in self._session_owners.values()) >= share
+
+    def _drop(self, session_id: str) -> None:
+        """Make a session unknown; what is left of it ends in a task of its own."""
+        del self._idle[session_id]
+        self._session_owners.pop(session_id, None)
+        session = self._server_instances.pop(session_id, None)
+        assert self._task_group is not None
+        if session is not None:  # else it has expired
+            self._task_group.start_soon(session.terminate)
 
     async def _serve_opening_request(
         self,

@@ -3,10 +3,14 @@
 import httpx2
 import pytest
 from bridges import INITIALIZE, TOKEN
-from endpoints import served
+from endpoints import OWNERS, served
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+
+from mcp_notebook.bridge.access.caller import EVERYTHING
+from mcp_notebook.bridge.access.named_tokens import NamedTokens
+from mcp_notebook.bridge.access.token_store import TokenStore
 
 pytestmark = pytest.mark.anyio
 
@@ -25,6 +29,22 @@ async def test_a_client_tells_its_user_when_to_try_again(home, era):
             except MCPError as error:
                 refusal = str(error)
     assert "one caller may make 10 a minute. Try again in" in refusal
+
+
+async def test_each_token_has_a_share_of_its_own(home):
+    store = TokenStore(home / "tokens.json")
+    tokens = [TOKEN, store.add("guest", EVERYTHING), store.add("other", EVERYTHING)]
+    async with served(
+        home,
+        authenticators=(*OWNERS, NamedTokens(store)),
+        max_caller_requests_per_minute=2,
+        max_requests_per_minute=5,
+    ) as here:
+        statuses = [
+            [(await here.ask(INITIALIZE, Authorization=f"Bearer {token}")).status for _ in range(3)]
+            for token in tokens
+        ]
+    assert statuses == [[200, 200, 429], [200, 200, 429], [200, 429, 429]]
 
 
 async def test_every_request_counts_whatever_it_asks_for(home):

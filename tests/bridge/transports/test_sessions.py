@@ -2,8 +2,11 @@
 
 import pytest
 from bridges import INITIALIZE, PING
-from endpoints import called, served
+from endpoints import OWNERS, called, served
 
+from mcp_notebook.bridge.access.caller import EVERYTHING
+from mcp_notebook.bridge.access.named_tokens import NamedTokens
+from mcp_notebook.bridge.access.token_store import TokenStore
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
@@ -28,6 +31,29 @@ async def test_the_session_that_was_idle_for_longest_makes_room_for_a_new_one(ho
             for session in (listening, calling, used, first, second):
                 assert await status(here, session) == 200
             assert not any(isinstance(item, messages.Cancel) for item in here.kernel.heard)
+
+
+async def test_a_caller_with_its_share_of_sessions_makes_room_among_its_own(home):
+    store = TokenStore(home / "tokens.json")
+    theirs = {"Authorization": f"Bearer {store.add('guest', EVERYTHING)}"}
+    async with served(
+        home, authenticators=(*OWNERS, NamedTokens(store)), max_sessions=4, max_caller_sessions=2
+    ) as here:
+        ours = await here.open_session()
+        *_, first, second, third = [
+            (await here.ask(INITIALIZE, **theirs)).headers["Mcp-Session-Id"] for _ in range(9)
+        ]
+        assert await status(here, ours) == 200
+        for session, answer in [(first, 404), (second, 200), (third, 200)]:
+            assert (await here.ask(PING, Mcp_Session_Id=session, **theirs)).status == answer
+
+
+async def test_a_caller_whose_sessions_are_all_in_use_is_refused_another(home):
+    async with served(home, max_caller_sessions=1) as here:
+        listening, stream = await here.open_stream()
+        with stream:
+            assert (await here.ask(INITIALIZE)).status == 503
+            assert await status(here, listening) == 200
 
 
 async def test_a_new_client_is_refused_only_while_all_sessions_are_in_use(home):
