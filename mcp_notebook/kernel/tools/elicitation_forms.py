@@ -34,6 +34,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     format_value,
     shorten_message,
 )
+from mcp_notebook.redaction import has_secrets
 
 VALUE = "value"
 """Name of the only property of a form for a type without fields."""
@@ -52,6 +53,10 @@ _OTHERWISE = {
     **dict.fromkeys(("string", "integer", "number", "boolean"), "a choice of something else"),
 }
 """How messages call a type that is refused."""
+_NO_FORM = (
+    "a secret, and MCP forbids to ask for one in a form, which clients show and store: let the "
+    "user enter it in the notebook (`getpass.getpass()` in a cell), or read it from the environment"
+)
 _POSSIBLE = (
     "a form has only fields of str, int, float, bool, date or datetime, a choice of texts (a "
     "Literal, an Enum) or a list of such choices"
@@ -167,6 +172,8 @@ def _restrict_property(name: str, schema: Mapping[str, Any], definitions: Mappin
         TypeError: There is none.
     """
     schema = _resolve(schema, definitions)
+    if has_secrets(schema, {"$defs": definitions}):
+        raise TypeError(f"elicit: {_name_field(name)} is {_NO_FORM}")
     kind = str(schema.get("type"))
     choices = _read_choices(schema, "oneOf", definitions)
     restricted: dict[str, Any]
@@ -195,8 +202,12 @@ def _restrict_property(name: str, schema: Mapping[str, Any], definitions: Mappin
 
 
 def _make_refusal(name: str, what: str) -> TypeError:
-    which = "what is asked for" if name == VALUE else f"the field {name!r}"
-    return TypeError(f"elicit: {which} is {what}, but {_POSSIBLE}: ask in several questions")
+    reason = f"{_name_field(name)} is {what}, but {_POSSIBLE}"
+    return TypeError(f"elicit: {reason}: ask in several questions")
+
+
+def _name_field(name: str) -> str:
+    return "what is asked for" if name == VALUE else f"the field {name!r}"
 
 
 def _resolve(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp_types._v2026_07_28 import PrimitiveSchemaDefinition
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field, Secret, SecretStr, TypeAdapter
 
 from mcp_notebook.errors import InvalidAnswer
 from mcp_notebook.kernel.tools.elicitation_forms import make_form
@@ -257,3 +257,21 @@ FORMS = [make_form(kind) for kind in (Everything, Point, int, Region, list[Regio
 def test_whatever_a_client_answers_it_fits_or_is_refused(asked, content):
     with contextlib.suppress(InvalidAnswer):
         asked.read(content)
+
+
+class Login(BaseModel):
+    user: str
+    password: SecretStr
+
+
+@pytest.mark.parametrize(
+    ("kind", "which"),
+    [
+        (SecretStr, "what is asked for"),
+        (Secret[int], "what is asked for"),
+        (Login, "the field 'password'"),
+    ],
+)
+def test_no_form_asks_for_a_secret(kind, which):
+    with pytest.raises(TypeError, match=f"elicit: {which} is a secret, and MCP forbids"):
+        make_form(kind)
