@@ -33,6 +33,7 @@ def drop(year: int, key: Annotated[str, Field(json_schema_extra={"writeOnly": Tr
 CELLS = [
     "from typing import Annotated\nfrom pydantic import Field\nruns = []",
     DROP,
+    '%%mcp_tool --confirm --read-only --cache 1h\ndef peek() -> str:\n    "Peek."\n    return "ok"',
     '%%mcp_tool --read-only\ndef look() -> str:\n    "Look."\n    return "seen"',
     '%%mcp_tool\ndef overwrite() -> str:\n    "Overwrite."\n    return "gone"',
     '%%mcp_tool --non-destructive\ndef add() -> str:\n    "Add."\n    return "more"',
@@ -205,6 +206,32 @@ async def test_a_tool_that_is_changed_while_its_user_is_asked_does_not_run_unask
         assert await has_run(kernel, 8)
 
 
+async def test_a_question_about_a_tool_that_has_changed_since_is_no_consent(kernel, era):
+    """At 2026-07-28 the question is put again; before, the call is refused."""
+
+    async def redefine():
+        if len(user.asked) == 1:
+            code = '%%mcp_tool\ndef overwrite() -> str:\n    "Overwrite all."\n    return "gone"'
+            await anyio.to_thread.run_sync(kernel.ok, code)
+            while server._catalog.find("overwrite").tool.description != "Overwrite all.":
+                await anyio.lowlevel.checkpoint()
+        return {"answer": ALLOW}
+
+    user = User(redefine)
+    await anyio.to_thread.run_sync(kernel.ok, CELLS[-2])
+    policy = ConsentPolicy(confirm_destructive=True)
+    async with (
+        serving(kernel, consent=policy) as (server, _),
+        Client(server.mcp, mode=era, elicitation_callback=user) as client,
+    ):
+        result = await client.call_tool("overwrite", {})
+    if era == "legacy":
+        assert "The tool was changed while a person was asked" in text_of(result)
+    else:
+        assert text_of(result) == "gone"
+    assert len(user.asked) == (1 if era == "legacy" else 2)
+
+
 async def test_destructive_tools_ask_where_the_policy_says_so(kernel, era):
     user = User("decline")
     policy = ConsentPolicy(confirm_destructive=True)
@@ -334,21 +361,24 @@ async def test_a_client_is_told_again_and_again_that_its_call_waits(kernel, monk
 async def test_a_kernel_refuses_a_call_that_nobody_has_confirmed(kernel):
     """As a bridge sends it that is older than the kernel, or late."""
 
-    def call(**options):
+    def call(tool, confirmed, **arguments):
         with Link(record_of(kernel)) as link:
-            (tool,) = (tool for tool in link.welcome.tools if tool.name == "drop")
-            given = {name: value or tool.revision for name, value in options.items()}
-            link.send(messages.Call(id=1, tool="drop", arguments={"year": 16}, **given))
+            (info,) = (info for info in link.welcome.tools if info.name == tool)
+            confirmed = info.revision if confirmed == "this revision" else confirmed
+            link.send(messages.Call(id=1, tool=tool, arguments=arguments, confirmed=confirmed))
             return link.result()
 
-    unasked = await anyio.to_thread.run_sync(call)
-    outdated = await anyio.to_thread.run_sync(lambda: call(confirmed="of another revision"))
-    confirmed = await anyio.to_thread.run_sync(lambda: call(confirmed=None))
-    assert unasked.is_error
-    assert "nobody was asked" in text_of(unasked)
-    assert outdated.is_error
-    assert "was changed" in text_of(outdated)
-    assert text_of(confirmed) == "dropped 16"
+    def check():
+        for tool, arguments in (("drop", {"year": 16}), ("peek", {})):
+            assert not call(tool, "this revision", **arguments).is_error
+            unasked = call(tool, None, **arguments)
+            outdated = call(tool, "another revision", **arguments)
+            assert unasked.is_error
+            assert "nobody was asked" in text_of(unasked)
+            assert outdated.is_error
+            assert "was changed" in text_of(outdated)
+
+    await anyio.to_thread.run_sync(check)
     assert await has_run(kernel, 16)
 
 
