@@ -1,5 +1,6 @@
 """What a client without the token can cost: memory, time, and the connections of others."""
 
+import contextlib
 import http.client
 import json
 import re
@@ -221,14 +222,15 @@ async def test_the_oldest_connection_without_the_token_makes_room(home, monkeypa
                 client.sendall(HEAD + b"\r\n")
                 answer = await anyio.to_thread.run_sync(_next_answer, client)
                 assert answer.status == 401
-            _assert_is_open(stream)
+            assert _is_open(stream)
 
 
-def _assert_is_open(client):
+def _is_open(client):
     client.setblocking(False)
-    with pytest.raises(BlockingIOError):
-        client.recv(1)
-    client.setblocking(True)
+    try:
+        return client.recv(1) != b""
+    except BlockingIOError:
+        return True
 
 
 # -- time ------------------------------------------------------------------------------------------
@@ -242,22 +244,25 @@ def hurried(monkeypatch):
 
 def _drip(url):
     """Send a head byte by byte until there is an answer, and return that."""
-    with _connect(url) as client:
-        client.sendall(HEAD + b"X:")
-        client.settimeout(0.01)
-        for _ in range(100 * LIMIT):
-            client.sendall(b"y")
+    while True:
+        with _connect(url) as client:
+            client.settimeout(0.01)
             try:
-                return client.recv(1000)
-            except TimeoutError:
-                pass
-    raise AssertionError("there is no answer")
+                client.sendall(HEAD + b"X:")
+                while True:
+                    client.sendall(b"y")
+                    with contextlib.suppress(TimeoutError):
+                        if answer := client.recv(1000):
+                            return answer
+                        break  # a slow machine: nothing had come in time
+            except ConnectionError:
+                pass  # the same
 
 
 @pytest.mark.anyio
 async def test_a_head_that_comes_slowly_is_refused_in_time(home, hurried, caplog):
     async with served(home) as here:
-        said = await anyio.to_thread.run_sync(_drip, here.url)
+        said = await anyio.to_thread.run_sync(_drip, here.url, abandon_on_cancel=True)
     assert said.startswith(b"HTTP/1.1 408 ")
     assert caplog.messages[-1].endswith("it has not come within 0.1 s")
 
@@ -293,7 +298,7 @@ async def test_a_client_that_has_shown_the_token_may_take_its_time(home, monkeyp
                 client.sendall(json.dumps(INITIALIZE).ljust(BODY).encode())
                 answer = await anyio.to_thread.run_sync(_next_answer, client)
                 assert answer.status == 200
-            _assert_is_open(stream)
+            assert _is_open(stream)
 
 
 async def _begin_body(here):
