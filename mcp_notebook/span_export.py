@@ -5,7 +5,6 @@ which takes half a second. The provider is ours alone; the process's global one 
 the notebook's author may do so at any time.
 """
 
-import logging
 import os
 import threading
 from collections.abc import Mapping
@@ -52,8 +51,6 @@ def open_provider(service: str, env: Mapping[str, str] | None = None) -> "Tracer
     except ImportError as error:
         raise MissingLibrary("Tracing needs", "opentelemetry-sdk", "observability") from error
     makers = [_load_exporter(name) for name in _list_exporters(os.environ if env is None else env)]
-    # In a process that logs nothing, Python would print what exporters log: into cells, in kernels.
-    logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
     provider = TracerProvider(resource=_describe_process(service), shutdown_on_exit=False)
     for make_exporter in makers:
         provider.add_span_processor(BatchSpanProcessor(make_exporter()))

@@ -16,6 +16,8 @@ from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, Call
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
 
+MAX_CLIENT_TEXT = 200
+"""Characters of an attribute that the client chooses."""
 _ERROR_TYPES = {
     "error": "tool_error",
     "cancelled": "cancelled",
@@ -63,10 +65,10 @@ class CallTracer:
             "gen_ai.tool.name": start.tool,
             "mcp_notebook.call.id": start.id,
             "mcp_notebook.caller": start.caller,
-            "mcp_notebook.client": start.client,
+            "mcp_notebook.client": start.client[:MAX_CLIENT_TEXT],
             "mcp_notebook.kernel.id": start.kernel,
             "mcp_notebook.notebook": start.notebook,
-            **request,
+            **{name: value[:MAX_CLIENT_TEXT] for name, value in request.items()},
         }
         span = self._tracer.start_span(
             f"tools/call {start.tool}",

@@ -73,6 +73,8 @@ class CallSpans:
     def __init__(self, *, exports: bool = False) -> None:
         self._provider: TracerProvider | None = None
         if exports:
+            # If the notebook logs nowhere, Python prints what exporters log: into the user's cells.
+            logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
             try:
                 self._provider = open_provider("mcp-notebook-kernel")
             except McpNotebookError as error:

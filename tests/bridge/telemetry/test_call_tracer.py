@@ -8,11 +8,12 @@ import pytest
 from kernel_stand_ins import peer, welcome
 from live import TIMEOUT
 from mcp import Client
+from mcp_types import Implementation
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
+from mcp_notebook.bridge.telemetry.call_tracer import MAX_CLIENT_TEXT, CallTracer
 from mcp_notebook.wire import messages
 
 sdk = pytest.importorskip("opentelemetry.sdk.trace")
@@ -57,7 +58,7 @@ class Traced:
 
 
 @asynccontextmanager
-async def traced(home, era="auto"):
+async def traced(home, era="auto", **options):
     exporter = memory.InMemorySpanExporter()
     provider = sdk.TracerProvider()
     provider.add_span_processor(export.SimpleSpanProcessor(exporter))
@@ -69,7 +70,7 @@ async def traced(home, era="auto"):
         await links.connect(kernel.record)
         tracer = CallTracer(provider)
         server = NotebookServer(catalog, links, observers=[tracer])
-        async with Client(server.mcp, mode=era) as client:
+        async with Client(server.mcp, mode=era, **options) as client:
             with anyio.fail_after(TIMEOUT):
                 yield Traced(client, kernel, links, tracer, exporter)
 
@@ -100,6 +101,13 @@ async def test_a_span_tells_which_tool_was_called_by_whom_and_how_it_ended(tmp_p
         "mcp_notebook.run_seconds": 0.5,
         "mcp_notebook.result.size": 8,
     }
+
+
+async def test_what_a_client_says_of_itself_is_kept_up_to_a_bound(tmp_path):
+    info = Implementation(name="x" * 100_000, version="1")
+    async with traced(tmp_path, client_info=info) as here:
+        await here.call({"content": []})
+    assert here.span.attributes["mcp_notebook.client"] == "x" * MAX_CLIENT_TEXT
 
 
 async def test_a_span_is_between_those_of_its_client_and_its_kernel(tmp_path):

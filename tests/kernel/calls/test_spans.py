@@ -1,6 +1,7 @@
 """The spans of calls, in a kernel whose author uses OpenTelemetry, and in one that does not."""
 
 import json
+import logging
 import sys
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -185,6 +186,19 @@ def test_a_call_answers_although_the_authors_opentelemetry_is_broken(traced):
     assert not traced.call("main").is_error
     traced.kernel.ok("provider.get_tracer = real")
     assert [span["name"] for span in traced.read_spans()] == ["inner"]
+
+
+def test_what_exporters_log_is_not_printed_into_cells():
+    logger = logging.getLogger("opentelemetry")
+    before = logger.handlers[:]
+    spans = CallSpans(exports=True)
+    try:
+        assert [type(handler) for handler in logger.handlers[len(before) :]] == [
+            logging.NullHandler
+        ]
+    finally:
+        spans.close()
+        logger.handlers[:] = before
 
 
 def test_without_the_library_a_call_keeps_the_trace_of_its_client(monkeypatch):
