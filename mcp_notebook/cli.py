@@ -35,7 +35,10 @@ from mcp_notebook.cli_options import (
     Notebooks,
     OAuthFile,
     Port,
+    ReadOnly,
+    Tags,
     TokenFile,
+    Tools,
     TrustedOnly,
 )
 from mcp_notebook.cli_token import token
@@ -118,12 +121,15 @@ def _common(
     cls=Command,
     epilog='Example in a client configuration: {"command": "mcp-notebook", "args": ["stdio"]}',
 )
-def stdio(
+def stdio(  # noqa: PLR0913 - one for each option
     notebooks: Notebooks = None,
     *,
     allow_errors: AllowErrors = False,
     trusted_only: TrustedOnly = False,
     meta_tools: MetaTools = False,
+    tools: Tools = None,
+    tags: Tags = None,
+    read_only: ReadOnly = False,
     confirm_destructive: ConfirmDestructive = False,
 ) -> None:
     """Serve tools over stdin and stdout, to a client that starts this command."""
@@ -131,6 +137,9 @@ def stdio(
         allow_errors=allow_errors or None,
         trusted_only=trusted_only or None,
         meta_tools=meta_tools or None,
+        tools=tools or None,
+        tags=tags or None,
+        read_only=read_only or None,
         confirm_destructive=confirm_destructive or None,
     )
     if os.isatty(0):
@@ -158,6 +167,9 @@ def serve(  # noqa: PLR0913 - one for each option
     allow_errors: AllowErrors = False,
     trusted_only: TrustedOnly = False,
     meta_tools: MetaTools = False,
+    tools: Tools = None,
+    tags: Tags = None,
+    read_only: ReadOnly = False,
     confirm_destructive: ConfirmDestructive = False,
     background: Annotated[bool, typer.Option("--background", hidden=True)] = False,
 ) -> None:
@@ -175,6 +187,9 @@ def serve(  # noqa: PLR0913 - one for each option
         allow_errors=allow_errors or None,
         trusted_only=trusted_only or None,
         meta_tools=meta_tools or None,
+        tools=tools or None,
+        tags=tags or None,
+        read_only=read_only or None,
         confirm_destructive=confirm_destructive or None,
     )
     from mcp_notebook.bridge.app import run_http  # noqa: PLC0415

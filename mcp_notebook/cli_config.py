@@ -66,9 +66,9 @@ def _parse_serve_options(context: typer.Context) -> dict[str, Any]:
     assert serve is not None
     names = {setting.name for setting in fields(Settings)}
     parameters = serve.make_context("serve", list(context.args), parent=context.parent).params
-    # A flag that is not given says nothing: its variable may be set.
+    # What is not given says nothing: its variable may be set.
     return {
-        name: None if value is False else value
+        name: None if value is False or value == () else value
         for name, value in parameters.items()
         if name in names
     }

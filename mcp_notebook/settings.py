@@ -81,6 +81,13 @@ class Settings(Limits):
         default=120.0, metadata=_env("MCP_NOTEBOOK_CONSENT_TIMEOUT", least=1, most=3_600)
     )
     """Seconds that a person has to answer whether a call may run. No answer is a no."""
+    tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS"))
+    """Patterns, one of which has to match the name of a tool, or its full name <notebook>.<tool>,
+    for any client to see it. Separate several with ",". If not set, all names do."""
+    tags: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TAGS"))
+    """Tags, one of which a tool must have for any client to see it. Separate several with ","."""
+    read_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_READ_ONLY"))
+    """Whether clients see only tools that are declared to change nothing."""
     page_size: int | None = field(
         default=None, metadata=_env("MCP_NOTEBOOK_PAGE_SIZE", least=1, most=10_000)
     )

@@ -5,12 +5,14 @@ settings there are is the business of `settings` and `limits`.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
 from mcp_notebook.errors import SettingsError
+
+_WORDS = tuple[str, ...]
 
 
 def describe_variable(
@@ -56,13 +58,25 @@ def read_values(
 def to_text(value: object) -> str:
     """Return the value of a variable that means this value to a child process."""
     if isinstance(value, tuple):
-        return os.pathsep.join(map(to_text, value))
+        separator = os.pathsep if any(isinstance(part, Path) for part in value) else ","
+        return separator.join(map(to_text, value))
     # A child process may run in another folder, where relative paths would differ.
     return str(value.absolute() if isinstance(value, Path) else value)
 
 
-def _split_paths(value: object) -> list[str]:
-    return [part for part in str(value).split(os.pathsep) if part]
+def _split(text: str, kind: Any) -> list[str]:
+    if kind != _WORDS:
+        return [part for part in text.split(os.pathsep) if part]
+    words = [part.strip() for part in text.split(",")]
+    # These words limit something. If there are none, that must not mean that there is no limit.
+    if not all(words):
+        raise _EmptyWord
+    return words
+
+
+class _EmptyWord(ValueError):
+    def __init__(self) -> None:
+        super().__init__("it must be one word, or several with commas between them")
 
 
 def _check_value(
@@ -77,14 +91,17 @@ def _check_value(
     bounds = Bounds(ge=option.metadata["ge"], le=option.metadata["le"], allow_inf_nan=False)
     has_bounds = option.metadata["ge"] is not None or option.metadata["le"] is not None
     adapter: TypeAdapter[object] = TypeAdapter(Annotated[kind, bounds] if has_bounds else kind)
-    is_list = isinstance(value, str) and isinstance(option.default, tuple)
     try:
-        result = adapter.validate_python(_split_paths(value) if is_list else value)
+        if kind == _WORDS and not isinstance(value, str):
+            value = ",".join(map(str, cast("Iterable[object]", value)))
+        is_list = isinstance(value, str) and isinstance(option.default, tuple)
+        result = adapter.validate_python(_split(str(value), kind) if is_list else value)
         # No shell has expanded "~" in a variable from a client's configuration.
         if isinstance(result, tuple):
-            return tuple(path.expanduser() for path in result)
-        return result.expanduser() if isinstance(result, Path) else result
-    except (ValidationError, RuntimeError) as error:  # RuntimeError: "~user" with an unknown user
+            return tuple(map(_expand_home, result))
+        return _expand_home(result)
+    # RuntimeError: "~user" with an unknown user
+    except (_EmptyWord, ValidationError, RuntimeError) as error:
         reason = (
             _explain_problem(error.errors()[0]["type"], error.errors()[0]["msg"])
             if isinstance(error, ValidationError)
@@ -92,6 +109,10 @@ def _check_value(
         )
         text = repr(str(value)) if option.repr else "***"
         raise SettingsError(f"{source}={text} is not valid: {reason}.") from None
+
+
+def _expand_home(value: object) -> object:
+    return value.expanduser() if isinstance(value, Path) else value
 
 
 def _explain_problem(kind: str, message: str) -> str:

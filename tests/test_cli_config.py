@@ -101,3 +101,10 @@ def test_without_show_the_help_is_printed():
     answer = CliRunner().invoke(cli.app, ["config"], env=WIDE)
     assert answer.exit_code == 0
     assert "--show" in answer.stdout
+
+
+def test_options_that_are_lists_count_only_if_they_are_given():
+    shown = json.loads(show("--json", "--tools", "a", "--tools", "b,c", TAGS="x").stdout)
+    described = {name: shown[name] for name in ("tools", "tags")}
+    assert "--tools" in str(described["tools"])
+    assert "MCP_NOTEBOOK_TAGS" in str(described["tags"])

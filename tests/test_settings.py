@@ -170,6 +170,8 @@ def test_a_child_with_our_environment_has_our_settings():
         cell_timeout=1.5,
         allow_errors=True,
         allowed_roots=(Path("data"), Path("/shared")),
+        tools=("sales.*", "rain"),
+        read_only=True,
         kernel_id="k",
     )
     child = Settings.from_environment(settings.environment())
@@ -179,6 +181,22 @@ def test_a_child_with_our_environment_has_our_settings():
         allowed_roots=(Path("data").absolute(), Path("/shared")),
         kernel_id=None,
     )
+
+
+def test_words_have_commas_between_them():
+    settings = Settings.from_environment({"MCP_NOTEBOOK_TOOLS": "sales.*, ~rain"})
+    assert settings.tools == ("sales.*", "~rain")
+    assert Settings.from_environment({}, tags=["a,b", "c"]).tags == ("a", "b", "c")
+    assert Settings.from_environment({"MCP_NOTEBOOK_TAGS": ""}).tags == ()
+
+
+@pytest.mark.parametrize("text", [",", " ", "a,,b", "a,"])
+def test_a_limit_without_a_word_is_refused_and_never_means_no_limit(text):
+    with pytest.raises(SettingsError, match=r"MCP_NOTEBOOK_TOOLS=.* it must be one word, or"):
+        Settings.from_environment({"MCP_NOTEBOOK_TOOLS": text})
+    for given in (text, [text], [""]):
+        with pytest.raises(SettingsError, match=r"--tags=.* is not valid"):
+            Settings.from_environment({}, tags=given)
 
 
 def test_allowed_roots_are_several_paths_as_in_path(monkeypatch, tmp_path):

@@ -21,7 +21,7 @@ import anyio.abc
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks
 from mcp_notebook.bridge.access.authentication import list_authenticators
-from mcp_notebook.bridge.access.caller import OWNER, Caller
+from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
 from mcp_notebook.bridge.access.token_file import read_token, renew_token
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
@@ -78,9 +78,10 @@ async def run_stdio(settings: Settings, notebooks: Sequence[Path] = ()) -> None:
         McpNotebookError: A notebook cannot be served.
         KeyboardInterrupt: SIGINT arrived, and everything has been shut down.
     """
+    caller = Caller(name="stdio", permissions=Permissions.from_settings(settings))
     with _unwrap_errors(), write_audit_log(settings) as observers:
         async with (
-            _Bridge(settings, observers, Caller(name="stdio")).run() as bridge,
+            _Bridge(settings, observers, caller).run() as bridge,
             anyio.create_task_group() as tasks,
         ):
             bridge.start(tasks, notebooks)
@@ -262,7 +263,8 @@ class _Bridge:
 
     def print_address(self, url: str, notices: Sequence[str]) -> None:
         """Print the URL, the place of the token, an example and the tools to stderr."""
-        tools = ", ".join(entry.name for entry in self._catalog.entries())
+        may_be_seen = Permissions.from_settings(self._settings).allow
+        tools = ", ".join(entry.name for entry in filter(may_be_seen, self._catalog.entries()))
         lines = [
             f"Serving at {url}",
             *(f"Note:      {notice}" for notice in notices),

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
-from clients import COMMAND, ERAS, TOKEN, http_bridge, over_http
+from clients import COMMAND, ERAS, TOKEN, TRANSPORTS, connected, http_bridge, over_http
 from live import TIMEOUT, kernel_env, live_kernel
 from mcp.shared.exceptions import MCPError
 
@@ -218,6 +218,31 @@ async def test_a_thousand_wrong_tokens_open_nothing_and_lock_nobody_out(here):
             assert answer.status_code == 401
             assert answer.json() == {"error": "The bearer token is missing or wrong."}
     assert _status(here.url, token) == 200
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize(
+    ("options", "tools"),
+    [
+        (["--read-only"], ["rain", "wait_long"]),
+        (["--tools", "t*,r*", "--tools", "no"], ["top", "rain"]),
+        (["--tags", "report", "--tools", "d*"], ["drop"]),
+    ],
+    ids=["read-only", "tools", "tags"],
+)
+async def test_a_bridge_can_be_limited_for_everybody(here, transport, options, tools):
+    async with connected(here.home, "auto", transport, *options) as client:
+        assert await _names(client) == tools
+        hidden = next(tool for tool in ALL if tool not in tools)
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool(hidden, {})
+
+
+async def test_a_token_may_do_no_more_than_its_bridge(here):
+    token = here.run("add", "limited", "--tools", "d*,r*,w*")
+    with http_bridge(here.home, "--read-only", "--tools", "*ai*,t*") as bridge:
+        async with over_http(bridge.url, "auto", token=token) as client:
+            assert await _names(client) == ["rain", "wait_long"]
 
 
 async def test_what_is_exclusive_is_seen_by_its_token_and_the_owner_only(here):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from starlette.types import ASGIApp
 
 from mcp_notebook.bridge.access.authenticator import Authenticator, Limited, OwnToken
+from mcp_notebook.bridge.access.caller import Permissions
 from mcp_notebook.bridge.access.named_tokens import NamedTokens
 from mcp_notebook.bridge.access.token_store import TokenStore
 from mcp_notebook.settings import Settings
@@ -19,7 +20,7 @@ def list_authenticators(
     """Return what tells callers by their tokens, and what adds to the endpoint for everybody.
 
     Args:
-        settings: The files of tokens, and the one that turns OAuth on.
+        settings: The files of tokens, the one that turns OAuth on, and what callers may do at most.
         token: The owner's token.
         url: The endpoint's address.
 
@@ -28,9 +29,16 @@ def list_authenticators(
     """
     tokens = NamedTokens(TokenStore(settings.tokens_file))
     authenticators: list[Authenticator] = [OwnToken(token), tokens]
-    if settings.oauth_file is None:
-        return authenticators, lambda app: app
-    from mcp_notebook.bridge.access.oauth.activation import activate_oauth  # noqa: PLC0415
+    publish: Callable[[ASGIApp], ASGIApp] = _publish_nothing
+    if settings.oauth_file is not None:
+        from mcp_notebook.bridge.access.oauth.activation import activate_oauth  # noqa: PLC0415
 
-    oauth = activate_oauth(settings.oauth_file, url)
-    return [*authenticators, Limited(oauth.authenticator, tokens.limit_others)], oauth.publish
+        oauth = activate_oauth(settings.oauth_file, url)
+        authenticators.append(Limited(oauth.authenticator, tokens.limit_others))
+        publish = oauth.publish
+    limits = Permissions.from_settings(settings)
+    return [Limited(authenticator, lambda: limits) for authenticator in authenticators], publish
+
+
+def _publish_nothing(app: ASGIApp) -> ASGIApp:
+    return app

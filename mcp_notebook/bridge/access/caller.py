@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from typing import Self
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.settings import Settings
 
 SCOPE_KEY = "mcp_notebook.caller"
 """Where the ASGI scope of an HTTP request has its `Caller`."""
@@ -45,6 +47,13 @@ class Permissions:
         if EVERYTHING in permissions:
             return EVERYTHING
         return permissions[0] if len(permissions) == 1 else cls(one_of=tuple(permissions))
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Return what the settings let every caller do at most."""
+        return cls(
+            tools=settings.tools, tags=frozenset(settings.tags), read_only=settings.read_only
+        )
 
     def is_everything(self) -> bool:
         """Return whether all tools are allowed."""
