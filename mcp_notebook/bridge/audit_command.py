@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 
 from mcp_notebook.bridge.telemetry.audit_file import explain_problem
 from mcp_notebook.bridge.telemetry.audit_reader import AuditReader
-from mcp_notebook.bridge.telemetry.audit_records import Record, describe_loss
+from mcp_notebook.bridge.telemetry.audit_records import Record, complete
 from mcp_notebook.bridge.telemetry.call_journal import find_journals
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import Settings
@@ -120,11 +120,13 @@ def _note_damage(reader: AuditReader) -> None:
 
 
 def _list_running(settings: Settings) -> Iterator[Record]:
-    """Yield the calls that run now, and those that were lost with a bridge, oldest first."""
+    """Yield the calls that run now, and those that a killed bridge has left, oldest first."""
     calls = [
-        describe_loss(call) if journal.is_left_behind else call
+        complete(call) if journal.is_left_behind else call
         for journal in find_journals(settings.audit_path)
         for call in journal.calls
+        # The log has the others, or will.
+        if journal.is_left_behind or call.get("outcome") == "running"
     ]
     yield from sorted(calls, key=lambda call: str(call.get("time")))
 

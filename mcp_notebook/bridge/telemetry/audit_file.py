@@ -45,8 +45,12 @@ class AuditFile:
         Raises:
             OSError: The folder cannot be used, or another process keeps the lock.
         """
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = open_own(self.path.with_name(f"{self.path.name}.lock"), _OPEN_FLAGS)
+        path = self.path.with_name(f"{self.path.name}.lock")
+        try:
+            descriptor = open_own(path, _OPEN_FLAGS)
+        except FileNotFoundError:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = open_own(path, _OPEN_FLAGS)
         try:
             wait_for_lock(descriptor)
             yield

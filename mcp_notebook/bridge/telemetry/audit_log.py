@@ -1,15 +1,15 @@
 """The audit log: one line for each call, also for those that were refused or lost.
 
-`AuditLog` runs on the bridge's event loop and turns what happens to calls into records
-(`audit_records`); a thread of its own writes them (`audit_writer`).
+`AuditLog` runs on the bridge's event loop. A thread of its own (`audit_writer`) turns what happens
+to calls into records (`audit_records`) and writes them.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile
 from mcp_notebook.bridge.telemetry.audit_records import (
-    Record,
     describe_end,
     describe_refusal,
     describe_start,
@@ -20,6 +20,8 @@ from mcp_notebook.settings import ArgumentsInAudit, Settings
 
 _WEIGHT = 2_000
 """Bytes of a record without its arguments, about."""
+_LONG_BACKLOG = 200
+"""Items from which what is kept for a disk that is behind is made as small as it can be."""
 
 
 class AuditLog:
@@ -33,25 +35,33 @@ class AuditLog:
     def __init__(self, writer: AuditWriter, arguments: ArgumentsInAudit) -> None:
         self._writer = writer
         self._arguments = arguments
-        self._running: dict[str, Record] = {}
-        """The records of the calls that run, by id."""
+        self._running: dict[str, AuditItem] = {}
+        """The starts of the calls that run, by id."""
 
     def note_start(self, start: CallStart) -> None:
         """Take the start of a call."""
-        record = self._running[start.id] = describe_start(start, self._arguments)
-        self._put(record, is_running=True)
+        item = AuditItem(
+            partial(describe_start, start, self._arguments), call_id=start.id, is_running=True
+        )
+        self._running[start.id] = item
+        self._put(item, len(start.arguments) if isinstance(start.arguments, bytes) else 0)
 
     def note_end(self, end: CallEnd) -> None:
         """Take the end of a call that was started."""
-        self._put(describe_end(self._running.pop(end.start.id), end))
+        start = self._running.pop(end.start.id)
+        self._put(AuditItem(lambda: describe_end(start.describe(), end), call_id=end.start.id))
 
     def note_refusal(self, refusal: CallRefusal) -> None:
         """Take a call that was refused."""
-        self._put(describe_refusal(refusal))
+        self._put(AuditItem(partial(describe_refusal, refusal)))
 
-    def _put(self, record: Record, *, is_running: bool = False) -> None:
-        weight = _WEIGHT + record.get("arguments_size", 0)
-        self._writer.put(AuditItem(record, weight, is_running))
+    def _put(self, item: AuditItem, size: int = 0) -> None:
+        if self._writer.backlog > _LONG_BACKLOG:
+            record = item.describe()  # and forget the arguments, whose size is not known before
+            if "arguments" in record:
+                size = record["arguments_size"]
+        item.weight = _WEIGHT + size
+        self._writer.put(item)
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """What the audit log says about a call: one JSON object on a line of ASCII.
 
-Runs on the bridge's event loop, `encode` on the thread that writes; pure. Control characters,
-direction marks and lone surrogates are escaped, as JSON can: whoever shows the log's lines as they
-are shows nothing to a terminal but text. What clients choose is cut to a bounded length, and
-secrets (`redaction`) are not in it.
+Runs on the thread that writes, and on the event loop while that one is behind; pure. Control
+characters, direction marks and lone surrogates are escaped, as JSON can: whoever shows the log's
+lines as they are shows nothing to a terminal but text. What clients choose is cut to a bounded
+length, and secrets (`redaction`) are not in it.
 """
 
 import json
@@ -83,8 +83,10 @@ def describe_end(record: Record, end: CallEnd) -> Record:
     return ended
 
 
-def describe_loss(record: Record) -> Record:
-    """Return the record of a call of which only the start is known, given the start's."""
+def complete(record: Record) -> Record:
+    """Return the record of a call of a bridge that was killed, given the last that is known."""
+    if record.get("outcome") != "running":
+        return record
     return record | {"outcome": "lost", "error": _LOST}
 
 

@@ -3,21 +3,24 @@
 `AuditWriter.put` is called on the bridge's event loop and never waits; everything else is done by
 the thread. What cannot be written is kept in memory and tried again, and the user is told when that
 begins and when it ends. What there is no room for is counted, and a line of the log says so.
+
+The thread takes what has come together in some milliseconds: with each call at once, it would cost
+as much as half a call.
 """
 
 import logging
+import math
 import re
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
-from queue import Empty, SimpleQueue
+from collections.abc import Callable
 
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile, explain_problem
 from mcp_notebook.bridge.telemetry.audit_records import (
     Record,
+    complete,
     describe_gap,
-    describe_loss,
     encode,
 )
 from mcp_notebook.bridge.telemetry.call_journal import CallJournal, find_journals
@@ -28,35 +31,54 @@ MAX_KEPT = 10_000
 """Starts and ends of calls that are kept in memory while they cannot be written."""
 MAX_KEPT_BYTES = 32 * 2**20
 """Bytes of these, about."""
+JOURNAL_DELAY = 0.005
+"""Seconds until the start or end of a call is in the journal."""
+END_DELAY = 0.05
+"""Seconds until a call that has ended is in the log."""
 RETRY_INTERVAL = 1.0
 """Seconds between two attempts to write what could not be written."""
 CLOSE_LIMIT = 2.0
 """Seconds that the end of a bridge waits for the last lines."""
-_MAX_BATCH = 1_000
 _ID = re.compile(rb'"id":"([^"]+)"')
 
 
-@dataclass(frozen=True)
 class AuditItem:
-    """Something for the log."""
+    """Something for the log, which is described when it is written.
 
-    record: Record
-    weight: int
-    """Its size in memory in bytes, about."""
-    is_running: bool = False
-    """It is a call that has not ended."""
+    Args:
+        describe: Returns its record; on either thread.
+        call_id: The id of the call; None if it has none.
+        is_running: It is a call that has not ended.
+        weight: Its size in memory in bytes, about.
+    """
 
-    @property
-    def call_id(self) -> str | None:
-        """The id of the call; None if it has none."""
-        return self.record.get("id")
+    def __init__(
+        self,
+        describe: Callable[[], Record],
+        *,
+        call_id: str | None = None,
+        is_running: bool = False,
+        weight: int = 0,
+    ) -> None:
+        self._describe: Callable[[], Record] | None = describe
+        self._record: Record = {}
+        self.call_id = call_id
+        self.is_running = is_running
+        self.weight = weight
+
+    def describe(self) -> Record:
+        """Return what is to be written."""
+        describe = self._describe
+        if describe is not None:
+            self._record, self._describe = describe(), None  # what it refers to may be large
+        return self._record
 
 
 class AuditWriter:
     """Writes the audit log.
 
-    The loop's thread and the writing thread share the queue and `_forgotten`, which are safe, and
-    counters that only one of them changes.
+    The loop's thread and the writing thread share the deques `_items` and `_forgotten` and the
+    event, which are safe, and counters that only one of them changes.
 
     Args:
         file: The log.
@@ -72,22 +94,31 @@ class AuditWriter:
         """Calls that there was no room for."""
         self._forgotten: deque[str] = deque()
         """The ids of these."""
-        self._items: SimpleQueue[AuditItem | None] = SimpleQueue()
+        self._items: deque[AuditItem] = deque()
+        self._has_news = threading.Event()
+        self._is_closed = False
         # Of the writing thread.
         self._received = self._received_bytes = 0
         self._done = self._done_bytes = 0
         self._lines: deque[bytes] = deque()
         """What is not in the log yet."""
         self._journal: CallJournal | None = None
-        self._unended: dict[str, bytes] = {}
-        """The calls whose end is not in the log: their lines by id."""
-        self._started: dict[str, bytes] = {}
-        """Those of them that the journal does not have yet."""
+        self._news: dict[str, bytes] = {}
+        """What the journal does not have yet: the lines of calls by id."""
+        self._unwritten: dict[str, bytes] = {}
+        """What it has, and the log has not."""
         self._ended: set[str] = set()
-        """The ids of those whose ends are in `_lines`, and that the journal has."""
+        """The ids of the calls in these two that have ended: the log gets them next."""
+        self._write_at: float | None = None
+        """When to write `_lines`, if there are any."""
         self._told_missing = 0
         self._retry_at: float | None = None
         """When to try again, if the last attempt has failed."""
+
+    @property
+    def backlog(self) -> int:
+        """What has not been written."""
+        return self._put - self._done
 
     def start(self) -> None:
         """Start to write; if that is not possible, the user is told soon."""
@@ -96,12 +127,14 @@ class AuditWriter:
     def put(self, item: AuditItem) -> None:
         """Take something for the log."""
         if (
-            self._put - self._done < MAX_KEPT
+            self.backlog < MAX_KEPT
             and self._put_bytes - self._done_bytes + item.weight <= MAX_KEPT_BYTES
         ):
             self._put += 1
             self._put_bytes += item.weight
-            self._items.put(item)
+            self._items.append(item)
+            if not self._has_news.is_set():
+                self._has_news.set()
         elif not item.is_running:
             if item.call_id is not None:
                 self._forgotten.append(item.call_id)
@@ -111,7 +144,8 @@ class AuditWriter:
 
     def close(self) -> None:
         """Write what is left, but wait no longer than `CLOSE_LIMIT`."""
-        self._items.put(None)
+        self._is_closed = True
+        self._has_news.set()
         self._thread.join(CLOSE_LIMIT)
         missing = self._put - self._done + self._missing - self._told_missing
         if missing:
@@ -124,57 +158,54 @@ class AuditWriter:
 
     def _run(self) -> None:
         self._try_to_write()  # whatever is wrong is told now, and not at the first call
-        is_open = True
-        while is_open:
-            is_open = self._take()
-            if not is_open or self._retry_at is None or time.monotonic() >= self._retry_at:
+        is_closed = False
+        while not is_closed:
+            self._wait()
+            is_closed = self._is_closed
+            self._take()
+            if is_closed or self._retry_at is None or time.monotonic() >= self._retry_at:
                 self._try_to_write()
         if self._journal is not None and not self._lines:
             self._journal.close()
 
-    def _take(self) -> bool:
-        """Wait for something to write, take it, and return whether more may come."""
-        is_behind = self._retry_at is not None or self._missing > self._told_missing
-        try:
-            item = self._items.get(timeout=RETRY_INTERVAL if is_behind else None)
-        except Empty:
-            return True
-        for _ in range(_MAX_BATCH):
-            if item is None:
-                return False
-            self._sort(item)
-            if self._items.empty():
-                break
-            item = self._items.get()
-        else:
-            assert item is not None
-            self._sort(item)
-        return True
+    def _wait(self) -> None:
+        """Wait until there is something to do."""
+        timeout = None
+        if self._retry_at is not None or self._missing > self._told_missing:
+            timeout = RETRY_INTERVAL
+        elif self._write_at is not None:
+            timeout = self._write_at - time.monotonic()
+        if self._has_news.wait(timeout) and not self._is_closed:
+            time.sleep(JOURNAL_DELAY)
+        self._has_news.clear()
 
-    def _sort(self, item: AuditItem) -> None:
-        self._received += 1
-        self._received_bytes += item.weight
-        line, call_id = encode(item.record), item.call_id
-        if item.is_running and call_id is not None:
-            self._unended[call_id] = self._started[call_id] = line
-            return
-        self._lines.append(line)
-        if call_id is not None:
-            self._note_end(call_id)
-
-    def _note_end(self, call_id: str) -> None:
-        if self._started.pop(call_id, None) is not None:
-            del self._unended[call_id]
-        elif call_id in self._unended:
-            self._ended.add(call_id)
+    def _take(self) -> None:
+        while self._items:
+            item = self._items.popleft()
+            self._received += 1
+            self._received_bytes += item.weight
+            call_id, line = item.call_id, encode(item.describe())
+            if call_id is not None:
+                self._news[call_id] = line
+            if item.is_running:
+                continue
+            self._lines.append(line)
+            delay = 0.0
+            if call_id is not None:
+                self._ended.add(call_id)
+                delay = END_DELAY
+            self._write_at = min(self._write_at or math.inf, time.monotonic() + delay)
 
     def _try_to_write(self) -> None:
         # What is missing is written when there is room again for everything.
-        missing = self._missing if self._items.empty() else self._told_missing
+        missing = self._told_missing if self._items else self._missing
         while self._forgotten:
-            self._note_end(self._forgotten.popleft())
+            self._ended.add(self._forgotten.popleft())
         try:
-            self._write(missing - self._told_missing)
+            self._write_journal()
+            if not self._is_due(missing):
+                return
+            self._write_log(missing - self._told_missing)
         except OSError as error:
             if self._retry_at is None:
                 self._tell(
@@ -187,29 +218,49 @@ class AuditWriter:
             self._tell(f"is written again; missing in it: {missing - self._told_missing:,} calls.")
         elif self._retry_at is not None:
             self._tell("is written again; no call is missing.")
-        self._retry_at = None
+        self._retry_at = self._write_at = None
         self._told_missing = missing
         self._done, self._done_bytes = self._received, self._received_bytes
 
-    def _write(self, missing: int) -> None:
-        """Write all lines to the log, and all that has changed to the journal.
+    def _is_due(self, missing: int) -> bool:
+        """Return whether to write to the log now."""
+        return (
+            self._is_closed
+            or self._retry_at is not None
+            or missing > self._told_missing
+            or (self._write_at is not None and time.monotonic() >= self._write_at)
+        )
+
+    def _write_journal(self) -> None:
+        """Write to the journal what the log does not get at once.
 
         Raises:
-            OSError: That is not possible, or not all of it.
+            OSError: That is not possible.
         """
-        with self._file.lock():
-            if self._journal is None:
+        if self._journal is None:
+            with self._file.lock():
+                self._file.append(deque())
                 self._take_over()
                 self._journal = CallJournal(self._file.path)
-            self._journal.update(self._started, (), self._unended)
-            self._started.clear()
-            gap = [encode(describe_gap(time.time(), missing))] if missing else []
+        news, self._news = self._news, {}
+        self._unwritten |= news
+        self._journal.update(news, (), self._unwritten)
+
+    def _write_log(self, missing: int) -> None:
+        """Write all lines to the log, and that they are there to the journal.
+
+        Raises:
+            OSError: That is not possible, or not for all of them.
+        """
+        assert self._journal is not None
+        with self._file.lock():
             self._file.append(self._lines)
-            self._file.append(deque(gap))
-            for call_id in self._ended:
-                del self._unended[call_id]
-            ended, self._ended = self._ended, set()
-            self._journal.update({}, ended, self._unended)
+            if missing:
+                self._file.append(deque([encode(describe_gap(time.time(), missing))]))
+        ended, self._ended = self._ended, set()
+        for call_id in ended:
+            self._unwritten.pop(call_id, None)
+        self._journal.update({}, ended, self._unwritten)
 
     def _take_over(self) -> None:
         """Write to the log what bridges that were killed have left."""
@@ -220,5 +271,5 @@ class AuditWriter:
             matches = [_ID.search(line) for line in self._file.read().split(b"}\n")]
             ids = {match[1].decode() for match in matches if match}
             records = [record for record in journal.calls if record["id"] not in ids]
-            self._file.append(deque(encode(describe_loss(record)) for record in records))
+            self._file.append(deque(encode(complete(record)) for record in records))
             journal.path.unlink(missing_ok=True)

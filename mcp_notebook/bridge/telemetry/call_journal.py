@@ -1,9 +1,9 @@
 """The calls that a bridge has not written to the audit log yet: they survive its sudden end.
 
-Runs on the thread that writes. The log has one line for each call, when it has ended; until then,
-the call is in the bridge's journal, a file beside the log that the bridge keeps locked and removes
-at its end. A journal without a lock is that of a bridge that was killed: the next bridge writes its
-calls to the log, as lost.
+Runs on the thread that writes. The log has one line for each call, some time after it has ended;
+until then, the call is in the bridge's journal, a file beside the log that the bridge keeps locked
+and removes at its end. A journal without a lock is that of a bridge that was killed: the next
+bridge writes its calls to the log.
 """
 
 import json
@@ -26,7 +26,7 @@ _NEW_FLAGS = (READ_FLAGS & ~os.O_RDONLY) | os.O_RDWR | os.O_CREAT | os.O_EXCL
 class CallJournal:
     """The journal of this bridge.
 
-    Each line is the record of a call that has begun, or the id of one that has ended.
+    Each line is the record of a call that has begun or ended, or the id of one that is in the log.
 
     Args:
         log: The audit log, which has to be locked meanwhile: a journal without a lock of its own is
@@ -48,26 +48,26 @@ class CallJournal:
         self._is_behind = False
 
     def update(
-        self, started: Mapping[str, bytes], ended: Collection[str], running: Mapping[str, bytes]
+        self, news: Mapping[str, bytes], ended: Collection[str], unwritten: Mapping[str, bytes]
     ) -> None:
         """Note what has changed.
 
         Args:
-            started: The calls that have begun: their lines by id.
-            ended: The ids of those that have ended.
-            running: All calls that run now.
+            news: Calls that have begun or ended: their lines by id.
+            ended: The ids of calls that are in the log now.
+            unwritten: All calls that are not.
 
         Raises:
             OSError: It cannot be written; the next update makes up for it.
         """
-        if not started and not ended and not self._is_behind:
+        if not news and not ended and not self._is_behind:
             return
         if self._is_behind or self._size > MAX_SIZE:
-            self._write(0, b"".join(running.values()))
+            self._write(0, b"".join(unwritten.values()))
             os.ftruncate(self._descriptor, self._size)
             return
         ends = b"".join(b'"%b"\n' % identity.encode("ascii") for identity in ended)
-        self._write(self._size, b"".join(started.values()) + ends)
+        self._write(self._size, b"".join(news.values()) + ends)
 
     def _write(self, position: int, data: bytes) -> None:
         self._is_behind = True
@@ -92,7 +92,7 @@ class FoundJournal:
     is_left_behind: bool
     """Its bridge was killed."""
     calls: tuple[dict[str, Any], ...]
-    """The records of the calls that have not ended."""
+    """The last records of the calls that are not in the log."""
 
 
 def find_journals(log: Path) -> Iterator[FoundJournal]:

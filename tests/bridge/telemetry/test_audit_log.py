@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from contextlib import contextmanager
 
 import pytest
@@ -199,3 +200,21 @@ def test_two_bridges_that_rotate_at_once_write_each_call_once(sales, log):
     assert len(files) > 5
     lines = _lines(*files)
     assert len({line["id"] for line in lines}) == len(lines) == 200
+
+
+def test_while_the_disk_is_behind_arguments_are_not_kept_in_memory(tmp_path):
+    class Argument(str):  # noqa: SLOT000 - slots would keep it from being referred to
+        """Text that can be referred to."""
+
+    arguments = []
+    with write_audit_log(Settings(home=tmp_path)) as (log,):
+        _wait_until((tmp_path / "audit.jsonl").exists)
+        with log._writer._file.lock():
+            for number in range(1000):
+                argument = Argument(number)
+                arguments.append(weakref.ref(argument))
+                start = start_of(number, arguments={"a": argument})
+                log.note_start(start)
+                log.note_end(end_of(start))
+            assert sum(argument() is not None for argument in arguments) < 200
+    assert len(_lines(tmp_path / "audit.jsonl")) == 1000

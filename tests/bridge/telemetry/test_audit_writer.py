@@ -29,13 +29,16 @@ def writing(file):
         writer.close()
 
 
+def _record(number, outcome="running"):
+    return {"time": "then", "kind": "call", "id": f"a-{number}", "outcome": outcome}
+
+
 def _start(number):
-    record = {"time": "then", "kind": "call", "id": f"a-{number}", "outcome": "running"}
-    return AuditItem(record, weight=100, is_running=True)
+    return AuditItem(lambda: _record(number), call_id=f"a-{number}", is_running=True, weight=100)
 
 
 def _end(number):
-    return AuditItem(_start(number).record | {"outcome": "ok"}, weight=100)
+    return AuditItem(lambda: _record(number, "ok"), call_id=f"a-{number}", weight=100)
 
 
 def _lines(file):
@@ -60,7 +63,7 @@ def test_a_call_has_one_line_once_it_has_ended_and_is_in_the_journal_before(file
         assert _lines(file) == []
         writer.put(_end(1))
         _wait_until(lambda: [journal.calls for journal in find_journals(file.path)] == [()])
-    assert _lines(file) == [_end(1).record]
+    assert _lines(file) == [_record(1, "ok")]
     assert {path.name for path in file.path.parent.iterdir()} == {"audit.jsonl", "audit.jsonl.lock"}
 
 
@@ -127,11 +130,11 @@ def test_the_end_of_a_bridge_does_not_wait_for_a_disk_that_hangs(file, caplog, m
 
 def test_what_a_killed_bridge_has_left_is_lost_but_what_it_had_written_is_not(file):
     left = CallJournal(file.path)
-    lines = {f"a-{number}": audit_writer.encode(_start(number).record) for number in range(3)}
+    lines = {f"a-{number}": audit_writer.encode(_record(number)) for number in range(3)}
     left.update(lines, (), lines)
     os.close(left._descriptor)  # its lock goes as that of a killed process does
     with file.lock():
-        file.append(audit_writer.deque([audit_writer.encode(_end(1).record)]))
+        file.append(audit_writer.deque([audit_writer.encode(_record(1, "ok"))]))
     with writing(file), writing(file):
         pass
     outcomes = {line["id"]: line["outcome"] for line in _lines(file)}
