@@ -4,6 +4,7 @@ Runs on the kernel's main thread, inside the user's cell.
 """
 
 from base64 import b64encode
+from html import escape
 
 from IPython.display import Audio as Player
 from IPython.display import display
@@ -30,7 +31,8 @@ def _show_block(block: ContentBlock) -> None:
             print_output(f"{block.about}: {block.uri}")
         case Audio():
             player = Player(data=block.data)
-            player.mimetype = block.mime_type  # it guesses only those of files
+            # It guesses only those of files, and writes them into its HTML as they are.
+            player.mimetype = escape(block.mime_type)
             display(player)
         case Resource(data=str(text)):
             print_output(f"{block.uri} ({block.mime_type}):\n{text}")

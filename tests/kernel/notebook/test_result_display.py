@@ -1,5 +1,7 @@
 """The result of ``%mcp call``, as the notebook shows it."""
 
+from bs4 import BeautifulSoup
+
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 
 
@@ -30,3 +32,36 @@ def test_an_image_is_displayed_and_an_error_is_announced(kernel):
     )
     assert kernel.ok("%mcp call seen").displays == [{"image/png": PNG}]
     assert kernel.ok("%mcp call fails").stdout == "The client would get an error:\nNot today.\n"
+
+
+EVIL = """%%mcp_tool
+from IPython.display import HTML, display
+from mcp_notebook import Audio, Image, Resource, ResourceLink, Text
+EVIL = 'x"><script>alert(1)</script><img src=x onerror=alert(1)>'
+
+def evil() -> list:
+    'E.'
+    display(HTML(f"<audio src='data:audio/{EVIL};base64,dW5rbm93bg=='></audio>{EVIL}"))
+    return [
+        Text(EVIL),
+        EVIL,
+        Audio(b'unknown', f'audio/{EVIL}'),
+        Image(b'alert(1)', 'application/javascript'),
+        Image(b'<svg>', 'image/svg+xml'),
+        Resource(EVIL, EVIL, EVIL),
+        Resource('a:b', b'<script>', 'text/html'),
+        ResourceLink('javascript:x', EVIL),
+    ]
+"""
+
+
+def test_no_result_brings_a_script_into_the_notebook(kernel):
+    """Somebody else's bytes and names, in all kinds of blocks."""
+    kernel.ok(EVIL)
+    output = kernel.ok("%mcp call evil")
+    assert "<script>" in output.stdout  # as text
+    kinds = {kind for data in output.displays for kind in data}
+    assert kinds == {"text/plain", "text/html"}
+    for data in output.displays:
+        tags = BeautifulSoup(data["text/html"], "html.parser").find_all()
+        assert [tag.name for tag in tags] == ["audio", "source"]

@@ -1,16 +1,21 @@
 """The card under a cell of tools: HTML, and the same in plain text."""
 
-from typing import Annotated
+import enum
+from dataclasses import replace
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from pydantic import Field, SecretStr
+from bs4 import BeautifulSoup
+from pydantic import Field, SecretStr, WithJsonSchema
 
 from mcp_notebook import Hidden, Secret
+from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.tool_card import build_card, build_table
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.wording import make_printable
 
 
 def rain(city: str, limit: Annotated[int, Hidden] = 10):
@@ -117,3 +122,65 @@ def test_an_array_is_shown_as_its_author_wrote_it():
 
     _, text = build_card([make_tool(mean)], ()).values()
     assert "mean(x: NDArray[float64], y: NDArray[int8] | None = None)" in text
+
+
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'>`</code><b>`&lt;i&gt;\u202e"
+
+
+class Odd:
+    def __repr__(self):
+        return EVIL
+
+
+class Evil(enum.Enum):
+    EVIL = EVIL
+
+
+Result = Annotated[dict, WithJsonSchema({"type": "object", "properties": {EVIL: {}}})]
+
+
+def evil(
+    a: Annotated[str, Field(description=EVIL, alias=EVIL, pattern="<b>")] = EVIL,
+    b: Literal[EVIL] = EVIL,
+    c: Evil = Evil.EVIL,
+    d: Annotated[object, WithJsonSchema({"type": "string", "const": EVIL})] = Odd(),
+    e: "dict[Literal['<b>'], int]" = {"<b>": 1},  # noqa: B006
+) -> Result: ...
+
+
+evil.__doc__ = f"""{EVIL}
+
+- {EVIL}
+
+Args:
+    {EVIL}: {EVIL}
+    nobody: {EVIL}
+"""
+
+
+def test_whatever_an_author_or_a_library_says_is_text_on_a_card():
+    options = ToolOptions(
+        title=EVIL,
+        tags=[EVIL],
+        related=["no-such-tool"],
+        examples=[{EVIL: EVIL}],
+        icons=["https://x.example/'onerror=alert(1)"],
+        output_schema={"type": "object", "properties": {EVIL: {"type": "string"}}},
+    )
+    tool = make_tool(evil, options)
+    tool = replace(tool, notes=(f"`{EVIL}` {EVIL}",))
+    for bundle in (build_card([tool], [EVIL]), build_table([tool])):
+        page = BeautifulSoup(bundle["text/html"], "html.parser")
+        tags = {tag.name for tag in page.find_all()}
+        assert tags <= {"div", "b", "code", "table", "tbody", "tr", "td", "br", "span", "img"}
+        attributes = {(tag.name, name) for tag in page.find_all() for name in tag.attrs}
+        assert {name for _, name in attributes} <= {"style", "src", "alt"}
+        assert [b.text for b in page.find_all("b")] in ([], ["MCP tool", make_printable(EVIL)])
+        assert [img["src"] for img in page.find_all("img")] in ([], [options.icons[0]])
+        assert "\u202e" not in bundle["text/html"] + bundle["text/plain"]
+
+
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "vbscript:x", " javascript:alert(1)"])
+def test_an_icon_is_no_script(address):
+    with pytest.raises(DefinitionError):
+        make_tool(rain, ToolOptions(icons=[address]))
