@@ -15,13 +15,23 @@ from random import Random
 import mcp_types as types
 import psutil
 import pytest
-from bad_input import CONTENTS, RESOURCES, WELCOME, make_kernel_frame, make_news, make_noise
+from bad_input import (
+    CONTENTS,
+    RESOURCES,
+    WELCOME,
+    make_kernel_frame,
+    make_news,
+    make_noise,
+    spoil_bytes,
+)
 from bridges import INITIALIZE, LIMIT, PING, PONG, bridge
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery import Record, make_id, read_start_time, remove_record, write_record
-from mcp_notebook.errors import FrameError
+from mcp_notebook.errors import FrameError, LinkError
 from mcp_notebook.wire import frames
 
 pytestmark = [
@@ -35,6 +45,20 @@ MOST_GROWTH = 100 * 2**20
 """Bytes of memory."""
 
 
+def make_record(path, kernel_id=None):
+    """Return the record of a kernel that listens on a socket."""
+    return Record(
+        id=kernel_id or make_id(),
+        pid=os.getpid(),
+        started=read_start_time(os.getpid()),
+        host=socket.gethostname(),
+        version="0",
+        protocol=1,
+        name="hostile",
+        socket=path,
+    )
+
+
 class HostileKernel:
     """What listens where a kernel should."""
 
@@ -46,17 +70,7 @@ class HostileKernel:
             listener.bind(path)
             listener.listen()
             listener.settimeout(LIMIT)
-            record = Record(
-                id=self.id,
-                pid=os.getpid(),
-                started=read_start_time(os.getpid()),
-                host=socket.gethostname(),
-                version="0",
-                protocol=1,
-                name="hostile",
-                socket=path,
-            )
-            write_record(self._folder, record)
+            write_record(self._folder, make_record(path, self.id))
             self._socket, _ = listener.accept()
         self._socket.settimeout(LIMIT)
         self._stream = self._socket.makefile("rb")
@@ -136,6 +150,12 @@ def answer(client):
     return message
 
 
+def run(check, batches):
+    """Check batches of cases, each from a seed of its own."""
+    chosen = settings(max_examples=batches, phases=[Phase.generate])
+    chosen(given(st.integers(0, 2**32))(check))()
+
+
 def list_names(client):
     """Return the names of the tools that clients see."""
     ask(client, "tools/list", "tools")
@@ -169,8 +189,7 @@ def test_each_request_gets_one_valid_answer_whatever_the_kernel_says(client, mod
 
     process = psutil.Process(client.process.pid)
     before = process.memory_info().rss
-    chosen = settings(max_examples=batches, phases=[Phase.generate])
-    chosen(given(st.integers(0, 2**32))(check))()
+    run(check, batches)
     assert process.memory_info().rss - before < MOST_GROWTH
 
 
@@ -188,3 +207,43 @@ def check_resources(random, client, kernel):
     read = answer(client)
     if "error" not in read:
         types.ReadResourceResult.model_validate(read["result"])
+
+
+# -- in place of a welcome -------------------------------------------------------------------------
+
+
+async def greet(home, answers):
+    """Link a process that answers with these bytes, one after the other, and end the links."""
+    given_answers = iter(answers)
+
+    async def serve(_reader, writer):
+        writer.write(next(given_answers))
+        writer.close()
+
+    path = str(home / "greets.sock")
+    server = await asyncio.start_unix_server(serve, path)
+    catalog = Catalog()
+    async with server, Links(catalog, on_change=int) as links:
+        for _ in answers:
+            record = make_record(path)
+            with suppress(LinkError):
+                await links.connect(record)
+                list(catalog.list_missing_tools())
+    assert len(links) == 0
+
+
+@pytest.mark.parametrize("batches", [5, pytest.param(100, marks=pytest.mark.slow)])
+def test_whatever_comes_in_place_of_a_welcome_is_one_or_an_error_of_the_link(home, caplog, batches):
+    def check(seed):
+        random = Random(seed)
+        answers = [make_welcome(random) for _ in range(BATCH)]
+        asyncio.run(greet(home, answers))
+        assert "could not be handled" not in caplog.text
+
+    run(check, batches)
+
+
+def make_welcome(random):
+    """Return the bytes of a welcome, most likely with a fault."""
+    frame = make_kernel_frame(random, WELCOME, 1)
+    return random.choice((frame, spoil_bytes(random, frame), make_noise(random)))
