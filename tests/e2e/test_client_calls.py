@@ -302,6 +302,16 @@ async def test_every_handshake_version_is_spoken_over_http(kernel, served, versi
     _check(version, *answers)
 
 
+async def test_arguments_that_are_nested_too_deep_are_refused(kernel, connect, era, transport):
+    deep = []
+    for _ in range(150):
+        deep = [deep]
+    async with connect(era, transport) as client:
+        result = await client.call_tool("add", {"a": deep})
+        assert result.is_error
+        assert "at most 100 levels" in text_of(result)
+
+
 @pytest.mark.parametrize("padding", [0, 300_000], ids=["small", "large"])
 async def test_a_number_beyond_floats_is_refused_and_not_null(kernel, served, padding):
     headers = {
