@@ -6,8 +6,10 @@ the notebook's author may do so at any time.
 """
 
 import os
+import sys
 import threading
 from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +78,10 @@ def _list_exporters(env: Mapping[str, str]) -> list[str]:
 
 
 def _load_exporter(name: str) -> Any:
+    if name == "console":
+        from opentelemetry.sdk.trace.export import ConsoleSpanExporter  # noqa: PLC0415 - slow
+
+        return partial(ConsoleSpanExporter, out=sys.stderr)  # stdout is MCP's, over stdio
     for entry_point in entry_points(group=_EXPORTERS, name=name):
         try:
             return entry_point.load()

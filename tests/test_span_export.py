@@ -60,6 +60,15 @@ def test_the_name_of_the_service_can_be_set(monkeypatch):
     provider.shutdown()
 
 
+def test_spans_on_the_console_are_kept_from_stdout_where_mcp_is(capsys):
+    provider = open_provider("a-service", {"OTEL_TRACES_EXPORTER": "console"})
+    end_a_span(provider)
+    close_provider(provider)
+    printed = capsys.readouterr()
+    assert '"name": "work"' in printed.err
+    assert not printed.out
+
+
 def test_several_exporters_can_be_named():
     provider = open_provider("a-service", {"OTEL_TRACES_EXPORTER": "console, otlp"})
     processors = provider._active_span_processor._span_processors
