@@ -789,4 +789,53 @@ CHANGES = (
         "            raise\n",
         "bridge/kernels/test_link.py bridge/kernels/test_links.py",
     ),
+    # -- what comes from outside -------------------------------------------------------------------
+    Change(
+        "bridge/headless/notebook.py",
+        "    await check_trust(path, text, settings)\n",
+        "",
+        "bridge/headless/test_notebook_trust.py",
+    ),
+    Change(
+        "bridge/headless/notebook_trust.py",
+        "    if settings.trusted_only:",
+        "    if False:",
+        "bridge/headless/test_notebook_trust.py",
+    ),
+    Change(
+        "bridge/headless/notebook_trust.py",
+        "None if is_signed else",
+        "None if digest else",
+        "bridge/headless/test_notebook_trust.py",
+    ),
+    Change(
+        "bridge/headless/notebook_trust.py",
+        "?mode=ro",
+        "?mode=rwc",
+        "bridge/headless/test_notebook_trust.py",
+    ),
+    Change(
+        "bridge/transports/stdio.py",
+        "        raise _OddRequestId\n",
+        "        pass\n",
+        "bridge/transports/test_stdio.py",
+    ),
+    Change(
+        "bridge/server/elicitation.py",
+        "    if not can_elicit(ctx):  # the kernel",
+        "    if False:  # the kernel",
+        "bridge/server/test_elicitation.py",
+    ),
+    Change(
+        "wire/frames.py",
+        "return _clean(json.loads(body, parse_int=lambda digits: _parse_int(digits, too_long)))",
+        "return json.loads(body, parse_int=lambda digits: _parse_int(digits, too_long))",
+        _FRAMES,
+    ),
+    Change(
+        "kernel/link/resource_store.py",
+        "later[: max(limit, 0)]",
+        "later[:limit]",
+        "kernel/link/test_resource_store.py",
+    ),
 )

@@ -268,13 +268,10 @@ class Link:
             raise FrameError(f"A kernel never sends {message.type!r} messages.")
         try:
             self._handle(message, attachments)
-        except FrameError as error:
-            name = self.record.name
-            logger.warning("A %r message of %s could not be read: %s", message.type, name, error)
-            self._answer_failure(message, error)
         except Exception as error:
-            name = self.record.name
-            logger.exception("A %r message of %s could not be handled", message.type, name)
+            what = f"A {message.type!r} message of {self.record.name} could not be handled"
+            is_ours = not isinstance(error, FrameError)  # what is wrong is in our code
+            logger.warning("%s: %s", what, error, exc_info=is_ours)
             self._answer_failure(message, error)
 
     def _handle(self, message: _FromKernel, attachments: list[bytes]) -> None:
