@@ -23,6 +23,7 @@ from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks
 from mcp_notebook.bridge.access.authentication import list_authenticators
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
+from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_file import read_token, renew_token
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -135,6 +136,7 @@ async def run_http(
                         authenticators=authenticators,
                         stop=bridge.stop,
                         metrics=bridge.metrics,
+                        refusals=RefusalLog([log.note_request for log in observers]),
                         publish=publish,
                     )
             tasks.cancel_scope.cancel()

@@ -185,6 +185,10 @@ def _describe(record: Record) -> tuple[str, str, str]:
     if record.get("kind") == "gap":
         return f"{when:19}", "missing  ", f"{record.get('missing')} calls could not be written"
     outcome = _clean(record.get("outcome", "?"))
+    if record.get("kind") == "request":
+        number = "a request" if record.get("count") == 1 else f"{record.get('count')} requests"
+        source, reason = _clean(record.get("address", "?")), _clean(record.get("error", ""))
+        return f"{when:19}", f"{outcome:9}", f"{number} from {source}: {reason}"
     client = f" ({_clean(record['client'])})" if record.get("client") else ""
     notebook = f"{_clean(record['notebook'])}." if record.get("notebook") else ""
     parts = [

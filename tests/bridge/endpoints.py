@@ -13,6 +13,7 @@ from kernel_stand_ins import Peer, peer, welcome
 from live import TIMEOUT
 
 from mcp_notebook.bridge.access.authenticator import OwnToken
+from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
@@ -126,6 +127,7 @@ async def served(home, *, minutes=60.0, schema=None, authenticators=OWNERS, metr
                 settings=settings,
                 authenticators=authenticators,
                 stop=here.stop,
+                refusals=RefusalLog(),
                 metrics=Metrics() if metrics is None else metrics,
             )
             here.has_ended.set()

@@ -138,6 +138,16 @@ def test_without_a_log_the_command_says_when_it_begins(settings, show):
     assert f"There is no audit log yet: {settings.audit_path}" in notes[0]
 
 
+def test_refused_requests_are_shown_unless_calls_are_chosen(settings, show):
+    with write_audit_log(settings) as (log,):
+        log.note_request("127.0.0.1 port 7", "the bearer token is wrong", 1)
+        log.note_request("several addresses", "too many", 1_234)
+    one, more = show("--failed", "--since", "1h")[0]
+    assert one.endswith("refused   a request from 127.0.0.1 port 7: the bearer token is wrong")
+    assert more.endswith("refused   1234 requests from several addresses: too many")
+    assert show("--caller", "owner")[0] == []
+
+
 def test_what_is_missing_is_shown(settings, show):
     _append(settings, {"time": "2026-01-01T00:00:00Z", "kind": "gap", "missing": 7})
     (line,), _ = show("--failed")

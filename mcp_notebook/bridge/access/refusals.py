@@ -6,6 +6,7 @@ Runs on the bridge's event loop. The gate (`gate`) and the connections below it
 
 import logging
 import time
+from collections.abc import Callable, Sequence
 
 logger = logging.getLogger(__name__)
 
@@ -18,9 +19,13 @@ class RefusalLog:
     """Writes the lines of one endpoint.
 
     Nothing that a client says is in them: not its token, and nothing for the reader's terminal.
+
+    Args:
+        observers: Get the lines, too: the address, the reason, and how many refusals it stands for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, observers: Sequence[Callable[[str, str, int], None]] = ()) -> None:
+        self._observers = tuple(observers)
         self._began = -_REFUSALS_SECONDS
         self._count = 0
         """Refusals since then."""
@@ -35,11 +40,13 @@ class RefusalLog:
             uncounted = self._count - MAX_REFUSALS_LOGGED
             if uncounted > 0:
                 logger.warning("refused %d more requests before that", uncounted)
+                self._tell("several addresses", "too many to have a line each", uncounted)
             self._began, self._count = now, 0
         self._count += 1
         if self._count > MAX_REFUSALS_LOGGED:
             return
         host, port = client or ("an unknown address", 0)
+        self._tell(f"{host} port {port}", reason, 1)
         last = self._count == MAX_REFUSALS_LOGGED
         logger.warning(
             "%s refused a request from %s port %d: %s%s",
@@ -49,3 +56,7 @@ class RefusalLog:
             reason,
             " (more in this minute are only counted)" if last else "",
         )
+
+    def _tell(self, address: str, reason: str, count: int) -> None:
+        for observer in self._observers:
+            observer(address, reason, count)

@@ -4,6 +4,7 @@
 to calls into records (`audit_records`) and writes them.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,6 +13,7 @@ from mcp_notebook.bridge.telemetry.audit_file import AuditFile
 from mcp_notebook.bridge.telemetry.audit_records import (
     describe_end,
     describe_refusal,
+    describe_request,
     describe_start,
 )
 from mcp_notebook.bridge.telemetry.audit_writer import AuditItem, AuditWriter
@@ -54,6 +56,16 @@ class AuditLog:
     def note_refusal(self, refusal: CallRefusal) -> None:
         """Take a call that was refused."""
         self._put(AuditItem(partial(describe_refusal, refusal)))
+
+    def note_request(self, address: str, reason: str, count: int) -> None:
+        """Take requests that were refused before anybody knew what they asked for.
+
+        Args:
+            address: Where they came from.
+            reason: Why they were refused.
+            count: How many.
+        """
+        self._put(AuditItem(partial(describe_request, time.time(), address, reason, count)))
 
     def _put(self, item: AuditItem, size: int = 0) -> None:
         if self._writer.backlog > _LONG_BACKLOG:

@@ -103,6 +103,18 @@ def describe_refusal(refusal: CallRefusal) -> Record:
     }
 
 
+def describe_request(at: float, address: str, reason: str, count: int) -> Record:
+    """Return the record of requests that were refused before they were calls of anybody."""
+    return {
+        "time": format_time(at),
+        "kind": "request",
+        "outcome": "refused",
+        "address": address,
+        "count": count,
+        "error": reason,
+    }
+
+
 def describe_gap(at: float, missing: int) -> Record:
     """Return the record that stands for lines that could not be written."""
     return {"time": format_time(at), "kind": "gap", "missing": missing}

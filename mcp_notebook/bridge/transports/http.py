@@ -97,6 +97,7 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
     authenticators: Sequence[Authenticator],
     stop: anyio.Event,
     metrics: Metrics,
+    refusals: RefusalLog,
     publish: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> None:
     """Serve clients over Streamable HTTP until `stop` is set.
@@ -108,10 +109,11 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
         authenticators: Tell whose a bearer token is.
         stop: Closes the endpoint when it is set.
         metrics: The numbers that ``/metrics`` shows.
+        refusals: Gets a line about each refused request.
         publish: Adds what is for everybody, without a token.
     """
     endpoint = Endpoint(server, settings)
-    connections = Connections(RefusalLog())
+    connections = Connections(refusals)
     gate = _build_gate(endpoint, connections, authenticators, settings.host, metrics)
     config = _configure(answer_health(publish(_trim_headers(gate))), settings)
     http = _Uvicorn(config, endpoint.end)

@@ -3,7 +3,8 @@ from mcp_notebook.bridge.access.refusals import MAX_REFUSALS_LOGGED, RefusalLog
 
 
 def test_a_flood_of_refused_requests_is_a_few_lines_and_a_number(monkeypatch, caplog):
-    log = RefusalLog()
+    notes = []
+    log = RefusalLog([lambda *note: notes.append(note)])
     for port in range(100):
         log.note(("10.0.0.1", port), "the bearer token is wrong")
     lines = list(caplog.messages)
@@ -15,3 +16,6 @@ def test_a_flood_of_refused_requests_is_a_few_lines_and_a_number(monkeypatch, ca
     counted, one = caplog.messages[len(lines) :]
     assert counted == f"refused {100 - len(lines)} more requests before that"
     assert one.endswith(" from an unknown address port 0: the bearer token is missing")
+    assert notes[0] == ("10.0.0.1 port 0", "the bearer token is wrong", 1)
+    assert notes[-2] == ("several addresses", "too many to have a line each", 100 - len(lines))
+    assert sum(count for _, _, count in notes) == 101

@@ -10,7 +10,7 @@ import weakref
 from contextlib import contextmanager
 
 import pytest
-from bridges import INITIALIZE, bridge
+from bridges import INITIALIZE, ask, bridge, http_bridge
 from call_reports import end_of, start_of
 from live import TIMEOUT, live_kernel
 
@@ -218,3 +218,15 @@ def test_while_the_disk_is_behind_arguments_are_not_kept_in_memory(tmp_path):
                 log.note_end(end_of(start))
             assert sum(argument() is not None for argument in arguments) < 200
     assert len(_lines(tmp_path / "audit.jsonl")) == 1000
+
+
+def test_a_refused_request_has_a_line_without_its_token(home):
+    log = home / ".mcp-notebook" / "audit.jsonl"
+    with http_bridge(home) as running:
+        assert ask(running.url, headers={"Authorization": "Bearer hunter2"}).status == 401
+        _wait_until(lambda: _lines(log))
+    (line,) = _lines(log)
+    assert (line["kind"], line["outcome"]) == ("request", "refused")
+    assert line["address"].startswith("127.0.0.1 port ")
+    assert "token" in line["error"]
+    assert "hunter2" not in json.dumps(line)
