@@ -86,12 +86,18 @@ def add(  # noqa: PLR0913 - one for each option
             "--exclusive", help="Hide what --tools names from all other tokens but your own."
         ),
     ] = False,
+    metrics: Annotated[
+        bool,
+        typer.Option("--metrics", help="Let it read the metrics (/metrics), and use no tool."),
+    ] = False,
     expires: _Expires = None,
     save: _Save = None,
 ) -> None:
     """Add a token, and show it this one time. Without options, it may use all tools."""
     if exclusive and not tools:
         context.fail("--exclusive needs --tools.")
+    if metrics and (tools or tags or read_only):
+        context.fail("--metrics goes alone: such a token may use no tool.")
     from mcp_notebook.bridge.access.caller import Permissions  # noqa: PLC0415
     from mcp_notebook.bridge.token_commands import add_token  # noqa: PLC0415
 
@@ -106,6 +112,7 @@ def add(  # noqa: PLR0913 - one for each option
         permissions,
         seconds=expires,
         exclusive=exclusive,
+        metrics=metrics,
         save=save,
     )
 

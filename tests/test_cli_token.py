@@ -61,11 +61,23 @@ def test_the_list_says_what_each_token_may_do_and_nothing_of_the_token(run):
         "tags": ["a"],
         "readOnly": False,
         "exclusive": True,
+        "metrics": False,
         "created": b["created"],
         "expires": None,
         "expired": False,
     }
     assert not any(token in plain + data for token in tokens)
+
+
+def test_a_token_for_the_metrics_is_told_to_be_for_nothing_else(run, tmp_path):
+    added = run("add", "prometheus", "--metrics")
+    assert TOKEN.fullmatch(added.stdout)
+    assert "is for: the metrics, and no tool." in added.stderr
+    assert "http://127.0.0.1:8791/metrics" in added.stderr
+    saved = run("rotate", "prometheus", "--save", str(tmp_path / "token"))
+    assert saved.stdout == ""
+    assert "claude" not in saved.stderr
+    assert [token["metrics"] for token in json.loads(run("list", "--json").stdout)] == [True]
 
 
 def test_without_tokens_the_list_says_how_to_add_one(run):
@@ -116,6 +128,8 @@ def test_a_rotated_token_is_a_new_one_and_a_removed_one_is_gone(run):
         (["--tools", "sales.*,,"], "--tools is empty"),
         (["--tags", " "], "--tags is empty"),
         (["--exclusive"], "--exclusive needs --tools"),
+        (["--metrics", "--read-only"], "--metrics goes alone"),
+        (["--metrics", "--tools", "top"], "--metrics goes alone"),
         *(
             (["--expires", text], "is not a time")
             for text in ("7", "d", "0d", "-1d", "1y", "11111d")

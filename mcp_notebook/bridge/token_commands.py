@@ -29,6 +29,7 @@ def add_token(  # noqa: PLR0913 - one for each option
     *,
     seconds: float | None,
     exclusive: bool,
+    metrics: bool,
     save: Path | None,
 ) -> None:
     """Add a token, and show or save it.
@@ -42,7 +43,7 @@ def add_token(  # noqa: PLR0913 - one for each option
         store,
         name,
         save,
-        lambda: store.add(name, permissions, seconds=seconds, exclusive=exclusive),
+        lambda: store.add(name, permissions, seconds=seconds, exclusive=exclusive, metrics=metrics),
     )
 
 
@@ -105,6 +106,8 @@ def list_names(settings: Settings) -> list[str]:
 
 def describe_rights(record: TokenRecord) -> str:
     """Return what a token may do, in a few words."""
+    if record.metrics:
+        return "the metrics, and no tool"
     parts = [
         ", ".join(record.tools),
         f"tagged {' or '.join(record.tags)}" if record.tags else "",
@@ -135,6 +138,11 @@ def _hand_over(
     until = "" if record.expires is None else f", until {_format_time(record.expires)}"
     print_note(f"The token {name!r} is for: {describe_rights(record)}{until}.")
     url = _find_url(settings)
+    if record.metrics:
+        print_note(f"Prometheus reads {url.removesuffix('/mcp')}/metrics with it.")
+        if save is None:
+            print_output(token)
+        return
     if save is not None:
         command = replace(settings, token=None, token_file=save).format_claude_command(url)
         print_note(f"It is in the file {save}. Connect Claude Code with:\n{command}")
@@ -181,6 +189,7 @@ def _describe(record: TokenRecord) -> dict[str, Any]:
         "tags": list(record.tags),
         "readOnly": record.read_only,
         "exclusive": record.exclusive,
+        "metrics": record.metrics,
         "created": _format_utc(record.created),
         "expires": None if record.expires is None else _format_utc(record.expires),
         "expired": record.has_expired(),

@@ -85,6 +85,8 @@ class Permissions:
 
 EVERYTHING = Permissions()
 """All tools."""
+NOTHING = Permissions(tools=("",))
+"""No tool: none has this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,13 +100,16 @@ class Caller:
     """What the caller's sessions, waiting calls and results belong to; if empty, its name. No other
     caller has the same, also after a token of the same name."""
 
+    may_read_metrics: bool = False
+    """Whether it sees the bridge's numbers even if it may not call every tool."""
+
     @property
     def owns(self) -> str:
         """What the caller's sessions, waiting calls and results belong to."""
         return self.identity or self.name
 
 
-OWNER = Caller(name="owner")
+OWNER = Caller(name="owner", may_read_metrics=True)
 """Whoever has the endpoint's own token: the user."""
 
 

@@ -21,7 +21,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
-from mcp_notebook.bridge.access.caller import Permissions
+from mcp_notebook.bridge.access.caller import NOTHING, Permissions
 from mcp_notebook.errors import TokenError
 from mcp_notebook.private_files import lock_private, read_private, write_private
 from mcp_notebook.wording import suggest
@@ -52,6 +52,8 @@ class TokenRecord(BaseModel):
     read_only: bool = False
     exclusive: bool = False
     """Whether `tools` are hidden from all other tokens of the file."""
+    metrics: bool = False
+    """Whether it is for reading the bridge's numbers, and for no tool."""
 
     @model_validator(mode="after")
     def _check_exclusive(self) -> Self:
@@ -62,6 +64,8 @@ class TokenRecord(BaseModel):
     @property
     def permissions(self) -> Permissions:
         """What its caller may call, were there no other tokens."""
+        if self.metrics:
+            return NOTHING
         return Permissions(tools=self.tools, tags=frozenset(self.tags), read_only=self.read_only)
 
     def has_expired(self, now: float | None = None) -> bool:
@@ -128,6 +132,7 @@ class TokenStore:
         *,
         seconds: float | None = None,
         exclusive: bool = False,
+        metrics: bool = False,
     ) -> str:
         """Add a token, and return it: it is nowhere else.
 
@@ -136,6 +141,7 @@ class TokenStore:
             permissions: What its caller may call.
             seconds: How long it is valid; None: forever.
             exclusive: Whether the tools are hidden from all other tokens.
+            metrics: Whether it is for reading the bridge's numbers, and for no tool.
 
         Raises:
             TokenError: The name is taken or not allowed, or the file cannot be used.
@@ -165,6 +171,7 @@ class TokenStore:
                     tags=tuple(sorted(permissions.tags)),
                     read_only=permissions.read_only,
                     exclusive=exclusive,
+                    metrics=metrics,
                 )
             )
         return token

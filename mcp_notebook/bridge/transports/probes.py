@@ -1,8 +1,8 @@
 """What programs that watch the bridge ask: whether it is up, and its numbers.
 
 Runs on the bridge's event loop. ``/healthz`` is answered before the gate, to everybody, and says
-nothing but that the bridge is up. ``/metrics`` is behind the gate, and only for callers that may
-call every tool: the numbers name them all.
+nothing but that the bridge is up. ``/metrics`` is behind the gate, and for the owner, tokens made
+for it, and callers that may call every tool: the numbers name them all.
 """
 
 import anyio.to_thread
@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+from mcp_notebook.bridge.access.caller import NOTHING, SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.telemetry.prometheus_page import load_library, render
@@ -19,6 +19,7 @@ from mcp_notebook.errors import MissingLibrary
 HEALTH_PATH = "/healthz"
 METRICS_PATH = "/metrics"
 _METHODS = ("GET", "HEAD")
+_MAKE_TOKEN = "Its owner makes one with `mcp-notebook token add NAME --metrics`."  # noqa: S105
 
 
 def answer_health(app: ASGIApp) -> ASGIApp:
@@ -50,6 +51,9 @@ def answer_metrics(app: ASGIApp, metrics: Metrics, refusals: RefusalLog) -> ASGI
     async def answered_app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == METRICS_PATH:
             await (await _make_page(scope, metrics, refusals))(scope, receive, send)
+        elif scope[SCOPE_KEY].permissions == NOTHING:
+            refusals.note(scope.get("client"), "its token is for the metrics alone")
+            await _refuse(403, "This token is for the metrics alone.")(scope, receive, send)
         else:
             await app(scope, receive, send)
 
@@ -58,9 +62,9 @@ def answer_metrics(app: ASGIApp, metrics: Metrics, refusals: RefusalLog) -> ASGI
 
 async def _make_page(scope: Scope, metrics: Metrics, refusals: RefusalLog) -> Response:
     caller: Caller = scope[SCOPE_KEY]
-    if not caller.permissions.is_everything():
-        refusals.note(scope.get("client"), "the metrics are for tokens without restrictions")
-        return _refuse(403, "The metrics are only for tokens without restrictions.")
+    if not (caller.may_read_metrics or caller.permissions.is_everything()):
+        refusals.note(scope.get("client"), "its token is not for the metrics")
+        return _refuse(403, f"This token is not for the metrics. {_MAKE_TOKEN}")
     if scope["method"] not in _METHODS:
         return _refuse(405, f"{METRICS_PATH} can only be read (GET).", Allow=", ".join(_METHODS))
     try:

@@ -9,8 +9,8 @@ import pytest
 from bridges import TOKEN
 from endpoints import call, called, served
 
-from mcp_notebook.bridge.access.authenticator import OwnToken
-from mcp_notebook.bridge.access.caller import Caller, Permissions
+from mcp_notebook.bridge.access.authenticator import Limited, OwnToken
+from mcp_notebook.bridge.access.caller import NOTHING, Caller, Permissions
 from mcp_notebook.bridge.telemetry.metrics import MAX_TOOLS, Metrics, Reading, ToolNumbers
 from mcp_notebook.wire import messages
 
@@ -25,12 +25,18 @@ pytestmark = pytest.mark.anyio
 
 
 class Reader:
-    """A token with which nothing may be changed."""
+    """Tokens with which nothing may be changed."""
 
     challenge = "Bearer"
 
+    def __init__(self, **rights):
+        self.rights = {"permissions": Permissions(read_only=True)} | rights
+
     async def authenticate(self, token):  # noqa: ARG002 - all of them
-        return Caller(name="reader", permissions=Permissions(read_only=True))
+        return Caller(name="reader", **self.rights)
+
+    def has_ended(self, caller):  # noqa: ARG002 - none
+        return False
 
 
 async def get(here, path, method="GET", **headers):
@@ -161,13 +167,34 @@ async def test_the_page_stays_small_however_many_tools_there_were(home):
     assert len(answer.body) < 2**20
 
 
-async def test_only_those_who_may_call_every_tool_see_the_numbers(home):
+async def test_who_may_not_call_every_tool_does_not_see_the_numbers(home):
     async with served(home, authenticators=[Reader()]) as here:
         answer = await get(here, "/metrics")
         assert answer.status == 403
-        assert "without restrictions" in answer.body.decode()
-    async with served(home, authenticators=[OwnToken(TOKEN), Reader()]) as here:
+        assert "mcp-notebook token add NAME --metrics" in answer.body.decode()
+
+
+@pytest.mark.parametrize(
+    "authenticator",
+    [
+        OwnToken(TOKEN),
+        Limited(OwnToken(TOKEN), lambda: Permissions(read_only=True)),
+        Reader(permissions=NOTHING, may_read_metrics=True),
+    ],
+    ids=["owner", "owner of a limited server", "token for the metrics"],
+)
+async def test_the_owner_and_who_has_a_token_for_them_see_the_numbers(home, authenticator):
+    async with served(home, authenticators=[authenticator]) as here:
         assert (await get(here, "/metrics")).status == 200
+
+
+async def test_a_token_for_the_metrics_opens_nothing_else(home):
+    token = Reader(permissions=NOTHING, may_read_metrics=True)
+    async with served(home, authenticators=[token]) as here:
+        for method in ("POST", "GET", "DELETE"):
+            answer = await here.ask(call(), method=method)
+            assert (answer.status, b"for the metrics alone" in answer.body) == (403, True)
+    assert not [message for message in here.kernel.heard if isinstance(message, messages.Call)]
 
 
 async def test_the_numbers_can_only_be_read(home):
