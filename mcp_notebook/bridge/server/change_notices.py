@@ -2,11 +2,11 @@
 
 Runs on the bridge's event loop. Clients of the handshake era hear of changes in a notification to
 their session, those of 2026-07-28 through their subscriptions. Whoever calls a tool that declares
-another one hears of the change before the answer, so that it can call the new one.
+another one hears of the change before the answer, so that it can call the new one. A caller who
+does not see all tools hears only of changes of those that it sees.
 """
 
 import logging
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +14,13 @@ from typing import Any
 import anyio
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    ServerEvent,
-    ToolsListChanged,
-)
+from mcp.server.subscriptions import ServerEvent, ToolsListChanged
+from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.server.callers import find_caller
+from mcp_notebook.bridge.server.subscriptions import Subscriptions, ToolsWatcher
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,7 @@ class _Listener:
     """A client of the handshake era."""
 
     session: ServerSession
+    watcher: ToolsWatcher
     last_notice: int
     """The last change that it was notified of."""
     is_busy: bool = False
@@ -42,13 +43,17 @@ class _Listener:
 
 
 class ChangeNotices:
-    """Notifies the clients of one bridge of changes."""
+    """Notifies the clients of one bridge of changes.
 
-    def __init__(self) -> None:
-        self._bus = InMemorySubscriptionBus()
-        # How many there may be is checked before, for each caller, too.
-        self.listen = ListenHandler(self._bus, max_subscriptions=sys.maxsize)
-        """Serves the subscriptions of clients."""
+    Args:
+        list_tools: Returns the tools that a caller sees; the same object while they are the same.
+        default_caller: Who makes a request if the transport does not say.
+    """
+
+    def __init__(self, list_tools: Callable[[Caller], object], default_caller: Caller) -> None:
+        self._list_tools = list_tools
+        self._default_caller = default_caller
+        self._subscriptions = Subscriptions()
         self._listeners: dict[Any, _Listener] = {}
         """By connection: each request has a session object of its own."""
         self._last_change = 0
@@ -64,9 +69,24 @@ class ChangeNotices:
         """Take a client that is initialized; those of the handshake era get notifications."""
         if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
             connection = get_connection(ctx)
-            self._listeners[connection] = _Listener(ctx.session, self._last_published)
+            self._listeners[connection] = _Listener(
+                ctx.session, self._watch(ctx), self._last_published
+            )
             # The SDK has no other hook for the end of a connection.
             connection.exit_stack.callback(self._listeners.pop, connection, None)
+
+    async def listen(
+        self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve a subscription."""
+        return await self._subscriptions.listen(ctx, params, self._watch(ctx))
+
+    def close(self) -> None:
+        """End the subscriptions gracefully."""
+        self._subscriptions.close()
+
+    def _watch(self, ctx: ServerRequestContext[Any]) -> ToolsWatcher:
+        return ToolsWatcher(find_caller(ctx, self._default_caller), self._list_tools)
 
     async def run(self) -> None:
         """Notify all clients, once for each burst of changes; runs forever."""
@@ -87,15 +107,19 @@ class ChangeNotices:
             await self._notify(get_connection(ctx))
 
     async def broadcast(
-        self, event: ServerEvent, send: Callable[[ServerSession], Awaitable[None]]
+        self,
+        event: ServerEvent,
+        send: Callable[[ServerSession], Awaitable[None]],
+        is_for: Callable[[Caller], bool],
     ) -> None:
-        """Notify all clients of something else.
+        """Notify clients of something else.
 
         Args:
             event: For clients with subscriptions.
             send: Notifies a client of the handshake era; none gets more than a second.
+            is_for: Whose clients are notified.
         """
-        await self._bus.publish(event)
+        await self._subscriptions.publish(event, is_for)
 
         async def notify(connection: Any, session: ServerSession) -> None:
             try:
@@ -107,12 +131,13 @@ class ChangeNotices:
 
         async with anyio.create_task_group() as tasks:
             for connection, listener in tuple(self._listeners.items()):
-                tasks.start_soon(notify, connection, listener.session)
+                if is_for(listener.watcher.caller):
+                    tasks.start_soon(notify, connection, listener.session)
 
     async def _publish(self) -> None:
         if self._last_published != self._last_change:
             self._last_published = self._last_change
-            await self._bus.publish(ToolsListChanged())
+            await self._subscriptions.publish(ToolsListChanged())
 
     async def _notify(self, connection: Any) -> None:
         listener = self._listeners.get(connection)
@@ -122,6 +147,8 @@ class ChangeNotices:
         try:
             while listener.last_notice != self._last_change:
                 listener.last_notice = self._last_change
+                if not listener.watcher.take_change():
+                    continue
                 with anyio.move_on_after(SEND_LIMIT):
                     await listener.session.send_tool_list_changed()
         except Exception:

@@ -5,10 +5,10 @@ those of the handshake era by a GET of the HTTP endpoint, which asks `OpenStream
 What is said on them is the business of `change_notices` and `resource_notices`.
 """
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 from mcp.server.context import ServerRequestContext
-from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
@@ -21,6 +21,11 @@ from mcp_notebook.bridge.access.shares import Shares
 from mcp_notebook.bridge.server.callers import find_caller
 from mcp_notebook.limits import Limits
 
+_Handler: TypeAlias = Callable[
+    [ServerRequestContext[Any], SubscriptionsListenRequestParams],
+    Awaitable[SubscriptionsListenResult],
+]
+
 
 class OpenStreams:
     """The open streams of one bridge.
@@ -31,7 +36,7 @@ class OpenStreams:
         default_caller: Who makes a request if the transport does not say.
     """
 
-    def __init__(self, handler: ListenHandler, limits: Limits, default_caller: Caller) -> None:
+    def __init__(self, handler: _Handler, limits: Limits, default_caller: Caller) -> None:
         self._handler = handler
         self._default_caller = default_caller
         self.shares = Shares(

@@ -143,7 +143,7 @@ class ResourceRequests:
                 after = batch[-1].number
             answers[link.place] = resources
             if resources:
-                self._notices.note_list(link.record.id)
+                self._notices.note_list(caller, link.record.id)
 
         async with anyio.create_task_group() as tasks:
             for link in links:

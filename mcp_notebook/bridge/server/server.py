@@ -136,7 +136,7 @@ class NotebookServer:
         self._plain_pages = ToolPages(make_plain_tool_form, first, page_size)
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self._elicitation = Elicitation()
-        self._changes = ChangeNotices()
+        self._changes = ChangeNotices(self._tools.list_entries, default_caller)
         self.open_streams = OpenStreams(self._changes.listen, limits, default_caller)
         self.resource_notices = ResourceNotices(self._changes)
         """Told when a kernel was linked, or its link has ended."""
@@ -193,7 +193,7 @@ class NotebookServer:
     def close(self) -> None:
         """End subscriptions gracefully, cancel and answer the open calls, and start no more."""
         self._starter.close()
-        self._changes.listen.close()
+        self._changes.close()
         self._elicitation.close()
         self._links.end_calls()
 
@@ -263,7 +263,7 @@ class NotebookServer:
             if isinstance(result, types.InputRequiredResult):
                 return result
             self._owners.note_result(caller, result)
-            self.resource_notices.note_result(result)
+            self.resource_notices.note_result(caller, result)
             names = (entry.name for entry in self._tools.list_entries(caller))
             return make_call_result(
                 self._new_tools.add_note(ctx, result, names),

@@ -7,6 +7,7 @@ import anyio
 import pytest
 from mcp import Client
 
+from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server import change_notices
@@ -84,7 +85,7 @@ class Deaf:
 
 async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others(monkeypatch):
     monkeypatch.setattr(change_notices, "SEND_LIMIT", 10 * LIMIT)
-    notices, heard = change_notices.ChangeNotices(), anyio.Event()
+    notices, heard = change_notices.ChangeNotices(lambda _: (), OWNER), anyio.Event()
     hearing, deaf = Deaf(), [Deaf(), Deaf()]
 
     async def hear():
@@ -92,7 +93,7 @@ async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others
 
     hearing.send_tool_list_changed = hear
     for session in (deaf[0], hearing, deaf[1]):
-        ctx = SimpleNamespace(session=session, protocol_version="2025-11-25")
+        ctx = SimpleNamespace(session=session, request=None, protocol_version="2025-11-25")
         await notices.add_client(ctx, None)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(notices.run)
@@ -104,3 +105,34 @@ async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others
             await deaf[0].was_tried.wait()
             await deaf[1].was_tried.wait()
         tasks.cancel_scope.cancel()
+
+
+async def test_a_caller_hears_only_of_changes_of_the_tools_that_it_sees():
+    lists = {"ann": (), "owner": ()}
+    notices = change_notices.ChangeNotices(lambda caller: lists[caller.name], OWNER)
+    ann = Caller(name="ann", permissions=Permissions(tools=("sales.*",)))
+    heard, (send, told) = [], anyio.create_memory_object_stream(10)
+
+    def session_of(caller):
+        session = Deaf()
+
+        async def hear():
+            heard.append(caller.name)
+            await send.send(caller.name)
+
+        session.send_tool_list_changed = hear
+        request = SimpleNamespace(scope={SCOPE_KEY: caller})
+        return SimpleNamespace(session=session, request=request, protocol_version="2025-11-25")
+
+    for caller in (ann, OWNER):
+        await notices.add_client(session_of(caller), None)
+    async with anyio.create_task_group() as tasks, send, told:
+        tasks.start_soon(notices.run)
+        with anyio.fail_after(LIMIT):
+            notices.note_change()
+            assert await told.receive() == "owner"
+            lists["ann"] = ("new",)
+            notices.note_change()
+            assert {await told.receive(), await told.receive()} == {"ann", "owner"}
+        tasks.cancel_scope.cancel()
+    assert sorted(heard) == ["ann", "owner", "owner"]
