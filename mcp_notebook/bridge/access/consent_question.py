@@ -9,7 +9,7 @@ lines, changes the direction of text, stacks marks or cannot be seen.
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -104,10 +104,16 @@ def quote(value: Any, most: int) -> str:
         value: Any JSON value.
         most: Characters after which it is cut.
     """
-    text = "".join(_escape(json.dumps(value, ensure_ascii=False)))
-    if len(text) <= most:
-        return text
-    return f"{text[:most]}... ({len(text) - most:,} more characters are not shown)"
+    text = json.dumps(value, ensure_ascii=False)
+    parts: list[str] = []
+    room = most
+    for index, part in enumerate(_escape(text)):
+        room -= len(part)
+        if room < 0:
+            parts.append(f"... ({len(text) - index:,} more characters are not shown)")
+            break
+        parts.append(part)
+    return "".join(parts)
 
 
 def _write_arguments(question: Question) -> list[str]:
@@ -133,17 +139,15 @@ def _write_name(name: str) -> str:
     return name if all(map(_PLAIN_NAME.fullmatch, name.split("."))) else quote(name, MAX_NAME)
 
 
-def _escape(text: str) -> list[str]:
-    """Return the characters of a text, escaped as in JSON where they could deceive."""
-    escaped = []
+def _escape(text: str) -> Iterator[str]:
+    """Yield the characters of a text, escaped as in JSON where they could deceive."""
     marks, previous = 0, ""
     for char in text:
         marks = marks + 1 if unicodedata.category(char).startswith("M") else 0
         is_run = char == previous == " "
         if char.isprintable() and char not in _BLANKS and marks <= _MAX_MARKS and not is_run:
-            escaped.append(char)
+            yield char
         else:
             units = char.encode("utf-16-be", "surrogatepass").hex()
-            escaped += [f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4)]
+            yield "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
         previous = char
-    return escaped

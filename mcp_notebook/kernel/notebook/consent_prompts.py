@@ -26,6 +26,11 @@ _STYLE = (
     "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.5em 1em;"
     "margin:.3em 0;max-width:60em;line-height:1.4"
 )
+_LINE = (
+    "font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere;"
+    "padding-left:8em;text-indent:-8em;min-height:1.4em"
+)
+"""A long line goes on further to the right than any line begins: it cannot look like another."""
 _CLOSED = "Not answered in time, or the client has withdrawn the call: it did not run."
 _OUTCOMES: dict[messages.ConsentDecision, str] = {
     "once": "You allowed this call.",
@@ -117,8 +122,7 @@ class ConsentPrompts:
         html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(below)).replace("\n", "<br>")
         data = {
             "text/plain": f"{text}\n\n{below}",
-            "text/html": f"<div style='{_STYLE}'><pre style='white-space:pre-wrap'>"
-            f"{escape(text)}</pre><div>{html}</div></div>",
+            "text/html": f"<div style='{_STYLE}'>{_render_lines(text)}<div>{html}</div></div>",
         }
         content = {"data": data, "metadata": {}, "transient": {"display_id": prompt.display_id}}
         publisher = self._shell.display_pub
@@ -133,6 +137,10 @@ class ConsentPrompts:
             )
         except Exception:  # the kernel shuts down, or is of a kind that we do not know
             logger.exception("a question about consent could not be shown")
+
+
+def _render_lines(text: str) -> str:
+    return "".join(f"<div style='{_LINE}'>{escape(line)}</div>" for line in text.split("\n"))
 
 
 def _explain_answers(prompt: Prompt) -> str:

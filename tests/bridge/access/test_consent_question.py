@@ -1,6 +1,7 @@
 """What a person reads who is asked about a call, whatever the caller wrote."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -100,3 +101,12 @@ def test_the_tools_own_parameters_are_shown_before_others():
 
 def test_arguments_that_are_too_large_are_named_with_their_size():
     assert "    rows = (312,456 bytes, not shown)" in written({}, sizes={"rows": 312_456})
+
+
+def test_long_hostile_arguments_take_no_time():
+    """They took a second for each million characters, in which the bridge answered nobody."""
+    hostile = "\u202e" * 10**6
+    began = time.process_time()
+    for _ in range(10):
+        written({"a": hostile})
+    assert time.process_time() - began < 3

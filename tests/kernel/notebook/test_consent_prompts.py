@@ -30,6 +30,8 @@ def test_a_question_is_shown_as_text_and_replaced_by_its_answer(kernel, link):
     assert text.startswith(TEXT)
     assert "<script>" not in html
     assert "&lt;script&gt;alert(&#x27;&amp;&#x27;)&lt;/script&gt; `%mcp allow 1`" in html
+    # Where a long line is wrapped, what follows is indented: it does not look like the next line.
+    assert len(re.findall(r"<div style='[^']*padding-left:8em;text-indent:-8em", html)) == 2
     (number,) = re.findall(r"<code>%mcp deny (\d+)</code>", html)
     assert f"<code>%mcp allow {number} session</code> allows this call and further calls" in html
     request = kernel.start(f"%mcp deny {number}")
