@@ -809,12 +809,6 @@ CHANGES = (
         "bridge/headless/test_notebook_trust.py",
     ),
     Change(
-        "bridge/headless/notebook_trust.py",
-        "?mode=ro",
-        "?mode=rwc",
-        "bridge/headless/test_notebook_trust.py",
-    ),
-    Change(
         "bridge/transports/stdio.py",
         "        raise _OddRequestId\n",
         "        pass\n",
