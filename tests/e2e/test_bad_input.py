@@ -20,6 +20,7 @@ from queue import Empty
 from random import Random
 from urllib.parse import urlsplit
 
+import mcp_types as types
 import psutil
 import pytest
 from bad_input import (
@@ -39,6 +40,7 @@ from bridges import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     LIMIT,
+    METHOD_NOT_FOUND,
     PARSE_ERROR,
     PING,
     PONG,
@@ -50,6 +52,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 from live import Link, record_of, text_of, tools_of
+from pydantic_core import from_json
 
 from mcp_notebook.errors import FrameError
 from mcp_notebook.wire import frames, messages
@@ -225,13 +228,14 @@ class Session:
         status, _ = self.post(json.dumps(INITIALIZE).encode())
         assert status == 200
 
-    def post(self, body):
+    def post(self, body, **headers):
         """Send a body; return the status, and the answer if there is one."""
-        self._connection.request("POST", self._address.path, body, self.headers)
+        headers = self.headers | {name.replace("_", "-"): text for name, text in headers.items()}
+        self._connection.request("POST", self._address.path, body, headers)
         response = self._connection.getresponse()
         content = response.read()
         self.headers |= {"Mcp-Session-Id": response.headers["Mcp-Session-Id"] or ""}
-        if response.headers["Content-Type"].startswith("text/event-stream"):
+        if (response.headers["Content-Type"] or "").startswith("text/event-stream"):
             *_, content = [line[6:] for line in content.splitlines() if line[:6] == b"data: "]
         return response.status, json.loads(content) if content else None
 
@@ -272,6 +276,70 @@ def is_fitting(status, answer, body, expected):
         # that none may have for a notification.
         return status == 202 or (status, outcome(answer)) == (400, INVALID_PARAMS)
     return (status, answer["id"]) == (200, request_id) and outcome(answer) in allowed
+
+
+@pytest.mark.parametrize("batches", COUNTS)
+def test_each_body_gets_its_status_also_where_the_headers_repeat_it(
+    watch, served, session, batches
+):
+    def check(seed):
+        random = Random(seed)
+        for line in make_messages(random):
+            body = add_meta(line) if random.random() < 0.8 else line
+            status, answer = session.post(body, **make_headers(random, body))
+            assert status in {200, 202, 400, 404}, (body, status, answer)
+            if status != 202:
+                assert outcome(answer) in MODERN_OUTCOMES, (body, status, answer)
+        watch.check_arrivals()
+
+    with watch.process(served.process.pid):
+        run(check, batches)
+
+
+MODERN_OUTCOMES = {
+    RAN,
+    FAILED,
+    PARSE_ERROR,
+    INVALID_REQUEST,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    types.HEADER_MISMATCH,
+    types.UNSUPPORTED_PROTOCOL_VERSION,
+}
+
+
+def read_request(body):
+    """Return the method and the parameters in a body, as far as it has such."""
+    try:
+        value = from_json(body)
+    except ValueError:
+        value = None
+    value = value if isinstance(value, dict) else {}
+    params = value.get("params")
+    return value, value.get("method"), params if isinstance(params, dict) else {}
+
+
+def add_meta(body):
+    """Return a body in which the request says which version of the protocol it is of."""
+    value, method, params = read_request(body)
+    if method is None:
+        return body
+    return json.dumps(value | {"params": {"_meta": MODERN} | params}).encode()
+
+
+def make_headers(random, body):
+    """Return headers that repeat what is in the body; some say something else."""
+    _, method, params = read_request(body)
+    headers = {"Mcp_Protocol_Version": "2026-07-28", "Mcp_Method": method}
+    headers["Mcp_Name"] = params.get("name", params.get("uri"))
+    if random.random() < 0.1:
+        headers[random.choice(list(headers))] = random.choice(("", "ping", "2025-11-25", "x" * 99))
+    return {name: text for name, text in headers.items() if is_header(text)}
+
+
+def is_header(text):
+    """Return whether a text can be sent as a header as it is."""
+    return isinstance(text, str) and text.isascii() and text.isprintable()
 
 
 # -- bytes that are no HTTP ------------------------------------------------------------------------
