@@ -24,7 +24,7 @@ from mcp_notebook.bridge.access.authentication import list_authenticators
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
 from mcp_notebook.bridge.access.refusals import RefusalLog
-from mcp_notebook.bridge.access.token_file import read_token, renew_token
+from mcp_notebook.bridge.access.token_file import read_token
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -35,7 +35,11 @@ from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
 from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
-from mcp_notebook.bridge.transports.port_owner import is_own_port
+from mcp_notebook.bridge.transports.known_ports import (
+    choose_token,
+    read_last_port,
+    write_last_port,
+)
 from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.discovery import (
     BridgeRecord,
@@ -44,9 +48,9 @@ from mcp_notebook.discovery import (
     read_start_time,
     watch_records,
 )
-from mcp_notebook.errors import McpNotebookError, NotebookError, SettingsError
+from mcp_notebook.errors import McpNotebookError, NotebookError
 from mcp_notebook.missing_tools import MissingTool
-from mcp_notebook.private_files import read_private, write_private
+from mcp_notebook.private_files import write_private
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 from mcp_notebook.span_export import close_provider, open_provider
 from mcp_notebook.terminal import print_note
@@ -111,12 +115,12 @@ async def run_http(
     check_encryption(settings)
     notices: list[str] = []
     token = read_token(settings, notices.append)
-    last_port = _read_last_port(settings) or DEFAULT_PORT
+    last_port = read_last_port(settings) or DEFAULT_PORT
     listener = open_listener(settings, last_port)
     with _unwrap_errors(), listener, write_audit_log(settings) as observers:
         port = listener.getsockname()[1]
-        if settings.port is None and port != last_port:
-            token = _leave_port(settings, last_port, port, token, notices)
+        usual = last_port if settings.port is None else port
+        token = choose_token(settings, token, port, usual=usual, notices=notices)
         notices += filter(None, [describe_reach(settings, port)])
         url = format_url(listener, is_encrypted=settings.certfile is not None)
         authenticators, publish = list_authenticators(settings, token, url)
@@ -341,51 +345,10 @@ def _publish(settings: Settings, url: str, notices: Sequence[str]) -> Iterator[N
     record = BridgeRecord(
         pid=os.getpid(), started=started, version=__version__, url=url, notices=tuple(notices)
     )
-    write_private(_port_file(settings), str(urlsplit(url).port))
+    write_last_port(settings, urlsplit(url).port or DEFAULT_PORT)
     write_private(settings.bridge_file, record.model_dump_json(indent=1))
     try:
         yield
     finally:
         if read_bridge(settings.bridge_file) == record:
             settings.bridge_file.unlink(missing_ok=True)
-
-
-def _leave_port(
-    settings: Settings, last_port: int, port: int, token: str, notices: list[str]
-) -> str:
-    """Note that the endpoint has moved to another port, and return the token for that one.
-
-    Raises:
-        SettingsError: The token may become known to another user, and cannot be replaced.
-    """
-    if is_own_port(settings.host, last_port):
-        notices.append(
-            f"Port {last_port} is in use by another process of yours, so this one has port {port}."
-        )
-        return token
-    threat = (
-        f"Port {last_port} is in use, but not by you: clients that were set up for it send your "
-        "token to whoever that is."
-    )
-    try:
-        token = renew_token(settings)
-    except SettingsError as error:
-        raise SettingsError(f"{threat} {error} Then choose another port with --port.") from None
-    notices.append(
-        f"{threat} So this one has port {port} and a new token: set up your clients again. On a "
-        "machine that you share, prefer `mcp-notebook stdio`, which needs neither."
-    )
-    write_private(_port_file(settings), str(port))
-    return token
-
-
-def _port_file(settings: Settings) -> Path:
-    return settings.home / "port"
-
-
-def _read_last_port(settings: Settings) -> int | None:
-    try:
-        port = int(read_private(_port_file(settings)))
-    except (OSError, ValueError):
-        return None
-    return port if 0 < port < 2**16 else None  # the file may contain anything

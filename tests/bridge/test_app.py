@@ -18,8 +18,9 @@ from bridges import (
 from live import SOON, live_kernel
 
 from mcp_notebook import __version__
-from mcp_notebook.bridge.app import _open_spans, _read_last_port, run_http
+from mcp_notebook.bridge.app import _open_spans, run_http
 from mcp_notebook.bridge.transports.http import open_listener
+from mcp_notebook.bridge.transports.known_ports import read_last_port
 from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time
 from mcp_notebook.private_files import write_private
 from mcp_notebook.settings import Settings
@@ -133,6 +134,8 @@ def test_the_background_bridge_has_the_same_address_and_token_the_next_day(home)
             assert running.end()[0] == 0
             assert not _settings(home).bridge_file.exists()
     assert len(tokens) == 1
+    (known,) = (_settings(home).home / "ports").read_text().splitlines()
+    assert known.endswith(f" {port}")  # a token that was served there is void if others take it
 
 
 def test_a_remembered_port_that_the_user_took_is_replaced_and_that_is_said(home):
@@ -143,7 +146,7 @@ def test_a_remembered_port_that_the_user_took_is_replaced_and_that_is_said(home)
         with _background(home) as running:
             port = urlsplit(running.url).port
             assert port != taken
-            assert _read_last_port(_settings(home)) == port
+            assert read_last_port(_settings(home)) == port
             notice = (
                 f"Port {taken} is in use by another process of yours, so this one has port {port}."
             )
@@ -169,7 +172,7 @@ def test_a_port_that_another_user_took_is_told_and_left_with_a_new_token(home, a
             token = settings.token_path.read_text().strip()
             assert ask(running.url, headers={"Authorization": f"Bearer {token}"}).status == 200
             assert token not in running.said
-            assert urlsplit(running.url).port == _read_last_port(settings) != taken
+            assert urlsplit(running.url).port == read_last_port(settings) != taken
 
 
 @NEEDS_TWO_USERS
@@ -181,16 +184,6 @@ def test_a_port_that_another_user_took_ends_a_bridge_whose_token_cannot_be_repla
             assert running.said.startswith(f"Port {taken} is in use, but not by you: ")
             assert running.said.endswith(" Then choose another port with --port.\n")
             assert TOKEN not in running.said
-
-
-@pytest.mark.parametrize("content", ["", "http", "0", "-1", "65536", "8791.5", "9" * 5_000, "٣"])
-def test_what_is_no_port_is_not_remembered(home, content):
-    _remember(home, content)
-    assert _read_last_port(_settings(home)) is None
-
-
-def test_no_port_is_remembered_at_first(home):
-    assert _read_last_port(_settings(home)) is None
 
 
 # -- one background bridge -------------------------------------------------------------------------
@@ -257,7 +250,7 @@ def test_a_bad_file_in_the_place_of_the_bridges_record_or_port_is_none(home, mak
     for name in ("bridge.json", "port"):
         make(settings.home / name)
     assert read_bridge(settings.bridge_file) is None
-    assert _read_last_port(settings) is None
+    assert read_last_port(settings) is None
 
 
 # -- its end ---------------------------------------------------------------------------------------

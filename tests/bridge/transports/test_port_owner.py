@@ -1,7 +1,7 @@
 from bridges import NEEDS_TWO_USERS, hold_port_of_another_user
 
 from mcp_notebook.bridge.transports.http import open_listener
-from mcp_notebook.bridge.transports.port_owner import is_own_port
+from mcp_notebook.bridge.transports.port_owner import is_free_port, is_own_port
 from mcp_notebook.settings import Settings
 
 
@@ -10,7 +10,9 @@ def test_a_port_that_we_listen_on_is_ours_until_we_leave_it():
         port = listener.getsockname()[1]
         assert is_own_port("127.0.0.1", port)
         assert is_own_port("localhost", port)
+        assert not is_free_port("127.0.0.1", port)
     assert not is_own_port("127.0.0.1", port)
+    assert is_free_port("127.0.0.1", port)
 
 
 def test_a_port_of_another_address_is_not_the_one_that_was_asked_for():

@@ -1,0 +1,131 @@
+"""The ports that clients were set up for, and what to do if another user listens on one.
+
+Runs on the bridge's main thread before it serves anything. A client sends its token to whoever
+listens on the port that it was set up for, so a token that was served on a port which is in the
+hands of another user is replaced. Two files of the user remember the ports: the one to use again
+(``port``), and those that a token was served on (``ports``, with a hash of the token). Who owns a
+port is the business of `port_owner`.
+"""
+
+import contextlib
+from collections.abc import Sequence
+
+from mcp_notebook.bridge.access.token_file import renew_token
+from mcp_notebook.bridge.access.token_store import TokenStore, hash_token
+from mcp_notebook.bridge.transports.port_owner import is_free_port, is_own_port
+from mcp_notebook.errors import SettingsError, TokenError
+from mcp_notebook.private_files import read_private, write_private
+from mcp_notebook.settings import Settings
+
+MAX_PORTS = 20
+"""Ports that are remembered; those that have been served last."""
+
+
+def read_last_port(settings: Settings) -> int | None:
+    """Return the port to use again, if there is one."""
+    try:
+        return _parse_port(read_private(settings.home / "port"))
+    except OSError:
+        return None
+
+
+def write_last_port(settings: Settings, port: int) -> None:
+    """Remember the port to use again."""
+    write_private(settings.home / "port", str(port))
+
+
+def remember_port(settings: Settings, token: str, port: int) -> None:
+    """Remember that clients may be set up for this port with this token.
+
+    Not if the system chooses another port at each start: nobody relies on that, and such a port is
+    soon in use by anybody.
+    """
+    if settings.port == 0:
+        return
+    entry = f"{hash_token(token)} {port}".encode()
+    others = [line for line in _read_lines(settings) if line != entry]
+    with contextlib.suppress(OSError):  # it serves without a home, too
+        content = b"\n".join([*others, entry][-MAX_PORTS:])
+        write_private(settings.home / "ports", content.decode("ascii", "replace"))
+
+
+def choose_token(
+    settings: Settings, token: str, port: int, *, usual: int, notices: list[str]
+) -> str:
+    """Return the token for a port: a new one if clients may send the old one to another user.
+
+    The port is remembered with the token.
+
+    Args:
+        settings: The address, and where the token comes from.
+        token: The token so far.
+        port: The port that is served now.
+        usual: The port that clients expect.
+        notices: Gets a sentence about what has changed for clients.
+
+    Raises:
+        SettingsError: The token may become known to another user, and cannot be replaced.
+    """
+    others = {usual, *_read_ports(settings, token)} - {port}
+    foreign = [
+        other
+        for other in sorted(others)
+        # The usual one was in use a moment ago.
+        if (other == usual or not is_free_port(settings.host, other))
+        and not is_own_port(settings.host, other)
+    ]
+    if foreign:
+        token = _renew_token(settings, foreign, port, usual=usual, notices=notices)
+    elif usual != port:
+        notices.append(
+            f"Port {usual} is in use by another process of yours, so this one has port {port}."
+        )
+    remember_port(settings, token, port)
+    return token
+
+
+def _renew_token(
+    settings: Settings, foreign: Sequence[int], port: int, *, usual: int, notices: list[str]
+) -> str:
+    threat = (
+        f"Port {foreign[0]} is in use, but not by you: clients that were set up for it send your "
+        "token to whoever that is."
+    )
+    try:
+        token = renew_token(settings)
+    except SettingsError as error:
+        remedy = " Then choose another port with --port." if usual in foreign else ""
+        raise SettingsError(f"{threat} {error}{remedy}") from None
+    notices.append(
+        f"{threat} So this one has port {port} and a new token: set up your clients again. On a "
+        "machine that you share, prefer `mcp-notebook stdio`, which needs neither."
+    )
+    if usual != port:
+        write_last_port(settings, port)
+    with contextlib.suppress(TokenError):  # then none of them is valid
+        if TokenStore(settings.tokens_file).read():
+            notices.append("Renew other clients' tokens, too: `mcp-notebook token rotate NAME`.")
+    return token
+
+
+def _read_ports(settings: Settings, token: str) -> set[int]:
+    hashed = hash_token(token).encode()
+    entries = [line.partition(b" ") for line in _read_lines(settings)]
+    ports = {_parse_port(port) for of, _, port in entries if of == hashed}
+    return {port for port in ports if port is not None}
+
+
+def _read_lines(settings: Settings) -> list[bytes]:
+    try:
+        return read_private(settings.home / "ports").splitlines()
+    except OSError:
+        return []
+
+
+def _parse_port(text: bytes) -> int | None:
+    """Return the port in a part of a file, which may contain anything."""
+    try:
+        port = int(text)
+    except ValueError:
+        return None
+    return port if 0 < port < 2**16 else None
