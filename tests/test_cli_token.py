@@ -65,6 +65,7 @@ def test_the_list_says_what_each_token_may_do_and_nothing_of_the_token(run):
         "created": b["created"],
         "expires": None,
         "expired": False,
+        "lastUsed": None,
     }
     assert not any(token in plain + data for token in tokens)
 

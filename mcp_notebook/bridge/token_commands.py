@@ -75,22 +75,24 @@ def list_tokens(settings: Settings, *, as_json: bool) -> None:
     Raises:
         TokenError: The file cannot be used.
     """
-    records = TokenStore(settings.tokens_file).read()
+    store = TokenStore(settings.tokens_file)
+    records = store.read()
     rows = [
         (
             record.name,
             describe_rights(record),
             _format_time(record.created),
             _describe_expiry(record),
+            _describe_use(store.find_last_use(record)),
         )
         for record in records
     ]
     if as_json:
-        print_output(json.dumps([_describe(record) for record in records], indent=2))
+        print_output(json.dumps([_describe(store, record) for record in records], indent=2))
     elif not records:
         print_note("There are no tokens but your own. Add one with `mcp-notebook token add NAME`.")
     elif sys.stdout.isatty():
-        print_table(("Token", "For", "Created", "Expires"), rows)
+        print_table(("Token", "For", "Created", "Expires", "Last used"), rows)
     else:
         for row in rows:
             print_output("\t".join(row))
@@ -182,7 +184,8 @@ def _find_url(settings: Settings) -> str:
     return f"{scheme}://{settings.host}:{settings.port or DEFAULT_PORT}/mcp"
 
 
-def _describe(record: TokenRecord) -> dict[str, Any]:
+def _describe(store: TokenStore, record: TokenRecord) -> dict[str, Any]:
+    last_use = store.find_last_use(record)
     return {
         "name": record.name,
         "tools": list(record.tools),
@@ -193,6 +196,7 @@ def _describe(record: TokenRecord) -> dict[str, Any]:
         "created": _format_utc(record.created),
         "expires": None if record.expires is None else _format_utc(record.expires),
         "expired": record.has_expired(),
+        "lastUsed": None if last_use is None else _format_utc(last_use),
     }
 
 
@@ -200,6 +204,10 @@ def _describe_expiry(record: TokenRecord) -> str:
     if record.expires is None:
         return "never"
     return f"{_format_time(record.expires)}{' (expired)' if record.has_expired() else ''}"
+
+
+def _describe_use(at: float | None) -> str:
+    return "never" if at is None else _format_time(at)
 
 
 def _format_time(at: float) -> str:

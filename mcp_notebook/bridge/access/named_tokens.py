@@ -6,6 +6,7 @@ and read when it has changed: a token that was added, removed or rotated counts 
 
 import hmac
 import logging
+import time
 from dataclasses import replace
 
 from mcp_notebook.bridge.access.authenticator import Refusal
@@ -15,6 +16,8 @@ from mcp_notebook.errors import TokenError
 
 logger = logging.getLogger(__name__)
 
+NOTE_INTERVAL = 60.0
+"""Seconds between two notes that a token is in use."""
 _PREFIX = "token:"
 """What the identity of such a caller begins with; the token's hash follows."""
 
@@ -34,6 +37,8 @@ class NamedTokens:
         """Of the file when it was read."""
         self._records: dict[str, TokenRecord] = {}
         """By the token's hash."""
+        self._next_notes: dict[str, float] = {}
+        """When the next use of a token is to be noted, by its hash."""
         self._hidden: tuple[str, ...] = ("*",)
         """What tokens keep to themselves: patterns of tools that no other caller sees, but for the
         owner. Until the file could be read: everything."""
@@ -51,6 +56,7 @@ class NamedTokens:
             return None
         if owner.has_expired():
             return Refusal(f"the token {owner.name!r} has expired")
+        self._note_use(owner)
         return Caller(
             name=owner.name,
             identity=f"{_PREFIX}{owner.sha256}",
@@ -65,6 +71,12 @@ class NamedTokens:
 
     def _hide(self, permissions: Permissions) -> Permissions:
         return replace(permissions, hidden=self._hidden)
+
+    def _note_use(self, record: TokenRecord) -> None:
+        now = time.monotonic()
+        if now >= self._next_notes.get(record.sha256, now):
+            self._next_notes[record.sha256] = now + NOTE_INTERVAL
+            self._store.note_use(record)
 
     def has_ended(self, caller: Caller) -> bool:
         """Return whether the token of a caller was removed or rotated, or has expired."""
@@ -88,5 +100,6 @@ class NamedTokens:
             logger.warning("%s Until then, its tokens are refused.", error)
         else:
             self._records = {record.sha256: record for record in records}
+            self._next_notes.clear()
             hidden = [pattern for each in records if each.exclusive for pattern in each.tools]
             self._hidden = tuple(dict.fromkeys(hidden))

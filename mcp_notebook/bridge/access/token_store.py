@@ -3,9 +3,11 @@
 Runs in the processes of ``mcp-notebook token`` and, for reading, in the bridge (`named_tokens`).
 The file has no token but the SHA-256 of each. A slow hash is for passwords, which can be guessed:
 a token is 256 random bits. Whoever can write the file can come in, so one that others have a part
-in is not read at all. Writers take turns, and readers see all of a change or nothing.
+in is not read at all. Writers take turns, and readers see all of a change or nothing. When a token
+was last used is the time of an empty file of its own, which costs bridges less and locks nothing.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -23,7 +25,12 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError,
 
 from mcp_notebook.bridge.access.caller import NOTHING, Permissions
 from mcp_notebook.errors import TokenError
-from mcp_notebook.private_files import lock_private, read_private, write_private
+from mcp_notebook.private_files import (
+    lock_private,
+    make_private_folder,
+    read_private,
+    write_private,
+)
 from mcp_notebook.wording import suggest
 
 MAX_TOKENS = 1_000
@@ -33,6 +40,8 @@ MAX_FILE = 2**22
 RESERVED = ("owner", "stdio")
 """Names by which the log calls those who need no such token."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_Time = Annotated[FiniteFloat, Field(ge=0, le=2e11)]
+"""Seconds since the epoch; calendars end not long after."""
 _Texts = Annotated[tuple[str, ...], Field(default=())]
 
 
@@ -43,9 +52,8 @@ class TokenRecord(BaseModel):
 
     name: Annotated[str, Field(pattern=f"^{_NAME.pattern}$")]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    created: FiniteFloat
-    """In seconds since the epoch, as all times here."""
-    expires: FiniteFloat | None = None
+    created: _Time
+    expires: _Time | None = None
     """None: never."""
     tools: _Texts
     tags: _Texts
@@ -183,7 +191,9 @@ class TokenStore:
             TokenError: There is none of this name, or the file cannot be used.
         """
         with self._change() as records:
-            records.remove(_find(records, name))
+            record = _find(records, name)
+            records.remove(record)
+        self._find_use_file(record).unlink(missing_ok=True)
 
     def rotate(self, name: str, *, seconds: float | None = None) -> str:
         """Put a new token in the place of one, and return it; the old one is void at once.
@@ -206,7 +216,25 @@ class TokenStore:
                 "expires": None if seconds is None else now + seconds,
             }
             records[records.index(old)] = old.model_copy(update=changes)
+        self._find_use_file(old).unlink(missing_ok=True)
         return token
+
+    def note_use(self, record: TokenRecord) -> None:
+        """Note that a token is used now, as far as the disk allows."""
+        with contextlib.suppress(OSError):
+            file = self._find_use_file(record)
+            make_private_folder(file.parent)
+            file.touch(mode=0o600)
+
+    def find_last_use(self, record: TokenRecord) -> float | None:
+        """Return when a token was last used, to a minute; None if it never was."""
+        try:
+            return self._find_use_file(record).lstat().st_mtime
+        except OSError:
+            return None
+
+    def _find_use_file(self, record: TokenRecord) -> Path:
+        return self.path.parent / "token-uses" / record.sha256[:16]
 
     @contextmanager
     def _change(self) -> Iterator[list[TokenRecord]]:

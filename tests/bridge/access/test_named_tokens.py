@@ -1,8 +1,9 @@
 import hmac
+import time
 
 import pytest
 
-from mcp_notebook.bridge.access import token_store
+from mcp_notebook.bridge.access import named_tokens, token_store
 from mcp_notebook.bridge.access.authenticator import Refusal
 from mcp_notebook.bridge.access.caller import EVERYTHING, OWNER, Permissions
 from mcp_notebook.bridge.access.named_tokens import NamedTokens
@@ -96,6 +97,20 @@ async def test_the_file_is_read_only_when_it_has_changed(store, monkeypatch):
     tokens = NamedTokens(store)
     monkeypatch.setattr(TokenStore, "read", None)
     assert (await tokens.authenticate(token)).name == "ci"
+
+
+async def test_the_use_of_a_token_is_noted_but_not_at_each_request(store, monkeypatch):
+    token = store.add("ci", EVERYTHING)
+    (ci,) = store.read()
+    tokens, noted = NamedTokens(store), []
+    monkeypatch.setattr(store, "note_use", noted.append)
+    for presented in (token, "wrong", token, token):
+        await tokens.authenticate(presented)
+    assert noted == [ci]
+    now = time.monotonic() + named_tokens.NOTE_INTERVAL
+    monkeypatch.setattr(named_tokens.time, "monotonic", lambda: now)
+    await tokens.authenticate(token)
+    assert noted == [ci, ci]
 
 
 async def test_a_file_that_cannot_be_used_voids_its_tokens_until_it_is_restored(store, caplog):

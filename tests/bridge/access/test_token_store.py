@@ -110,6 +110,32 @@ def test_a_rotated_token_has_the_same_rights_for_as_long(store):
     assert after.expires - after.created == pytest.approx(5)
 
 
+def test_when_a_token_was_last_used_is_known_until_it_is_replaced(store):
+    store.add("ci", EVERYTHING)
+    (ci,) = store.read()
+    assert store.find_last_use(ci) is None
+    before = time.time() - 2  # disks have a clock of their own
+    store.note_use(ci)
+    store.note_use(ci)
+    assert before <= store.find_last_use(ci) <= time.time() + 2
+    files = [path for path in store.path.parent.rglob("*") if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    store.rotate("ci")
+    assert store.find_last_use(ci) is None
+    (ci,) = store.read()
+    store.note_use(ci)
+    store.remove("ci")
+    assert store.find_last_use(ci) is None
+
+
+def test_a_use_that_cannot_be_noted_is_no_error(store):
+    store.add("ci", EVERYTHING)
+    (ci,) = store.read()
+    (store.path.parent / "token-uses").write_text("")
+    store.note_use(ci)
+    assert store.find_last_use(ci) is None
+
+
 def test_two_commands_at_once_lose_nothing(store):
     script = (
         "import sys; from pathlib import Path\n"
@@ -153,11 +179,12 @@ def _write(store, text):
         ([RECORD | {"sha256": "x"}], "tokens.0.sha256"),
         ([RECORD | {"name": "a b"}], "tokens.0.name"),
         ([RECORD | {"expires": "soon"}], "tokens.0.expires"),
+        ([RECORD | {"created": 1e300}], "tokens.0.created"),
         ([RECORD | {"only_on_mondays": True}], "tokens.0.only_on_mondays: Extra inputs"),
         ([RECORD | {"exclusive": True}], "an exclusive token needs tools"),
         ([RECORD, RECORD], "two tokens have the same name"),
     ],
-    ids=["hash", "name", "time", "unknown-limit", "exclusive", "twice"],
+    ids=["hash", "name", "time", "end-of-time", "unknown-limit", "exclusive", "twice"],
 )
 def test_a_record_that_is_wrong_or_of_a_newer_version_voids_the_file(store, tokens, reason):
     _write(store, json.dumps({"version": 1, "tokens": tokens}))
