@@ -59,6 +59,10 @@ class Permissions:
         """Return whether all tools are allowed."""
         return self == EVERYTHING
 
+    def is_nothing(self) -> bool:
+        """Return whether no tool is allowed, whichever tools there are."""
+        return self.tools == NOTHING.tools
+
     def limit_to(self, others: "Permissions") -> "Permissions":
         """Return permissions that allow what both allow."""
         if others.is_everything():

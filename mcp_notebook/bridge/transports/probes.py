@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_notebook.bridge.access.caller import NOTHING, SCOPE_KEY, Caller
+from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.telemetry.prometheus_page import load_library, render
@@ -51,7 +51,7 @@ def answer_metrics(app: ASGIApp, metrics: Metrics, refusals: RefusalLog) -> ASGI
     async def answered_app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == METRICS_PATH:
             await (await _make_page(scope, metrics, refusals))(scope, receive, send)
-        elif scope[SCOPE_KEY].permissions == NOTHING:
+        elif scope[SCOPE_KEY].permissions.is_nothing():
             refusals.note(scope.get("client"), "its token is for the metrics alone")
             await _refuse(403, "This token is for the metrics alone.")(scope, receive, send)
         else:

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -188,8 +189,13 @@ async def test_the_owner_and_who_has_a_token_for_them_see_the_numbers(home, auth
         assert (await get(here, "/metrics")).status == 200
 
 
-async def test_a_token_for_the_metrics_opens_nothing_else(home):
-    token = Reader(permissions=NOTHING, may_read_metrics=True)
+@pytest.mark.parametrize(
+    "permissions",
+    [NOTHING, NOTHING.limit_to(Permissions(read_only=True)), replace(NOTHING, hidden=("a",))],
+    ids=["plain", "on a limited server", "beside an exclusive token"],
+)
+async def test_a_token_for_the_metrics_opens_nothing_else(home, permissions):
+    token = Reader(permissions=permissions, may_read_metrics=True)
     async with served(home, authenticators=[token]) as here:
         for method in ("POST", "GET", "DELETE"):
             answer = await here.ask(call(), method=method)
