@@ -8,6 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from mcp_notebook import cli
+from mcp_notebook.bridge.access.token_store import TokenStore
 
 VERBS = typer.main.get_command(cli.app).commands["token"].commands
 TOKEN = re.compile(r"[\w-]{43}\n")
@@ -65,6 +66,7 @@ def test_the_list_says_what_each_token_may_do_and_nothing_of_the_token(run):
         "created": b["created"],
         "expires": None,
         "expired": False,
+        "void": False,
         "lastUsed": None,
     }
     assert not any(token in plain + data for token in tokens)
@@ -141,6 +143,15 @@ def test_a_rotated_token_is_a_new_one_and_a_removed_one_is_gone(run):
 def test_a_limit_that_says_nothing_is_refused_and_never_means_everything(run, arguments, sentence):
     assert sentence in run("add", "ci", *arguments, code=2).stderr
     assert json.loads(run("list", "--json").stdout) == []
+
+
+def test_the_list_says_which_tokens_others_may_know(run, home):
+    run("add", "ci")
+    TokenStore(home / ".mcp-notebook" / "tokens.json").void_all()
+    assert "void: another user may know it, so rotate it" in run("list").stdout
+    assert json.loads(run("list", "--json").stdout)[0]["void"]
+    run("rotate", "ci")
+    assert "void" not in run("list").stdout
 
 
 def test_names_are_completed(run):

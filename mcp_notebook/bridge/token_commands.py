@@ -196,11 +196,14 @@ def _describe(store: TokenStore, record: TokenRecord) -> dict[str, Any]:
         "created": _format_utc(record.created),
         "expires": None if record.expires is None else _format_utc(record.expires),
         "expired": record.has_expired(),
+        "void": record.is_void,
         "lastUsed": None if last_use is None else _format_utc(last_use),
     }
 
 
 def _describe_expiry(record: TokenRecord) -> str:
+    if record.is_void:
+        return "void: another user may know it, so rotate it"
     if record.expires is None:
         return "never"
     return f"{_format_time(record.expires)}{' (expired)' if record.has_expired() else ''}"

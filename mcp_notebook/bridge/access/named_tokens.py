@@ -54,6 +54,8 @@ class NamedTokens:
                 owner = record
         if owner is None:
             return None
+        if owner.is_void:
+            return Refusal(f"the token {owner.name!r} is void: another user may know it")
         if owner.has_expired():
             return Refusal(f"the token {owner.name!r} has expired")
         self._note_use(owner)
@@ -84,7 +86,7 @@ class NamedTokens:
         if not caller.identity.startswith(_PREFIX):
             return False
         record = self._records.get(caller.identity.removeprefix(_PREFIX))
-        return record is None or record.has_expired()
+        return record is None or record.is_void or record.has_expired()
 
     def update(self) -> None:
         """Read the file if it has changed. One that cannot be used voids all of its tokens."""

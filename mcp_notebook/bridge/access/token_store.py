@@ -62,6 +62,8 @@ class TokenRecord(BaseModel):
     """Whether `tools` are hidden from all other tokens of the file."""
     metrics: bool = False
     """Whether it is for reading the bridge's numbers, and for no tool."""
+    is_void: bool = False
+    """Whether another user may have got hold of it."""
 
     @model_validator(mode="after")
     def _check_exclusive(self) -> Self:
@@ -214,10 +216,24 @@ class TokenStore:
                 "sha256": hash_token(token),
                 "created": now,
                 "expires": None if seconds is None else now + seconds,
+                "is_void": False,
             }
             records[records.index(old)] = old.model_copy(update=changes)
         self._find_use_file(old).unlink(missing_ok=True)
         return token
+
+    def void_all(self) -> list[str]:
+        """Void all tokens until they are rotated, and return the names of those that were valid.
+
+        Raises:
+            TokenError: The file cannot be used.
+        """
+        if not self.read():
+            return []
+        with self._change() as records:
+            valid = [record for record in records if not record.is_void]
+            records[:] = [record.model_copy(update={"is_void": True}) for record in records]
+        return [record.name for record in valid if not record.has_expired()]
 
     def note_use(self, record: TokenRecord) -> None:
         """Note that a token is used now, as far as the disk allows."""

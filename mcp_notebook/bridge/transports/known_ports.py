@@ -103,8 +103,12 @@ def _renew_token(
     if usual != port:
         write_last_port(settings, port)
     with contextlib.suppress(TokenError):  # then none of them is valid
-        if TokenStore(settings.tokens_file).read():
-            notices.append("Renew other clients' tokens, too: `mcp-notebook token rotate NAME`.")
+        names = TokenStore(settings.tokens_file).void_all()
+        if names:
+            notices.append(
+                f"The tokens of other clients are void, too: {', '.join(names)}. Make new ones "
+                "with `mcp-notebook token rotate NAME`."
+            )
     return token
 
 

@@ -60,6 +60,16 @@ async def test_an_expired_token_is_refused_by_name(store, monkeypatch):
     assert tokens.has_ended(caller)
 
 
+async def test_a_token_that_another_user_may_know_is_refused(store):
+    tokens, token = NamedTokens(store), store.add("ci", EVERYTHING)
+    caller = await tokens.authenticate(token)
+    store.void_all()
+    reason = "the token 'ci' is void: another user may know it"
+    assert await tokens.authenticate(token) == Refusal(reason)
+    assert tokens.has_ended(caller)
+    assert (await tokens.authenticate(store.rotate("ci"))).name == "ci"
+
+
 async def test_the_owner_is_none_of_these_and_does_not_end(store):
     assert not NamedTokens(store).has_ended(OWNER)
 

@@ -110,6 +110,17 @@ def test_a_rotated_token_has_the_same_rights_for_as_long(store):
     assert after.expires - after.created == pytest.approx(5)
 
 
+def test_tokens_that_others_may_know_are_void_until_they_are_rotated(store):
+    assert store.void_all() == []
+    assert not store.path.exists()
+    for name in ("a", "b"):
+        store.add(name, EVERYTHING)
+    assert store.void_all() == ["a", "b"]
+    assert store.void_all() == []
+    store.rotate("a")
+    assert [record.is_void for record in store.read()] == [False, True]
+
+
 def test_when_a_token_was_last_used_is_known_until_it_is_replaced(store):
     store.add("ci", EVERYTHING)
     (ci,) = store.read()

@@ -65,12 +65,17 @@ def test_a_port_that_was_served_once_and_that_another_user_has_now_makes_a_new_t
 
 
 @NEEDS_TWO_USERS
-def test_other_tokens_are_to_be_renewed_too(settings):
-    TokenStore(settings.tokens_file).add("assistant", EVERYTHING)
+def test_the_tokens_of_other_clients_are_void_too_until_they_are_rotated(settings):
+    store = TokenStore(settings.tokens_file)
+    store.add("assistant", EVERYTHING)
     with hold_port_of_another_user() as taken:
         remember_port(settings, TOKEN, taken)
         _, (_, notice) = _choose(settings)
-    assert "`mcp-notebook token rotate NAME`" in notice
+    assert notice == (
+        "The tokens of other clients are void, too: assistant. Make new ones with "
+        "`mcp-notebook token rotate NAME`."
+    )
+    assert [record.is_void for record in store.read()] == [True]
 
 
 @NEEDS_TWO_USERS
