@@ -80,6 +80,14 @@ def test_what_is_no_traceparent_is_ignored_with_its_tracestate(value):
     assert read_trace_headers(request({"traceparent": value, "tracestate": "a=b"})) == {}
 
 
+@pytest.mark.parametrize("name", ["tracestate", "baggage"])
+@pytest.mark.parametrize("value", ["a=b\r\nHost: elsewhere", "a=\u00fc", "a=\0", "", "x" * 8193])
+def test_what_is_no_header_is_left_out(name, value):
+    assert read_trace_headers(request({"traceparent": PARENT, name: value})) == {
+        "traceparent": PARENT
+    }
+
+
 values = st.one_of(st.text(), st.none(), st.integers(), st.lists(st.text()))
 parents = st.one_of(st.just(PARENT), values)
 
