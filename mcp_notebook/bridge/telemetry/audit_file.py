@@ -119,8 +119,9 @@ def open_own(path: Path, flags: int) -> int:
     """
     descriptor = os.open(path, flags, 0o600)
     try:
-        _check_own(path, os.fstat(descriptor))
-        if hasattr(os, "fchmod"):
+        status = os.fstat(descriptor)
+        _check_own(path, status)
+        if hasattr(os, "fchmod") and status.st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
     except BaseException:
         os.close(descriptor)

@@ -4,8 +4,8 @@
 the thread. What cannot be written is kept in memory and tried again, and the user is told when that
 begins and when it ends. What there is no room for is counted, and a line of the log says so.
 
-The thread takes what has come together in some milliseconds: with each call at once, it would cost
-as much as half a call.
+While calls follow each other quickly, the thread takes what has come together in some milliseconds:
+one by one, they would cost half as much as the calls themselves.
 """
 
 import logging
@@ -31,8 +31,8 @@ MAX_KEPT = 10_000
 """Starts and ends of calls that are kept in memory while they cannot be written."""
 MAX_KEPT_BYTES = 32 * 2**20
 """Bytes of these, about."""
-JOURNAL_DELAY = 0.005
-"""Seconds until the start or end of a call is in the journal."""
+JOURNAL_INTERVAL = 0.005
+"""Seconds between two writes to the journal."""
 END_DELAY = 0.05
 """Seconds until a call that has ended is in the log."""
 RETRY_INTERVAL = 1.0
@@ -165,6 +165,8 @@ class AuditWriter:
             self._take()
             if is_closed or self._retry_at is None or time.monotonic() >= self._retry_at:
                 self._try_to_write()
+            if not is_closed:
+                time.sleep(JOURNAL_INTERVAL)
         if self._journal is not None and not self._lines:
             self._journal.close()
 
@@ -175,8 +177,7 @@ class AuditWriter:
             timeout = RETRY_INTERVAL
         elif self._write_at is not None:
             timeout = self._write_at - time.monotonic()
-        if self._has_news.wait(timeout) and not self._is_closed:
-            time.sleep(JOURNAL_DELAY)
+        self._has_news.wait(timeout)
         self._has_news.clear()
 
     def _take(self) -> None:

@@ -89,9 +89,9 @@ def test_what_is_no_file_of_the_user_is_refused_at_once(tmp_path, kind):
         case "dangling link":
             file.path.symlink_to("nowhere")
         case "device":
-            file = AuditFile(tmp_path / "full", max_bytes=1, old_files=1)
+            file = AuditFile(tmp_path / "null", max_bytes=1, old_files=1)
             try:
-                os.mknod(file.path, 0o600 | 0o020000, os.makedev(1, 7))
+                os.mknod(file.path, 0o600 | 0o020000, os.makedev(1, 3))
             except PermissionError:
                 pytest.skip("only root can make a device")
     lines = deque([LINE % 1])
