@@ -60,6 +60,8 @@ class Connections:
         self._numbers = count()
         self._strangers: OrderedDict[int, _Stranger] = OrderedDict()
         """Those that have not shown the token, oldest first."""
+        self._ending: dict[int, _Stranger] = {}
+        """Those that had to make room, for the second that they still have."""
         self._max_strangers = min(MAX_STRANGERS, _count_descriptors() // 4)
 
     def admit(self, app: ASGIApp) -> ASGIApp:
@@ -115,29 +117,31 @@ class Connections:
                 await stranger.is_settled.wait()
             except OSError:  # no TLS, or the client has gone
                 pass
-        self.settle(number)
         if limit.cancelled_caught and connection is not None:
             if stranger.is_surplus:
                 connection.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "there are too many connections")
             else:
                 reason = f"it has not come within {PROOF_LIMIT:g} s"
                 connection.refuse(HTTPStatus.REQUEST_TIMEOUT, reason)
-            with anyio.move_on_after(_CLOSE_LIMIT):
-                await connection.has_ended.wait()
-            connection.transport.abort()
+            with anyio.move_on_after(_CLOSE_LIMIT) as close_limit:
+                await stranger.is_settled.wait()  # the gate may still let its request through
+            if close_limit.cancelled_caught:
+                connection.transport.abort()
+        self.settle(number)
 
     def _add(self, number: int, limit: anyio.CancelScope) -> "_Stranger":
         """Add a new connection, in the place of the oldest if there are too many."""
         stranger = self._strangers[number] = _Stranger(limit)
         if len(self._strangers) > self._max_strangers:
-            _, oldest = self._strangers.popitem(last=False)
+            oldest_number, oldest = self._strangers.popitem(last=False)
+            self._ending[oldest_number] = oldest
             oldest.is_surplus = True
             oldest.limit.cancel()
         return stranger
 
     def settle(self, number: int) -> None:
         """Note that a connection has shown the token, or has ended."""
-        stranger = self._strangers.pop(number, None)
+        stranger = self._strangers.pop(number, None) or self._ending.pop(number, None)
         if stranger is not None:
             stranger.is_settled.set()
 
@@ -165,7 +169,6 @@ class _Connection(HttpToolsProtocol):
         super().__init__(config, state, {_STATE_KEY: number})
         self._connections = connections
         self._number = number
-        self.has_ended = anyio.Event()
         self._is_in_head = False
         self._is_ending = False
         """Whether what comes in is not read any more."""
@@ -195,7 +198,6 @@ class _Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.settle(self._number)
-        self.has_ended.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

@@ -15,6 +15,7 @@ import pytest
 from bridges import FEW_DESCRIPTORS, INITIALIZE, LIMIT, TOKEN, ask, bridge
 from endpoints import served
 
+from mcp_notebook.bridge.access.authenticator import OwnToken
 from mcp_notebook.bridge.transports import connections
 from mcp_notebook.bridge.transports.connections import MAX_HEAD, MAX_HEADERS
 
@@ -222,6 +223,56 @@ async def test_the_oldest_connection_without_the_token_makes_room(home, monkeypa
                 client.sendall(HEAD + b"\r\n")
                 answer = await anyio.to_thread.run_sync(_next_answer, client)
                 assert answer.status == 401
+            assert _is_open(stream)
+
+
+class _Slow(OwnToken):
+    """Tells whose a token is when it is allowed to, as one that asks another server."""
+
+    def __init__(self):
+        super().__init__(TOKEN)
+        self.may_answer = anyio.Event()
+        self.may_answer.set()
+        self.is_asked = anyio.Event()
+
+    def stop(self):
+        """Do not answer from now on."""
+        self.may_answer = anyio.Event()
+        self.is_asked = anyio.Event()
+
+    async def authenticate(self, token):
+        self.is_asked.set()
+        await self.may_answer.wait()
+        return await super().authenticate(token)
+
+
+@pytest.mark.anyio
+async def test_a_connection_that_makes_room_while_its_token_is_looked_at_is_not_cut_off_later(
+    home, monkeypatch
+):
+    monkeypatch.setattr(connections, "MAX_STRANGERS", 1)
+    slow = _Slow()
+    async with served(home, authenticators=[slow]) as here:
+        session = await here.open_session()
+        monkeypatch.setattr(connections, "_CLOSE_LIMIT", 0.2)
+
+        async def begin_stream():
+            slow.stop()
+            client = here.connect(f"GET /mcp HTTP/1.1\r\nMcp-Session-Id: {session}")
+            await slow.is_asked.wait()
+            return client
+
+        while True:
+            stream = await begin_stream()
+            with _connect(here.url) as newer:
+                newer.sendall(HEAD + b"\r\n")
+                assert (await anyio.to_thread.run_sync(_next_answer, newer)).status == 401
+                slow.may_answer.set()
+                if b" 200 " in await anyio.to_thread.run_sync(_receive, stream):
+                    break
+            stream.close()  # a slow machine: it was too late
+        with stream, await begin_stream() as later, _connect(here.url):
+            assert await anyio.to_thread.run_sync(_read, later) == b""  # its time is over
             assert _is_open(stream)
 
 
