@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings import Settings, list_sources, list_unknown_variables
 from mcp_notebook.settings_values import to_text
 from mcp_notebook.terminal import print_note, print_output
 from mcp_notebook.wording import suggest
@@ -44,14 +44,14 @@ def config(
         typer.echo(context.get_help())
         return
     options = _parse_serve_options(context)
-    settings, sources = Settings.from_environment(**options), Settings.list_sources(**options)
+    settings, sources = Settings.from_environment(**options), list_sources(**options)
     rows = [
         (setting, getattr(settings, setting.name), sources.get(setting.name, "default"))
         for setting in sorted(fields(Settings), key=lambda setting: setting.name)
     ]
     print_output(_format_json(rows) if json_ else _format_table(rows))
     names = [setting.metadata["env"] for setting in fields(Settings)]
-    for variable in Settings.list_unknown_variables():
+    for variable in list_unknown_variables():
         close = suggest(variable, names)
         hint = f" Did you mean {close}?" if close else ""
         print_note(f"The variable {variable} is set, but it is no setting.{hint}")

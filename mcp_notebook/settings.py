@@ -237,33 +237,6 @@ class Settings(Limits):
         values = {name: value for name, (value, _) in read_values(cls, env, options).items()}
         return cls(**{"tracing": is_configured(env)} | values)
 
-    @classmethod
-    def list_sources(cls, env: Mapping[str, str] | None = None, **options: Any) -> dict[str, str]:
-        """Return the option or variable of each field that is not its default.
-
-        Args:
-            env: As for `from_environment`.
-            **options: As for `from_environment`.
-
-        Raises:
-            SettingsError: A value cannot be used.
-        """
-        env = os.environ if env is None else env
-        values = read_values(cls, env, options)
-        sources = {name: source for name, (_, source) in values.items()}
-        if "tracing" not in sources and is_configured(env):
-            sources["tracing"] = "OpenTelemetry's variables"
-        return sources
-
-    @classmethod
-    def list_unknown_variables(cls, env: Mapping[str, str] | None = None) -> list[str]:
-        """Return the variables that look like settings and are none; None: of the process."""
-        variables = {option.metadata["env"] for option in fields(cls)}
-        env = os.environ if env is None else env
-        return sorted(
-            name for name in env if name.startswith("MCP_NOTEBOOK_") and name not in variables
-        )
-
     def environment(self) -> dict[str, str]:
         """Return the environment variables that give a child process these settings.
 
@@ -276,3 +249,30 @@ class Settings(Limits):
             for value in [getattr(self, option.name)]
             if value is not None
         }
+
+
+def list_sources(env: Mapping[str, str] | None = None, **options: Any) -> dict[str, str]:
+    """Return the option or variable of each field that is not its default.
+
+    Args:
+        env: As for `Settings.from_environment`.
+        **options: As for `Settings.from_environment`.
+
+    Raises:
+        SettingsError: A value cannot be used.
+    """
+    env = os.environ if env is None else env
+    values = read_values(Settings, env, options)
+    sources = {name: source for name, (_, source) in values.items()}
+    if "tracing" not in sources and is_configured(env):
+        sources["tracing"] = "OpenTelemetry's variables"
+    return sources
+
+
+def list_unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
+    """Return the variables that look like settings and are none; None: of the process."""
+    variables = {option.metadata["env"] for option in fields(Settings)}
+    env = os.environ if env is None else env
+    return sorted(
+        name for name in env if name.startswith("MCP_NOTEBOOK_") and name not in variables
+    )
