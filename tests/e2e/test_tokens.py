@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
-from clients import COMMAND, ERAS, TOKEN, TRANSPORTS, connected, http_bridge, over_http
+from clients import COMMAND, ERAS, TOKEN, TRANSPORTS, connected, http_bridge, over_http, text_of
 from live import TIMEOUT, kernel_env, live_kernel
 from mcp.shared.exceptions import MCPError
 
@@ -243,6 +243,21 @@ async def test_a_token_may_do_no_more_than_its_bridge(here):
     with http_bridge(here.home, "--read-only", "--tools", "*ai*,t*") as bridge:
         async with over_http(bridge.url, "auto", token=token) as client:
             assert await _names(client) == ["rain", "wait_long"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_meta_tools_know_only_the_tools_of_their_caller(here, era):
+    token = here.run("add", f"{era}-meta", "--tools", "r*,t*")
+    with http_bridge(here.home, "--meta-tools") as bridge:
+        async with over_http(bridge.url, era, token=token) as client:
+            listed = await client.call_tool("list_notebook_tools", {})
+            assert [tool["name"] for tool in listed.structured_content["tools"]] == ["top", "rain"]
+            called = await client.call_tool("call_notebook_tool", {"name": "rain"})
+            assert text_of(called) == "7"
+            for verb in ("describe_notebook_tool", "call_notebook_tool"):
+                refused = await client.call_tool(verb, {"name": "drop"})
+                assert refused.is_error
+                assert text_of(refused) == "Unknown tool: 'drop'. The tools are: top, rain."
 
 
 async def test_what_is_exclusive_is_seen_by_its_token_and_the_owner_only(here):

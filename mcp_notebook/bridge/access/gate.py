@@ -15,7 +15,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.authenticator import Authenticator, Refusal
 from mcp_notebook.bridge.access.caller import CURRENT_CALLER, SCOPE_KEY, Caller
@@ -30,6 +30,7 @@ _MESSAGES = {
     403: "This access token allows nothing here.",
     503: "Whose access token this is cannot be found out now. Try again later.",
 }
+_TOKEN_ENDED = Refusal("the bearer token has become void meanwhile")
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
@@ -112,13 +113,23 @@ class Gate:
     async def _let_in(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         # The SDK compares it with the user that opened the session of the request.
         user = AuthenticatedUser(AccessToken(token="", client_id=caller.owns, scopes=[]))
+        has_begun = False
+
+        async def note_beginning(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
         with anyio.CancelScope() as cancel_scope:
             self._open[cancel_scope] = caller
             CURRENT_CALLER.set(caller)
             try:
-                await self._app({**scope, SCOPE_KEY: caller, "user": user}, receive, send)
+                inner_scope = {**scope, SCOPE_KEY: caller, "user": user}
+                await self._app(inner_scope, receive, note_beginning)
             finally:
                 del self._open[cancel_scope]
+        if cancel_scope.cancelled_caught and not has_begun:
+            await self._refuse(_TOKEN_ENDED, scope, receive, send)
 
     async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
         self._refusals.note(scope.get("client"), refusal.reason)

@@ -316,8 +316,8 @@ async def test_each_authenticator_is_asked_and_the_first_that_knows_the_token_de
 @pytest.mark.anyio
 async def test_the_open_requests_of_a_caller_end_when_its_right_does(monkeypatch):
     monkeypatch.setattr(gate, "WATCH_INTERVAL", 0)
-    guests, began, ended, closed = _Guests(), [], [], []
-    all_began, both_ended, left = anyio.Event(), anyio.Event(), anyio.Event()
+    guests, began, ended, closed, answers = _Guests(), [], [], [], []
+    all_began, both_answered, left = anyio.Event(), anyio.Event(), anyio.Event()
 
     async def behind(scope, receive, send):
         name = scope[SCOPE_KEY].name
@@ -328,8 +328,6 @@ async def test_the_open_requests_of_a_caller_end_when_its_right_does(monkeypatch
             await anyio.sleep_forever()
         finally:
             ended.append(name)
-            if len(ended) == 2:
-                both_ended.set()
 
     async def close(caller):
         closed.append(caller.name)
@@ -337,9 +335,15 @@ async def test_the_open_requests_of_a_caller_end_when_its_right_does(monkeypatch
 
     guarded = Gate(behind, authenticators=[*OWN, guests], host="127.0.0.1")
 
+    async def answer(message):
+        if message["type"] == "http.response.start":
+            answers.append(message["status"])
+            if len(answers) == 2:
+                both_answered.set()
+
     async def request(token):
         headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {token}".encode())]
-        await guarded({"type": "http", "headers": headers}, None, None)
+        await guarded({"type": "http", "headers": headers}, None, answer)
 
     with anyio.fail_after(TIMEOUT):
         async with anyio.create_task_group() as tasks:
@@ -349,10 +353,11 @@ async def test_the_open_requests_of_a_caller_end_when_its_right_does(monkeypatch
             await all_began.wait()
             guests.has_left = ("ann",)
             await left.wait()
-            await both_ended.wait()
+            await both_answered.wait()
             assert ended == ["ann", "ann"]
             tasks.cancel_scope.cancel()
     assert set(closed) == {"ann"}
+    assert answers == [401, 401]
 
 
 @pytest.mark.parametrize(
