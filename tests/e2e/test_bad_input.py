@@ -234,7 +234,8 @@ class Session:
         self._connection.request("POST", self._address.path, body, headers)
         response = self._connection.getresponse()
         content = response.read()
-        self.headers |= {"Mcp-Session-Id": response.headers["Mcp-Session-Id"] or ""}
+        if response.headers["Mcp-Session-Id"]:
+            self.headers["Mcp-Session-Id"] = response.headers["Mcp-Session-Id"]
         if (response.headers["Content-Type"] or "").startswith("text/event-stream"):
             *_, content = [line[6:] for line in content.splitlines() if line[:6] == b"data: "]
         return response.status, json.loads(content) if content else None
