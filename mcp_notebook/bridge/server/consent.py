@@ -26,6 +26,7 @@ from mcp_notebook.bridge.access.consent_policy import (
     make_denial,
 )
 from mcp_notebook.bridge.access.consent_question import make_question, write_question
+from mcp_notebook.bridge.access.shares import Shares
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
@@ -48,6 +49,8 @@ KEY = f"{meta_keys.PREFIX}consent"
 MAX_OPEN = 16
 """Questions that may be open at a time, for all clients together; those of clients that come back
 with the answer do not count."""
+MAX_CALLER_OPEN = 8
+"""Questions of one caller that may be open at a time, so that those of others can be asked."""
 TELL_EVERY = 10.0
 """Seconds between two notices of progress; some clients give up after a minute without any."""
 ALLOW, ALLOW_SESSION, ALLOW_HOUR, DENY = (
@@ -118,6 +121,7 @@ class Consent:
         self._grants = ConsentGrants()
         self._states = ConsentStates()
         self._waiting: set[anyio.CancelScope] = set()
+        self._open = Shares("open questions", per_caller=MAX_CALLER_OPEN, in_all=MAX_OPEN)
         self._is_closed = False
 
     def is_needed(self, entry: CatalogEntry) -> bool:
@@ -203,13 +207,11 @@ class Consent:
         self, request: ConsentRequest, ask: Callable[[], Awaitable[Decision]], where: str
     ) -> Decision:
         """Wait for an answer, for as long as the policy says."""
-        if len(self._waiting) >= MAX_OPEN:
-            raise make_denial(
-                request.entry.name,
-                f"The person cannot be asked: {MAX_OPEN} questions are open already. Try again "
-                "when some of them have been answered.",
-            )
-        with anyio.move_on_after(self._policy.timeout) as scope:
+        caller = request.caller.name
+        lack = self._open.explain_lack(caller)
+        if lack is not None:
+            raise make_denial(request.entry.name, f"The person cannot be asked. {lack}")
+        with self._open.hold(caller), anyio.move_on_after(self._policy.timeout) as scope:
             self._waiting.add(scope)
             try:
                 message = f"waiting for a person's consent{where}"

@@ -322,8 +322,12 @@ async def test_a_bridge_that_stops_answers_the_calls_that_wait_for_consent(kerne
     assert await has_run(kernel)
 
 
-async def test_only_so_many_questions_are_open_at_a_time(kernel, monkeypatch):
-    monkeypatch.setattr(consent, "MAX_OPEN", 1)
+@pytest.mark.parametrize(
+    ("limit", "whose"),
+    [("MAX_OPEN", "all callers together can"), ("MAX_CALLER_OPEN", "one caller can")],
+)
+async def test_only_so_many_questions_are_open_at_a_time(kernel, monkeypatch, limit, whose):
+    monkeypatch.setattr(consent, limit, 1)
     seen = []
 
     async def ask_on():
@@ -333,7 +337,7 @@ async def test_only_so_many_questions_are_open_at_a_time(kernel, monkeypatch):
     async with connected(kernel, "legacy", User(ask_on)) as client:
         result = await client.call_tool("drop", {"year": 13})
     assert text_of(result) == "dropped 13"
-    assert "1 questions are open already" in text_of(seen[0])
+    assert f"Too many open questions: {whose} have 1 at a time." in text_of(seen[0])
     assert await has_run(kernel, 13)
 
 
