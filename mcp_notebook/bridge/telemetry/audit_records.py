@@ -137,18 +137,28 @@ def _get_hash(value: Any) -> str:
 
 
 def _describe_arguments(start: CallStart, mode: ArgumentsInAudit) -> Record:
-    schema = start.input_schema
-    if isinstance(start.arguments, bytes):
-        size = {"arguments_size": len(start.arguments)}
-        if mode == "none" or has_secrets(schema, schema):  # a hash would confirm a guess
-            return size
-        return {"arguments_sha256": LargeHash(start.arguments)} | size
-    arguments = redact_arguments(schema, start.arguments)
     try:
-        # Sorted, so that equal arguments have equal hashes.
-        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-    except (ValueError, RecursionError):  # an integer of too many digits, for example
-        return {}
+        if isinstance(start.arguments, bytes):
+            return _describe_large(start.arguments, start.input_schema, mode)
+        return _describe_small(start.arguments, start.input_schema, mode)
+    except Exception as error:  # noqa: BLE001 - whatever a client sends, its call has a line
+        # An integer of too many digits, for example.
+        return {"arguments_problem": type(error).__name__}
+
+
+def _describe_large(arguments: bytes, schema: dict[str, Any], mode: ArgumentsInAudit) -> Record:
+    size = {"arguments_size": len(arguments)}
+    if mode == "none" or has_secrets(schema, schema):  # a hash would confirm a guess
+        return size
+    return {"arguments_sha256": LargeHash(arguments)} | size
+
+
+def _describe_small(
+    arguments: dict[str, Any], schema: dict[str, Any], mode: ArgumentsInAudit
+) -> Record:
+    arguments = redact_arguments(schema, arguments)
+    # Sorted, so that equal arguments have equal hashes.
+    text = json.dumps(arguments, allow_nan=False, sort_keys=True, separators=(",", ":"))
     size = {"arguments_size": len(text)}
     if mode == "none":
         return size

@@ -5,6 +5,8 @@ import json
 
 import pytest
 from call_reports import end_of, start_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mcp_notebook.bridge.telemetry.audit_records import (
     MAX_ARGUMENTS,
@@ -17,6 +19,7 @@ from mcp_notebook.bridge.telemetry.audit_records import (
 )
 from mcp_notebook.bridge.telemetry.call_events import CallRefusal
 
+_WORDS = ["properties", "items", "$ref", "$defs", "anyOf", "type", "format", "writeOnly"]
 SECRET = {
     "type": "object",
     "properties": {"login": {"$ref": "#/$defs/Login"}},
@@ -113,6 +116,31 @@ def test_what_a_client_chooses_is_cut():
     assert len(encode(describe_refusal(refusal))) < 2 * (MAX_NAME + MAX_ERROR)
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(st.text() | st.sampled_from(["a", *_WORDS]), inner)
+        | st.fixed_dictionaries({"properties": st.dictionaries(st.just("a"), inner)})
+    ),
+)
+
+
+@given(
+    st.dictionaries(st.text() | st.just("a"), JSON),
+    st.dictionaries(st.sampled_from(_WORDS), JSON),
+    st.sampled_from(["full", "hash", "none"]),
+)
+@settings(max_examples=30)
+def test_every_call_has_a_line_whatever_its_arguments_and_schema_are(arguments, schema, mode):
+    small = start_of(arguments=arguments, input_schema=schema)
+    large = start_of(arguments=json.dumps(arguments).encode(), input_schema=schema)
+    for start in (small, large):
+        assert _line(start, mode)["tool"] == "top"
+
+
 @pytest.mark.parametrize("value", [10**5000, float("inf")], ids=["digits", "infinity"])
 def test_arguments_that_no_json_can_have_are_no_reason_to_leave_a_call_out(value):
-    assert _line(start_of(arguments={"a": value}))["tool"] == "top"
+    line = encode(describe_start(start_of(arguments={"a": value}), "full"))
+    assert b"Infinity" not in line
+    assert json.loads(line)["arguments_problem"] == "ValueError"
