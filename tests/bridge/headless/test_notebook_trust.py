@@ -40,7 +40,8 @@ def write(home, *cells, name="a notebook.ipynb", version=4):
 
 def sign(path, data):
     """Sign a notebook as ``jupyter trust`` does."""
-    with closing(NotebookNotary(data_dir=str(data))) as notary:
+    notary = NotebookNotary(data_dir=str(data))
+    with closing(notary.store):
         notary.sign(nbformat.read(path, nbformat.NO_CONVERT))
 
 
@@ -67,7 +68,8 @@ def test_a_notebook_is_trusted_when_it_is_signed_and_until_it_changes(home, data
 
 def test_code_without_outputs_is_not_trusted_by_itself_as_it_is_for_jupyter(home, data):
     path = write(home, "import os")
-    with closing(NotebookNotary(data_dir=str(data))) as notary:
+    notary = NotebookNotary(data_dir=str(data))
+    with closing(notary.store):
         assert notary.check_cells(nbformat.read(path, nbformat.NO_CONVERT))
         notary.sign(nbformat.v4.new_notebook())
     assert reason(path) == "Jupyter has not signed it as it is now"
@@ -185,12 +187,12 @@ async def _run(path, settings):
 async def test_a_notebook_that_is_not_trusted_is_told_before_it_runs(home, data, capsys):
     path = write(home, "%load_ext mcp_notebook", '%%mcp_tool\ndef one():\n    "One."')
     await _run(path, Settings(home=home / "state"))
-    first, second, *_ = capsys.readouterr().err.splitlines()
-    assert first == (
+    before, cell, _ = capsys.readouterr().err.partition("cell 1 of 2")
+    assert cell
+    assert (
         f"{path} is not trusted (Jupyter has not signed any here), and its code runs as you: trust "
-        f"it with `jupyter trust '{path}'`, or have such notebooks refused with --trusted-only."
-    )
-    assert "cell 1 of 2" in second
+        f"it with `jupyter trust '{path}'`, or have such notebooks refused with --trusted-only.\n"
+    ) in before
     sign(path, data)
     await _run(path, Settings(home=home / "state", trusted_only=True))
     assert "trust" not in capsys.readouterr().err

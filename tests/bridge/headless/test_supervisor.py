@@ -279,7 +279,8 @@ async def test_delays_double_up_to_a_limit_and_begin_anew_after_a_steady_time(mo
 
 
 def sign(path, folder):
-    with contextlib.closing(NotebookNotary(data_dir=str(folder))) as notary:
+    notary = NotebookNotary(data_dir=str(folder))
+    with contextlib.closing(notary.store):
         notary.sign(nbformat.read(path, nbformat.NO_CONVERT))
 
 
