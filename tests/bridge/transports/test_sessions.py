@@ -48,6 +48,18 @@ async def test_a_caller_with_its_share_of_sessions_makes_room_among_its_own(home
             assert (await here.ask(PING, Mcp_Session_Id=session, **theirs)).status == answer
 
 
+async def test_a_caller_does_not_keep_the_session_of_another_in_use(home):
+    store = TokenStore(home / "tokens.json")
+    theirs = {"Authorization": f"Bearer {store.add('guest', EVERYTHING)}"}
+    authenticators = (*OWNERS, NamedTokens(store))
+    async with served(home, authenticators=authenticators, max_sessions=2) as here:
+        first, second = [await here.open_session() for _ in range(2)]
+        assert (await here.ask(PING, Mcp_Session_Id=first, **theirs)).status == 404
+        await here.open_session()
+        assert await status(here, first) == 404
+        assert await status(here, second) == 200
+
+
 async def test_a_caller_whose_sessions_are_all_in_use_is_refused_another(home):
     async with served(home, max_caller_sessions=1) as here:
         listening, stream = await here.open_stream()
