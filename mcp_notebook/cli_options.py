@@ -104,7 +104,7 @@ Tools = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERN",
-        help="Only tools whose name, or full name <notebook>.<tool>, matches, such as 'sales.*'. "
+        help="Only tools whose name, or full name NOTEBOOK.TOOL, matches, such as 'sales.*'. "
         "Repeat the option, or use commas, for more.",
     ),
 ]
