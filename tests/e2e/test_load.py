@@ -3,6 +3,7 @@
 Afterwards the bridge has what it had before: no task, thread, descriptor, session or memory more.
 """
 
+import json
 import re
 from collections import Counter
 from contextlib import AsyncExitStack
@@ -124,6 +125,15 @@ async def test_each_call_of_many_clients_is_answered_once_with_its_own_result(ho
         assert counts == [str(clients * calls)] * 2
         await wait_until_as_before(served, before)
         assert psutil.Process(served.process.pid).memory_info().rss - memory < MEMORY
+    check_audit_log(home, clients * (calls + 3))
+
+
+def check_audit_log(home, calls):
+    """Check that the log, which all bridges wrote at once, has each call once."""
+    log = home / ".mcp-notebook" / "audit.jsonl"
+    lines = [json.loads(line) for line in log.read_bytes().splitlines()]
+    assert {line["outcome"] for line in lines} == {"ok"}
+    assert len({line["id"] for line in lines}) == len(lines) == calls
 
 
 async def wait_until_as_before(served, before):
