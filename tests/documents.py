@@ -95,7 +95,8 @@ README = Document(ROOT / "README.md")
 GETTING_STARTED = Document(DOCS / "getting-started.md")
 PAGES = [Document(path) for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts]
 """The pages of the site."""
-DOCUMENTS = [README, Document(ROOT / "CONTRIBUTING.md"), Document(ROOT / "CHANGELOG.md"), *PAGES]
+TOP_LEVEL = [Document(ROOT / name) for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+DOCUMENTS = [README, *TOP_LEVEL, *PAGES]
 
 
 def page(name: str) -> Document:
