@@ -10,6 +10,7 @@ import io
 import json
 import re
 import sys
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -328,6 +329,10 @@ def _is_rounded(pandas: Any, column: Any, exact: Any) -> bool:
 
 
 def _read_sheets(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
+    if zipfile.is_zipfile(file):  # not so those of old versions
+        with zipfile.ZipFile(file) as archive:
+            _check_unpacked(sum(member.file_size for member in archive.infolist()))
+    file.seek(0)
     # As the cells have them: texts such as `01` and `NA` are neither numbers nor missing.
     options = {"keep_default_na": False, "na_values": [""], "dtype": object}
     sheets = pandas.read_excel(file, sheet_name=None, nrows=MAX_ROWS, **options)

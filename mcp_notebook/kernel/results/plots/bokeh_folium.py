@@ -5,9 +5,9 @@ into a notebook: JSON for bokeh, HTML for folium.
 """
 
 import base64
-import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -25,6 +25,10 @@ _POPUP = re.compile(r'<div id="html_[0-9a-f]+"[^<>]*>(.*?)(?:</div>|\Z)', re.DOT
 _TAG = re.compile(r"<[^<>]*>")
 _GZIP = "H4sI"
 """The beginning of gzip data in base64."""
+_WITH_HEADER = 16
+"""Has zlib read the header of gzip."""
+_MAX_UNPACKED = 64 * 2**20
+"""Bytes of a plot's arrays, unpacked."""
 _MAX_PLACES = 1_000
 _MAX_SERIES = 50
 
@@ -44,10 +48,11 @@ def summarize_bokeh(documents: Any) -> dict[str, Any]:
     """Return the titles, axes and series of bokeh documents, without their styles."""
     models = {model["id"]: model for model in _iterate_models(documents)}
     summary: dict[str, Any] = {"titles": [], "axes": [], "legend": [], "series": []}
+    unpacker = _Unpacker(_MAX_UNPACKED)
     for model in models.values():
         attributes = model.get("attributes", {})
         if model["name"] == "GlyphRenderer" and len(summary["series"]) < _MAX_SERIES:
-            summary["series"].append(_summarize_series(attributes, models))
+            summary["series"].append(_summarize_series(attributes, models, unpacker))
         elif model["name"] == "Title":
             summary["titles"].append(attributes.get("text"))
         elif model["name"] == "LegendItem":
@@ -110,7 +115,9 @@ def _iterate_models(part: Any) -> Iterator[dict[str, Any]]:
             pending += [item for item in reversed(part) if isinstance(item, (dict, list, tuple))]
 
 
-def _summarize_series(attributes: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, Any]:
+def _summarize_series(
+    attributes: Mapping[str, Any], models: Mapping[str, Any], unpacker: "_Unpacker"
+) -> dict[str, Any]:
     glyph = _resolve(attributes.get("glyph"), models)
     source = _resolve(attributes.get("data_source"), models)
     fields = {
@@ -120,7 +127,7 @@ def _summarize_series(attributes: Mapping[str, Any], models: Mapping[str, Any]) 
     }
     data = source.get("attributes", {}).get("data")
     entries = data.get("entries", ()) if isinstance(data, Mapping) else ()
-    columns = {str(name): _convert_column(column) for name, column in entries}
+    columns = {str(name): _convert_column(column, unpacker) for name, column in entries}
     return {"glyph": glyph.get("name"), **fields, "data": columns}
 
 
@@ -131,7 +138,7 @@ def _resolve(part: Any, models: Mapping[str, Any]) -> Mapping[str, Any]:
     return model
 
 
-def _convert_column(column: Any) -> Any:
+def _convert_column(column: Any, unpacker: "_Unpacker") -> Any:
     """Return a column as plotly writes arrays, which `plots.spec` can read."""
     if not isinstance(column, Mapping) or column.get("type") != "ndarray":
         return column
@@ -140,19 +147,36 @@ def _convert_column(column: Any) -> Any:
     if not isinstance(data, str):
         return data
     return {
-        "bdata": _decompress(data),
+        "bdata": unpacker.unpack(data),
         "dtype": column.get("dtype"),
         "shape": ",".join(str(size) for size in column.get("shape", ())),
     }
 
 
-def _decompress(data: str) -> str:
-    if not data.startswith(_GZIP):
-        return data
-    try:
-        return base64.b64encode(gzip.decompress(base64.b64decode(data))).decode("ascii")
-    except (OSError, EOFError, ValueError):
-        return ""
+class _Unpacker:
+    """Unpacks the arrays of one plot, up to a number of bytes: a page may claim to have any.
+
+    Args:
+        room: Bytes of all arrays together.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+
+    def unpack(self, data: str) -> str:
+        """Return an array in base64; "" if it is damaged, or if there is no room left."""
+        if not data.startswith(_GZIP):
+            return data
+        try:
+            unpacker = zlib.decompressobj(zlib.MAX_WBITS | _WITH_HEADER)
+            # With one byte more than there is room, an array that just fits is told from others.
+            content = unpacker.decompress(base64.b64decode(data), self._room + 1)
+        except (zlib.error, ValueError):
+            return ""
+        if not unpacker.eof or len(content) > self._room:
+            return ""
+        self._room -= len(content)
+        return base64.b64encode(content).decode("ascii")
 
 
 def _get_label(text: Any) -> Any:
