@@ -22,13 +22,14 @@ from pydantic_core import (
 )
 
 from mcp_notebook.kernel.schemas.core_schemas import rewrite
+from mcp_notebook.kernel.schemas.validation_steps import count_recursion
 
 _URL_SAFE = str.maketrans("-_", "+/", "\r\n")
 
 
 def tighten(schema: Any) -> Any:
     """Return a core schema that takes values by these rules, at any depth."""
-    return rewrite(schema, _tighten_part)
+    return count_recursion(rewrite(schema, _tighten_part))
 
 
 def _tighten_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:

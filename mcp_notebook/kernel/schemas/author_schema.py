@@ -38,6 +38,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     get_part,
     shorten_message,
 )
+from mcp_notebook.kernel.schemas.validation_steps import TooManySteps, limit_steps
 from mcp_notebook.redaction import MASK, redact_arguments
 
 _EXPLAINED = frozenset(
@@ -48,6 +49,8 @@ _EXPLAINED = frozenset(
 _NAMED_FORMATS = frozenset({"email", "ipv4", "ipv6", "uuid"})
 _EXTRA = frozenset({"additionalProperties", "unevaluatedProperties"})
 _COMBINED = frozenset({"allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef", "dependentSchemas"})
+_MAX_STEPS = 10_000
+"""References that are followed; half a second."""
 _MAX_ERRORS = 10 * MAX_LINES
 """Errors that are looked at: several may be one problem."""
 _MAX_BRANCHES = 5
@@ -82,7 +85,8 @@ class AuthorSchema:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
         try:
-            arguments, errors = self._find_errors(dict(arguments))
+            with limit_steps(arguments, _MAX_STEPS):
+                arguments, errors = self._find_errors(dict(arguments))
             lines = self._explain(errors, arguments)
             extra = {*self.hidden} & arguments.keys()
             if self._argument_names is not None:
@@ -93,6 +97,8 @@ class AuthorSchema:
                 lines = [explain_unknown((name,), self.input_schema) for name in names]
         except ValidationError as error:
             raise InvalidArguments(explain_arguments(error, arguments, self.input_schema)) from None
+        except TooManySteps as error:
+            lines = [str(error)]
         except RecursionError:
             lines = ["arguments: nested too deeply; send less deep ones."]
         except Exception as error:

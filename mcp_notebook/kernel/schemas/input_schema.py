@@ -57,7 +57,10 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     explain_arguments,
     find_many_unknown,
 )
+from mcp_notebook.kernel.schemas.validation_steps import TooManySteps, limit_steps
 
+_MAX_STEPS = 50_000
+"""Comparisons with types that contain themselves; a tenth of a second."""
 _STORED = ("description", "input_schema", "warnings")
 """What of a schema is kept for later starts."""
 
@@ -106,7 +109,10 @@ class FunctionSchema:
             refuse_infinite(arguments)
             if self._flat is not None:
                 refuse_unknown(arguments, self.input_schema)
-            return validator.validate_python(arguments)
+            with limit_steps(arguments, _MAX_STEPS):
+                return validator.validate_python(arguments)
+        except TooManySteps as error:
+            raise InvalidArguments(str(error)) from None
         except ValidationError as error:
             if error.error_count() > MAX_LISTED:
                 text = count_problems(validator, arguments, self.input_schema)

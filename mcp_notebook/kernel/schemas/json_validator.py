@@ -24,6 +24,7 @@ from pydantic_core import SchemaValidator, core_schema
 from referencing import Registry
 
 from mcp_notebook.kernel.schemas.validation_messages import format_value
+from mcp_notebook.kernel.schemas.validation_steps import count_keyword
 
 REFERENCES = ("$ref", "$dynamicRef")
 LISTS_IN_PLACE = ("allOf", "anyOf", "oneOf")
@@ -206,6 +207,7 @@ def _list_applicable(checker: Any, value: Mapping[str, Any], schema: Any) -> Ite
 _Validator: Any = cast("Any", extend)(
     Draft202012Validator,
     {
+        **{key: count_keyword(Draft202012Validator.VALIDATORS[key]) for key in REFERENCES},
         "pattern": _validate_pattern,
         "uniqueItems": _validate_unique_items,
         "properties": _validate_properties,

@@ -36,7 +36,8 @@ def find_part(path: Sequence[int | str], root: Schema) -> Schema:
     """Return the schema of what is at a path; {} if nothing is said of it."""
     schema = root
     for part in path:
-        options = list_options(schema, root)
+        # Each once: a type that contains itself several times would double them with each level.
+        options = list({id(option): option for option in list_options(schema, root)}.values())
         if isinstance(part, int):  # an item, unless there is no array: a key of a dict of Python's
             options = [item for item in options if item.get("type") == "array"] or options
         children = [child for option in options if (child := _find_child(option, part))]

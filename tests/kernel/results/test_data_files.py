@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+import zipfile
 from datetime import date
 
 import pytest
@@ -147,6 +148,42 @@ def test_parquet_that_would_fill_the_memory_is_not_unpacked(folder, convert, mon
     monkeypatch.setattr(data_files, "MAX_UNPACKED", 2**19)
     note = convert(folder / "a.parquet")[-1]
     assert note.text.endswith("takes 1 MiB in memory: return a part of its data.]")
+
+
+def test_a_spreadsheet_that_would_fill_the_memory_is_not_unpacked(folder, convert):
+    SHORT.to_excel(folder / "small.xlsx", index=False)
+    with (
+        zipfile.ZipFile(folder / "small.xlsx") as small,
+        zipfile.ZipFile(folder / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as bomb,
+    ):
+        for name in small.namelist():
+            content = small.read(name)
+            if name.endswith("sheet1.xml"):
+                content = content.replace(b"Rome", b"R" * (data_files.MAX_UNPACKED + 1))
+            bomb.writestr(name, content)
+    assert (folder / "bomb.xlsx").stat().st_size < 2**20
+    note = convert(folder / "bomb.xlsx")[-1]
+    assert "takes 512 MiB in memory" in note.text
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+def test_an_array_that_claims_to_be_huge_takes_no_memory(folder, convert, name):
+    header = io.BytesIO()
+    about = {"descr": "<f8", "fortran_order": False, "shape": (10**13,)}
+    np.lib.format.write_array_header_1_0(header, about)
+    if name == "a.npz":
+        with zipfile.ZipFile(folder / name, "w") as archive:
+            archive.writestr("a.npy", header.getvalue())
+    else:
+        (folder / name).write_bytes(header.getvalue())
+    assert "numpy cannot read" in convert(folder / name)[-1].text
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.ipynb"])
+def test_a_file_of_deep_json_is_shown_as_text(folder, convert, name):
+    text = "[" * 100_000 + "]" * 100_000
+    blocks = convert(write_file(folder / name, text), max_result_chars=2_000)
+    assert blocks[0].text.startswith("[[[[")
 
 
 def test_of_very_many_rows_the_first_are_read_and_it_is_said(folder, convert, monkeypatch):

@@ -2,6 +2,9 @@
 
 import dataclasses
 import io
+import struct
+import tracemalloc
+import zlib
 
 import pytest
 from hypothesis import given, settings
@@ -307,3 +310,33 @@ def test_only_a_value_with_an_array_method_is_an_array():
     assert is_array(Tensor(None))
     assert not is_array([[1, 2]])
     assert not is_array(Tensor)
+
+
+def _chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def _png(width, height, *chunks):
+    header = _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    pixels = _chunk(b"IDAT", zlib.compress(bytes(4)))
+    return b"\x89PNG\r\n\x1a\n" + header + b"".join(chunks) + pixels + _chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        _png(100_000, 100_000),
+        _png(2**31 - 1, 1),
+        b"GIF89a\xff\xff\xff\xff\0\0\0,\0\0\0\0\xff\xff\xff\xff\0\2;",
+        _png(1, 1, _chunk(b"zTXt", b"k\0\0" + zlib.compress(bytes(50 * 2**20)))),
+        _png(1, 1, _chunk(b"iCCP", b"k\0\0" + zlib.compress(bytes(50 * 2**20)))),
+    ],
+    ids=["area", "width", "gif", "text", "profile"],
+)
+def test_a_picture_that_would_fill_the_memory_is_not_unpacked(bomb):
+    tracemalloc.start()
+    with pytest.raises((Unshowable, ValueError)):
+        fit_image(bomb, BUDGET)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 2**20

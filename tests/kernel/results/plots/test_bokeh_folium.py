@@ -1,12 +1,15 @@
 """Bokeh plots and folium maps: found in their pages, and summarized."""
 
 import base64
+import gzip
 import html
 import io
 import json
+import tracemalloc
 
 import pytest
 
+from mcp_notebook.kernel.results.plots.bokeh_folium import summarize_bokeh
 from mcp_notebook.kernel.results.plots.detect import find_plot_in_display, find_plot_in_object
 
 np = pytest.importorskip("numpy")
@@ -109,3 +112,30 @@ def test_what_is_no_number_in_a_map_is_left_out():
         "counts": {"circle": 1},
         "circle": [[-1.5, 2.0]],
     }
+
+
+def test_arrays_that_would_unpack_to_gigabytes_are_left_out():
+    def pack(array):
+        return {
+            "type": "ndarray",
+            "array": {"type": "bytes", "data": base64.b64encode(gzip.compress(array)).decode()},
+            "dtype": "uint8",
+            "shape": [len(array)],
+        }
+
+    bomb = pack(bytes(100 * 2**20))
+    data = {"entries": [["bomb", bomb], ["x", pack(bytes(range(3)))]]}
+    source = {"attributes": {"data": data}}
+    series = {
+        "type": "object",
+        "name": "GlyphRenderer",
+        "id": "g",
+        "attributes": {"glyph": {"name": "Line"}, "data_source": source},
+    }
+    tracemalloc.start()
+    (shown,) = summarize_bokeh([series] * 20)["series"]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 200 * 2**20
+    assert shown["data"]["bomb"]["bdata"] == ""
+    assert shown["data"]["x"]["bdata"] == "AAEC"

@@ -1,0 +1,148 @@
+"""Bounds how often the types of a call's arguments are compared with them.
+
+Runs in the user's kernel, on the thread of the call. A type that contains itself, as one of several
+(the nodes of an expression), is tried with each part of a value by each type around it: twice as
+often with every level, so that forty brackets in each other would take years. pydantic holds
+Python's lock meanwhile, and nothing could stop it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic_core import core_schema
+
+from mcp_notebook.kernel.schemas.core_schemas import rewrite, walk_schemas
+
+STEPS_PER_PART = 10
+"""Comparisons that each part of the arguments may take; trees in lists have many parts."""
+
+
+class TooManySteps(Exception):
+    """The arguments can be read in too many ways; no ValueError, which pydantic would collect."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "arguments: nested too deeply: there are too many ways to read them as what the tool "
+            "allows. Send less deep ones."
+        )
+
+
+@dataclass
+class _Steps:
+    arguments: Any
+    left: int
+    is_extended: bool = False
+
+    def count(self) -> None:
+        self.left -= 1
+        if self.left >= 0:
+            return
+        if not self.is_extended:
+            self.is_extended = True
+            self.left += STEPS_PER_PART * _count_parts(self.arguments)
+        if self.left < 0:
+            raise TooManySteps
+
+
+_steps: ContextVar[_Steps | None] = ContextVar("mcp_notebook_validation_steps", default=None)
+
+
+@contextmanager
+def limit_steps(arguments: Mapping[str, Any], most: int) -> Iterator[None]:
+    """Bound the comparisons of arguments with types that contain themselves, within the block.
+
+    Args:
+        arguments: They may take more if they have many parts.
+        most: How many comparisons any arguments may take.
+
+    Raises:
+        TooManySteps: In the block, from `count_step`.
+    """
+    token = _steps.set(_Steps(arguments, most))
+    try:
+        yield
+    finally:
+        _steps.reset(token)
+
+
+def count_step(value: Any = None) -> Any:
+    """Count a comparison; return what is compared.
+
+    Raises:
+        TooManySteps: There were too many.
+    """
+    steps = _steps.get()
+    if steps is not None:
+        steps.count()
+    return value
+
+
+def count_recursion(schema: Any) -> Any:
+    """Return a core schema that counts how often types that contain themselves are looked at."""
+    names = _find_recursive(schema)
+    if not names:
+        return schema
+
+    def change(original: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+        if original["type"] != "definition-ref" or original["schema_ref"] not in names:
+            return changed
+        core = cast("core_schema.CoreSchema", changed)
+        return core_schema.no_info_before_validator_function(count_step, core)
+
+    return rewrite(schema, change)
+
+
+def _find_recursive(schema: Any) -> set[str]:
+    """Return the references of types that contain themselves."""
+    if schema["type"] != "definitions":
+        return set()
+    parts_of = {
+        definition["ref"]: {
+            part["schema_ref"]
+            for part in walk_schemas(definition)
+            if part["type"] == "definition-ref"
+        }
+        for definition in schema["definitions"]
+    }
+    return {name for name in parts_of if name in _follow(name, parts_of)}
+
+
+def _follow(name: str, parts_of: Mapping[str, set[str]]) -> set[str]:
+    """Return all references that a type leads to."""
+    reached: set[str] = set()
+    waiting = [name]
+    while waiting:
+        new = parts_of.get(waiting.pop(), set()) - reached
+        reached |= new
+        waiting += new
+    return reached
+
+
+def _count_parts(value: Any) -> int:
+    number = 0
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        number += 1
+        if isinstance(item, Mapping):
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+    return number
+
+
+Keyword = Callable[[Any, Any, Any, Any], Iterator[Any]]
+"""A keyword of `jsonschema`."""
+
+
+def count_keyword(keyword: Keyword) -> Keyword:
+    """Return a keyword of `jsonschema` that counts how often it is looked at."""
+
+    def validate(checker: Any, argument: Any, value: Any, schema: Any) -> Iterator[Any]:
+        count_step()
+        yield from keyword(checker, argument, value, schema) or ()
+
+    return validate
