@@ -23,7 +23,7 @@ def mebibytes(size):
     [
         f"read as data | {mebibytes(data_files.MAX_FILE)};",
         f"a spreadsheet {mebibytes(data_files.MAX_SHEETS_FILE)} |",
-        f"(Parquet with pandas, `.npz`) | {mebibytes(data_files.MAX_UNPACKED)} |",
+        f"(Parquet with pandas, `.npz`, spreadsheets) | {mebibytes(data_files.MAX_UNPACKED)} |",
         f"rows | {data_files.MAX_ROWS:,} |",
         f"a picture | {mebibytes(file_contents.MAX_IMAGE)} |",
         f"are converted | {mebibytes(file_contents.MAX_CONVERTED)} |",
