@@ -322,7 +322,7 @@ RAN, FAILED = "ran", "failed"
 ANY_ID = object()
 """The id of the answer to what cannot be read: none, or one that could be read all the same."""
 _NO_SUCH_RESOURCE = -32002
-_ANY_OUTCOME = {
+ANY_OUTCOME = {
     RAN,
     FAILED,
     INVALID_REQUEST,
@@ -364,7 +364,7 @@ def expect_answers(
             has_meta = "_meta" in (value.get("params") or {})
             # What is said there, and where it has to be, depends on the era.
             is_clear = era == "handshake" and not has_meta
-            yield value["id"], _expect_outcomes(value, schemas) if is_clear else _ANY_OUTCOME
+            yield value["id"], _expect_outcomes(value, schemas) if is_clear else ANY_OUTCOME
         else:
             yield None, {INVALID_REQUEST}
 
