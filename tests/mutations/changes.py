@@ -693,8 +693,8 @@ CHANGES = (
     ),
     Change(
         "bridge/transports/connections.py",
-        "            oldest.limit.cancel()\n",
-        "",
+        '            stranger.end(HTTPStatus.SERVICE_UNAVAILABLE, "there',
+        '            str(HTTPStatus.SERVICE_UNAVAILABLE, "there',
         _CONNECTIONS,
     ),
     Change(
@@ -705,8 +705,8 @@ CHANGES = (
     ),
     Change(
         "bridge/transports/connections.py",
-        "with anyio.move_on_after(PROOF_LIMIT) as limit:",
-        "with anyio.CancelScope() as limit:",
+        "call_later(PROOF_LIMIT, self._expire, number)",
+        "call_later(10 * PROOF_LIMIT + 10, self._expire, number)",
         _CONNECTIONS,
     ),
     Change(

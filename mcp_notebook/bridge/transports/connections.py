@@ -14,10 +14,14 @@ length beside chunks, lines that end in a bare LF. So this is httptools with bou
 
 import asyncio
 import socket
+import ssl
 from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from itertools import count
+from typing import cast
 
 import anyio
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -60,8 +64,8 @@ class Connections:
         self._numbers = count()
         self._strangers: OrderedDict[int, _Stranger] = OrderedDict()
         """Those that have not shown the token, oldest first."""
-        self._ending: dict[int, _Stranger] = {}
-        """Those that had to make room, for the second that they still have."""
+        self._last_moments: dict[int, asyncio.TimerHandle] = {}
+        """When those are cut off that are being ended."""
         self._max_strangers = min(MAX_STRANGERS, _count_descriptors() // 4)
 
     def admit(self, app: ASGIApp) -> ASGIApp:
@@ -73,20 +77,40 @@ class Connections:
 
         return admitting_app
 
+    def take_number(self) -> int:
+        """Return the number of a new connection."""
+        return next(self._numbers)
+
     async def accept(self, listener: socket.socket, config: Config, state: ServerState) -> None:
         """Serve whoever connects, until this is cancelled.
-
-        uvicorn leaves this to the event loop, which shows it no connection before the end of the
-        TLS handshake.
 
         Args:
             listener: The socket that clients connect to.
             config: uvicorn's, loaded.
             state: uvicorn's.
         """
+        make = partial(_Connection, self, config, state)
+        if config.ssl is not None:
+            await self._accept_encrypted(listener, config.ssl, make, config.backlog)
+            return
+        # A third of the time of what encryption needs, which counts in a flood of connections.
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(make, sock=listener, backlog=config.backlog)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            server.close()
+
+    async def _accept_encrypted(
+        self,
+        listener: socket.socket,
+        encryption: ssl.SSLContext,
+        make: Callable[[], "_Connection"],
+        backlog: int,
+    ) -> None:
         loop = asyncio.get_running_loop()
         listener.setblocking(False)
-        listener.listen(config.backlog)
+        listener.listen(backlog)
         async with anyio.create_task_group() as tasks:
             while True:
                 try:
@@ -94,66 +118,70 @@ class Connections:
                 except OSError:  # the client has gone, or there are no descriptors left
                     await anyio.sleep(_ACCEPT_PAUSE)
                 else:
-                    tasks.start_soon(self._attend, client, address[:2], config, state)
+                    tasks.start_soon(self._shake_hands, client, address[:2], make(), encryption)
 
-    async def _attend(
-        self, client: socket.socket, address: tuple[str, int], config: Config, state: ServerState
+    async def _shake_hands(
+        self,
+        client: socket.socket,
+        address: tuple[str, int],
+        connection: "_Connection",
+        encryption: ssl.SSLContext,
     ) -> None:
-        try:
-            await self._await_token(client, config, state)
-        except Exception as error:  # noqa: BLE001 - the others are served, whatever it is
-            self.refusals.note(address, f"of an unexpected {type(error).__name__}")
-
-    async def _await_token(self, client: socket.socket, config: Config, state: ServerState) -> None:
-        """Give a connection its time to show the token, and end it if it does not."""
-        number = next(self._numbers)
-        connection = None
-        with anyio.move_on_after(PROOF_LIMIT) as limit:
-            stranger = self._add(number, limit)
+        """Encrypt a connection; the event loop's own server has no bounds on handshakes."""
+        with anyio.CancelScope() as scope:
+            self.add(connection.number, lambda *_: scope.cancel())
             try:
-                _, connection = await asyncio.get_running_loop().connect_accepted_socket(
-                    partial(_Connection, self, number, config, state), client, ssl=config.ssl
+                await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: connection, client, ssl=encryption
                 )
-                await stranger.is_settled.wait()
-            except OSError:  # no TLS, or the client has gone
-                pass
-        if limit.cancelled_caught and connection is not None:
-            if stranger.is_surplus:
-                connection.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "there are too many connections")
-            else:
-                reason = f"it has not come within {PROOF_LIMIT:g} s"
-                connection.refuse(HTTPStatus.REQUEST_TIMEOUT, reason)
-            with anyio.move_on_after(_CLOSE_LIMIT) as close_limit:
-                await stranger.is_settled.wait()  # the gate may still let its request through
-            if close_limit.cancelled_caught:
-                connection.transport.abort()
-        self.settle(number)
+            except OSError:  # it is no TLS, or the client has gone
+                self.settle(connection.number)
+            except Exception as error:  # noqa: BLE001 - the others are served, whatever it is
+                self.settle(connection.number)
+                self.refusals.note(address, f"of an unexpected {type(error).__name__}")
 
-    def _add(self, number: int, limit: anyio.CancelScope) -> "_Stranger":
-        """Add a new connection, in the place of the oldest if there are too many."""
-        stranger = self._strangers[number] = _Stranger(limit)
+    def add(self, number: int, end: Callable[[HTTPStatus, str], object]) -> None:
+        """Note a new connection, in the place of the oldest if there are too many.
+
+        Args:
+            number: Of the connection. If it is there already, its handshake has ended.
+            end: Ends the connection, for a reason.
+        """
+        if number in self._strangers:
+            self._strangers[number].end = end
+            return
+        deadline = asyncio.get_running_loop().call_later(PROOF_LIMIT, self._expire, number)
+        self._strangers[number] = _Stranger(end, deadline)
         if len(self._strangers) > self._max_strangers:
-            oldest_number, oldest = self._strangers.popitem(last=False)
-            self._ending[oldest_number] = oldest
-            oldest.is_surplus = True
-            oldest.limit.cancel()
-        return stranger
+            _, stranger = self._strangers.popitem(last=False)
+            stranger.deadline.cancel()
+            stranger.end(HTTPStatus.SERVICE_UNAVAILABLE, "there are too many connections")
+
+    def _expire(self, number: int) -> None:
+        stranger = self._strangers.pop(number)
+        stranger.end(HTTPStatus.REQUEST_TIMEOUT, f"it has not come within {PROOF_LIMIT:g} s")
 
     def settle(self, number: int) -> None:
         """Note that a connection has shown the token, or has ended."""
-        stranger = self._strangers.pop(number, None) or self._ending.pop(number, None)
+        stranger = self._strangers.pop(number, None)
         if stranger is not None:
-            stranger.is_settled.set()
+            stranger.deadline.cancel()
+        last_moment = self._last_moments.pop(number, None)
+        if last_moment is not None:
+            last_moment.cancel()
+
+    def abort_soon(self, number: int, transport: asyncio.Transport) -> None:
+        """Cut a connection off in a second, unless the gate lets its request through till then."""
+        loop = asyncio.get_running_loop()
+        self._last_moments[number] = loop.call_later(_CLOSE_LIMIT, transport.abort)
 
 
+@dataclass
 class _Stranger:
-    """A connection that has not shown the token; `limit` ends the wait for that."""
+    """A connection that has not shown the token."""
 
-    def __init__(self, limit: anyio.CancelScope) -> None:
-        self.limit = limit
-        self.is_settled = anyio.Event()
-        self.is_surplus = False
-        """Whether it has to make room for a newer one."""
+    end: Callable[[HTTPStatus, str], object]
+    deadline: asyncio.TimerHandle
 
 
 class _Connection(HttpToolsProtocol):
@@ -163,12 +191,10 @@ class _Connection(HttpToolsProtocol):
     garbage collector.
     """
 
-    def __init__(
-        self, connections: Connections, number: int, config: Config, state: ServerState
-    ) -> None:
-        super().__init__(config, state, {_STATE_KEY: number})
+    def __init__(self, connections: Connections, config: Config, state: ServerState) -> None:
+        self.number = connections.take_number()
+        super().__init__(config, state, {_STATE_KEY: self.number})
         self._connections = connections
-        self._number = number
         self._is_in_head = False
         self._is_ending = False
         """Whether what comes in is not read any more."""
@@ -179,7 +205,12 @@ class _Connection(HttpToolsProtocol):
         self._problem = (HTTPStatus.BAD_REQUEST, "it is not valid HTTP")
         """What to say if the parser cannot go on."""
 
-    def refuse(self, status: HTTPStatus, reason: str) -> None:
+    def end(self, status: HTTPStatus, reason: str) -> None:
+        """Refuse what comes in, and close within a second."""
+        self._connections.abort_soon(self.number, self.transport)
+        self._refuse(status, reason)
+
+    def _refuse(self, status: HTTPStatus, reason: str) -> None:
         """Read no more, answer what can be answered, and close."""
         if self._is_ending or self.transport.is_closing():
             return
@@ -196,8 +227,12 @@ class _Connection(HttpToolsProtocol):
 
     # -- called by the event loop and the parser ---------------------------------------------------
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast("asyncio.Transport", transport))
+        self._connections.add(self.number, self.end)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.settle(self._number)
+        self._connections.settle(self.number)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -207,7 +242,7 @@ class _Connection(HttpToolsProtocol):
         super().data_received(data)
         self._unread = 0 if self._has_progress else self._unread + len(data)
         if self._unread > MAX_HEAD:
-            self.refuse(*self._describe_excess())
+            self._refuse(*self._describe_excess())
 
     def _describe_excess(self) -> tuple[HTTPStatus, str]:
         if not self._is_in_head:
@@ -217,7 +252,7 @@ class _Connection(HttpToolsProtocol):
         return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "its head is too long"
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - says less
-        self.refuse(*self._problem)
+        self._refuse(*self._problem)
 
     def on_message_begin(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
