@@ -20,6 +20,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.shell_arguments import read_arguments
 from mcp_notebook.bridge.shell_consent import ask_on_terminal
+from mcp_notebook.bridge.shell_secrets import ask_for_secrets
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery import Record, list_live_records
 from mcp_notebook.errors import CallError, LinkError, NotebookError, UnknownTool
@@ -27,6 +28,7 @@ from mcp_notebook.missing_tools import (
     MissingTool,
     explain_failed_link,
 )
+from mcp_notebook.redaction import MASK, has_secrets
 from mcp_notebook.settings import Settings
 from mcp_notebook.terminal import print_data, print_note, print_output, print_table
 from mcp_notebook.wire import messages, resource_uris
@@ -91,7 +93,9 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
         for failure in kernels.failures:
             print_note(str(failure))
         entry = _find_tool(kernels.catalog, settings, call)
-        arguments = dict(call.arguments) | read_arguments(call.texts, entry.tool.input_schema)
+        schema = entry.tool.input_schema
+        arguments = dict(call.arguments) | read_arguments(call.texts, schema)
+        arguments = await ask_for_secrets(schema, arguments)
         if not call.is_confirmed:
             await ask_on_terminal(settings, entry, arguments)
         listener = Listener(progress=_print_progress)
@@ -270,10 +274,12 @@ def _describe_all(kernels: _Kernels, missing: Sequence[MissingTool]) -> dict[str
 
 def _format_parameters(tool: messages.ToolInfo) -> str:
     """Return the parameters as in a signature, optional ones with their default."""
-    required = tool.input_schema.get("required", ())
+    root = tool.input_schema
     return ", ".join(
-        name if name in required else f"{name}={json.dumps(schema.get('default'))}"
-        for name, schema in tool.input_schema.get("properties", {}).items()
+        name
+        if name in root.get("required", ())
+        else f"{name}={MASK if has_secrets(schema, root) else json.dumps(schema.get('default'))}"
+        for name, schema in root.get("properties", {}).items()
     )
 
 

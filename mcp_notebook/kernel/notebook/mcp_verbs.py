@@ -174,7 +174,7 @@ def _decide(notebook: Notebook, number: str, decision: Literal["once", "session"
     if not number.isdecimal():
         open_ones = ", ".join(map(str, notebook.prompts.numbers)) or "none"
         raise UsageError(f"Which question? Write its number. Open questions: {open_ones}.")
-    print(notebook.prompts.decide(int(number), decision))  # noqa: T201
+    print_output(notebook.prompts.decide(int(number), decision))
 
 
 def _clear_cache(notebook: Notebook, _arguments: str) -> None:
