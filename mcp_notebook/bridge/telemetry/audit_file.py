@@ -96,10 +96,11 @@ class AuditFile:
         return content
 
     def _rotate(self) -> None:
-        for number in range(self._old_files, 0, -1):
-            path = name_old_file(self.path, number - 1)
-            if path.exists() or path.is_symlink():
-                path.replace(name_old_file(self.path, number))
+        free = 1
+        while free < self._old_files and os.path.lexists(name_old_file(self.path, free)):
+            free += 1
+        for number in range(free, 0, -1):
+            name_old_file(self.path, number - 1).replace(name_old_file(self.path, number))
 
 
 def name_old_file(path: Path, number: int) -> Path:

@@ -17,8 +17,8 @@ from collections import deque
 from pathlib import Path
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile
 
-file = AuditFile(Path(sys.argv[1]), max_bytes=1000, old_files=1000)
-for number in range(5000):
+file = AuditFile(Path(sys.argv[1]), max_bytes=100, old_files=200)
+for number in range(300):
     with file.lock():
         file.append(deque([b'{"number":%d}\\n' % number]))
 """
@@ -116,6 +116,6 @@ def test_each_line_is_read_once_while_another_process_writes_and_rotates(tmp_pat
             seen += _read(reader)
     seen += _read(reader)
     reader.close()
-    assert seen == list(range(5000))
+    assert seen == list(range(300))
     assert not reader.has_gap
-    assert json.loads(path.read_bytes().splitlines()[-1])["number"] == 4999
+    assert json.loads(path.read_bytes().splitlines()[-1])["number"] == 299
