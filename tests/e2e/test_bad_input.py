@@ -63,7 +63,7 @@ pytestmark = [
 ]
 
 BATCH = 50
-COUNTS = [10, pytest.param(200, marks=pytest.mark.slow)]
+COUNTS = [10, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
 """Batches."""
 MOST_GROWTH = (100 * 2**20, 50, 50)
 """Bytes of memory, descriptors and threads that a process may hold more after so many cases."""

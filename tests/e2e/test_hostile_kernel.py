@@ -41,6 +41,7 @@ pytestmark = [
 
 BATCH = 100
 """Calls of one kernel."""
+MANY = pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(600)])
 MOST_GROWTH = 100 * 2**20
 """Bytes of memory."""
 
@@ -163,7 +164,7 @@ def list_names(client):
     return [tool.name for tool in listed.tools]
 
 
-@pytest.mark.parametrize("batches", [2, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("batches", [2, MANY])
 def test_each_request_gets_one_valid_answer_whatever_the_kernel_says(client, module_home, batches):
     def check(seed):
         random = Random(seed)
@@ -232,7 +233,7 @@ async def greet(home, answers):
     assert len(links) == 0
 
 
-@pytest.mark.parametrize("batches", [5, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("batches", [5, MANY])
 def test_whatever_comes_in_place_of_a_welcome_is_one_or_an_error_of_the_link(home, caplog, batches):
     def check(seed):
         random = Random(seed)
