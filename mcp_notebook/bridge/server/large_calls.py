@@ -13,12 +13,13 @@ structured content. A thread would not help, because parsers keep Python's globa
 """
 
 import hashlib
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
 import anyio.to_thread
 from mcp.server.context import ServerRequestContext
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from mcp_notebook.bridge.server.json_spans import NotJson, find_members
 from mcp_notebook.errors import InvalidArguments, McpNotebookError
@@ -33,6 +34,8 @@ arguments."""
 SCOPE_KEY = "mcp_notebook.arguments"
 """Where a request's scope has the detached arguments."""
 
+_STAND_IN = secrets.token_hex(16)
+"""A text in the place of arguments, which no client can know."""
 _NOT_JSON = "The arguments are not a valid JSON object."
 
 
@@ -71,21 +74,27 @@ async def detach_arguments(
         The rest of the message, and what to add to the request's scope.
 
     Raises:
-        NotJson: The message is not JSON, or not an object.
+        NotJson: The message is not JSON, or not an object, or it has arguments twice.
         MessageTooLarge: The rest is still large.
     """
     members = await find_members(text, within=(b"params",))
     request_id = _read(text, members, b"id")
-    start, end = members.get((b"params", b"arguments"), (0, 0))
+    span = members.get((b"params", b"arguments"))
     scope: dict[str, Any] = {}
-    if text[start : start + 1] == b"{" and _read(text, members, b"method") == b'"tools/call"':
-        arguments = text[start:end]
+    if span is None or _read(text, members, b"method") != b'"tools/call"':
+        before, arguments, after = text, b"", b""
+    else:
+        before, arguments, after = text[: span[0]], text[span[0] : span[1]], text[span[1] :]
+    is_call = arguments.startswith(b"{")
+    short = arguments
+    if is_call:
         short = await _copy_small(arguments) if with_small else b"{}"
-        text = b"".join((text[:start], short, text[end:]))
         scope[SCOPE_KEY] = arguments
-    if len(text) > MAX_REST:
+    if len(before) + len(short) + len(after) > MAX_REST:
         raise MessageTooLarge(_read_id(request_id) if len(request_id) <= MAX_SMALL else None)
-    return text, scope
+    if is_call:
+        _check_place(before, after)
+    return b"".join((before, short, after)), scope
 
 
 def find_arguments(ctx: ServerRequestContext[Any]) -> bytes | None:
@@ -108,14 +117,10 @@ async def outline_arguments(arguments: bytes) -> tuple[dict[str, Any], dict[str,
     Raises:
         NotJson: They are not a JSON object, or it has too many members.
     """
-    members = await find_members(arguments)
     short: dict[str, Any] = {}
     sizes: dict[str, int] = {}
     try:
-        for path, (start, end) in sorted(members.items(), key=lambda member: member[1]):
-            name = from_json(b'"%b"' % path[0])
-            short.pop(name, None)
-            sizes.pop(name, None)
+        for name, (start, end) in (await _find_by_name(arguments)).items():
             if end - start <= MAX_SMALL:
                 short[name] = from_json(arguments[start:end])
             else:
@@ -145,13 +150,49 @@ async def split_arguments(arguments: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 async def _copy_small(arguments: bytes) -> bytes:
-    members = await find_members(arguments)
-    small = [
-        b'"%b":%b' % (path[0], arguments[start:end])
-        for path, (start, end) in members.items()
-        if end - start <= MAX_SMALL
-    ]
+    try:
+        small = [
+            b"%b:%b" % (to_json(name), arguments[start:end])
+            for name, (start, end) in (await _find_by_name(arguments)).items()
+            if end - start <= MAX_SMALL
+        ]
+    except ValueError:
+        raise NotJson from None
     return b"{%b}" % b",".join(small)
+
+
+async def _find_by_name(arguments: bytes) -> dict[str, tuple[int, int]]:
+    """Return where the values of arguments are: of those with the same name, the last one's.
+
+    Raises:
+        NotJson: They are not a JSON object, or it has too many members.
+        ValueError: A name is not JSON.
+    """
+    members = await find_members(arguments)
+    # A name may be written in several ways: "a" and "\u0061".
+    in_order = sorted(members.items(), key=lambda member: member[1])
+    return {from_json(b'"%b"' % path[0]): span for path, span in in_order}
+
+
+def _check_place(before: bytes, after: bytes) -> None:
+    """Make sure that a parser finds the arguments where they were taken out.
+
+    Were they, or the parameters around them, in the message twice, then the headers of a request
+    would be compared with other arguments than those that the tool gets.
+
+    Args:
+        before: The message up to the arguments.
+        after: The message from their end on.
+
+    Raises:
+        NotJson: It would find others.
+    """
+    try:
+        params = from_json(b"".join((before, to_json(_STAND_IN), after)))["params"]
+    except (ValueError, TypeError, KeyError):
+        raise NotJson from None
+    if not isinstance(params, dict) or params.get("arguments") != _STAND_IN:
+        raise NotJson
 
 
 def _read(text: bytes, members: dict[tuple[bytes, ...], tuple[int, int]], name: bytes) -> bytes:

@@ -44,6 +44,47 @@ async def test_short_arguments_stay_for_the_headers_that_repeat_them():
     assert json.loads(scope[SCOPE_KEY]) == ROWS
 
 
+@pytest.mark.parametrize(
+    "twice",
+    [
+        b'"params":{"name":"top","arguments":%b},"params":{"name":"top"}',
+        b'"params":{"arguments":%b},"par\\u0061ms":{"name":"top","arguments":{"n":1}}',
+        b'"params":{"name":"top","arguments":%b,"argument\\u0073":{"n":1}}',
+        b'"params":{"arguments":%b},"par\\u0061ms":["arguments"]',
+    ],
+)
+@pytest.mark.parametrize("with_small", [True, False])
+async def test_a_call_with_arguments_twice_is_refused_so_that_nobody_checks_the_wrong_ones(
+    twice, with_small
+):
+    call = b'{"jsonrpc":"2.0","id":7,"method":"tools/call",%b}' % twice
+    with pytest.raises(NotJson):
+        await detach_arguments(call % json.dumps(ROWS).encode(), with_small=with_small)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [
+        (b'{"n":1,"\\u006e":2,"n":3,"rows":%b}', {"n": 3}),
+        (b'{"n":1,"\\u006e":2,"rows":%b}', {"n": 2}),
+        (b'{"n":1,"\\u006e":%b}', {}),
+    ],
+)
+async def test_of_short_arguments_with_one_name_the_last_one_stays_as_for_the_tool(arguments, left):
+    params = b'{"name":"top","arguments":%b}' % (arguments % json.dumps(ROWS["rows"]).encode())
+    call = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":%b}' % params
+    rest, _ = await detach_arguments(call, with_small=True)
+    assert json.loads(rest)["params"]["arguments"] == left
+
+
+@pytest.mark.parametrize("with_small", [True, False])
+async def test_a_call_without_arguments_stays_as_it_is_whatever_makes_it_large(with_small):
+    call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
+    call["params"] = {"name": "top", "inputResponses": {"a": "x" * (MAX_REST // 2)}}
+    text = json.dumps(call).encode()
+    assert await detach_arguments(text, with_small=with_small) == (text, {})
+
+
 @pytest.mark.parametrize("request_", [None, StdioRequest({}), SimpleNamespace(scope={})])
 async def test_other_calls_have_nothing_attached(request_):
     assert find_arguments(SimpleNamespace(request=request_)) is None
