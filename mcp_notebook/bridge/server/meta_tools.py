@@ -33,8 +33,8 @@ ABOUT = (
 """A part of the instructions, which clients read first."""
 MAX_LINE = 200
 """Characters of a description's first line in the list."""
-MAX_VALUE = 80
-"""Characters of a wrong value that a message repeats."""
+MAX_NAME = 80
+"""Characters of a wrong name that a message repeats."""
 MAX_PROBLEMS = 20
 """Wrong arguments that a message lists."""
 
@@ -235,6 +235,7 @@ _EXPECTED = {
     "name": f"the tool's name as text, as `{LIST}` shows it",
     "arguments": f"an object of the tool's own arguments, as `{DESCRIBE}` shows them",
 }
+_KINDS: dict[type, str] = {str: "text", bool: "a boolean", list: "an array", dict: "an object"}
 
 
 def _validate(model: type[_A], name: str, arguments: dict[str, Any]) -> _A:
@@ -253,13 +254,18 @@ def _describe_problem(model: type[_Arguments], problem: ErrorDetails) -> str:
         names = " and ".join(map(repr, model.model_fields))
         step = " The tool's own arguments go into 'arguments'." if model is _CallArguments else ""
         has = f"it has {names}" if names else "it has none"
-        return f"there is no parameter {_format_value(parameter)}; {has}.{step}"
+        return f"there is no parameter {_shorten_name(parameter)}; {has}.{step}"
     expected = _EXPECTED[str(parameter)]
     if problem["type"] == "missing":
         return f"{parameter!r} is missing: give {expected}."
-    return f"{parameter!r} must be {expected}, not {_format_value(problem['input'])}."
+    return f"{parameter!r} must be {expected}, not {_name_kind(problem['input'])}."
 
 
-def _format_value(value: object) -> str:
-    text = repr(value) if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE - 3]}..."
+def _shorten_name(name: object) -> str:
+    text = repr(name)
+    return text if len(text) <= MAX_NAME else f"{text[: MAX_NAME - 3]}..."
+
+
+def _name_kind(value: object) -> str:
+    """Return what kind of value it is: which one is not said, as secrets may be in it."""
+    return "null" if value is None else _KINDS.get(type(value), "a number")

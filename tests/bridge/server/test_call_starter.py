@@ -1,5 +1,6 @@
 """What observers hear of calls to a live kernel, in both eras."""
 
+import json
 from contextlib import asynccontextmanager
 
 import anyio
@@ -170,6 +171,18 @@ async def test_a_call_that_is_not_started_is_a_refusal(sums, era):
     assert isinstance(refusal, CallRefusal)
     assert (refusal.tool, refusal.caller) == ("ad", "owner")
     assert "Unknown tool" in refusal.reason
+
+
+@pytest.mark.parametrize("wrong", ["name", "arguments"])
+async def test_no_value_is_in_a_refusal_as_it_may_be_a_secret_in_the_wrong_place(sums, era, wrong):
+    notes = Notes()
+    secret = {"password": "correct horse"}
+    value = secret if wrong == "name" else json.dumps(secret)
+    async with asked(sums, era, observers=[notes], with_meta_tools=True) as (client, _):
+        await client.call_tool(META_TOOLS[2], {"name": "add"} | {wrong: value})
+    (refusal,) = notes
+    assert f"{wrong!r} must be" in refusal.reason
+    assert "horse" not in refusal.reason
 
 
 async def test_a_call_that_comes_too_soon_is_a_refusal_and_so_is_one_too_many(sums, era):

@@ -163,11 +163,15 @@ def test_they_do_not_call_each_other(name):
     [
         (LIST, {"a": 1}, f"{LIST}: there is no parameter 'a'; it has none."),
         (DESCRIBE, {}, f"{DESCRIBE}: 'name' is missing: give the tool's name"),
-        (DESCRIBE, {"name": 3}, f"{DESCRIBE}: 'name' must be the tool's name as text, .*, not 3"),
+        (
+            DESCRIBE,
+            {"name": 3},
+            f"{DESCRIBE}: 'name' must be the tool's name as text, .*, not a number",
+        ),
         (DESCRIBE, {"name": "top", "a": 1}, "no parameter 'a'; it has 'name'"),
         (CALL, {"name": None}, f"{CALL}: 'name' must be .* not null"),
-        (CALL, {"name": "top", "arguments": [1]}, "'arguments' must be an object .*, not \\[1\\]"),
-        (CALL, {"name": "top", "arguments": '{"a": 1}'}, "'arguments' must be an object"),
+        (CALL, {"name": "top", "arguments": [1]}, "'arguments' must be an object .*, not an array"),
+        (CALL, {"name": "top", "arguments": '{"a": 1}'}, "'arguments' .*, not text.$"),
         (CALL, {"name": "top", "arguments": None}, "'arguments' must be an object .*, not null"),
         (CALL, {"name": "top", "year": 1}, "'year'; .*own arguments go into 'arguments'"),
     ],
