@@ -549,7 +549,7 @@ CHANGES = (
     ),
     Change(
         "bridge/server/parked_calls.py",
-        "        del self._parked[state]\n",
+        "        self._remove(state)\n",
         "",
         _ELICITATION,
     ),

@@ -14,11 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_notebook.bridge.access.shares import Shares
 from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.errors import CallError, UnknownState
 
 ANSWER_LIMIT = 600.0
 """Seconds that a user has to answer; the notebook's main thread may be waiting meanwhile."""
+MAX_CALLER_PARKED = 16
+"""Calls of one caller that may be parked at a time, so that those of others can be."""
 MAX_PARKED = 32
 """Calls that may be parked at a time. A client that never returns costs one each time, and with it
 one of the `Settings.max_waiting_calls` of its kernel."""
@@ -29,6 +32,7 @@ NO_ANSWER = f"Nobody answered the tool's question within {ANSWER_LIMIT / 60:.0f}
 @dataclass(frozen=True)
 class _Parked:
     call: RunningCall
+    caller: str
     request: str
     expiry: asyncio.TimerHandle
 
@@ -38,6 +42,7 @@ class ParkedCalls:
 
     def __init__(self) -> None:
         self._parked: dict[str, _Parked] = {}
+        self._shares = Shares("open questions", per_caller=MAX_CALLER_PARKED, in_all=MAX_PARKED)
 
     def __len__(self) -> int:
         return len(self._parked)
@@ -54,14 +59,14 @@ class ParkedCalls:
         Raises:
             CallError: Too many calls are parked.
         """
-        if len(self._parked) >= MAX_PARKED:
-            raise CallError(
-                f"The question cannot be asked: {MAX_PARKED} calls already wait for answers. "
-                "Answer some of them first, or try again later."
-            )
+        lack = self._shares.explain_lack(caller)
+        if lack is not None:
+            raise CallError(f"The question cannot be asked. {lack}")
         state = secrets.token_urlsafe(32)
         expiry = asyncio.get_running_loop().call_later(ANSWER_LIMIT, self._expire, state)
-        self._parked[state] = _Parked(call, _serialize_request(caller, name, arguments), expiry)
+        request = _serialize_request(caller, name, arguments)
+        self._parked[state] = _Parked(call, caller, request, expiry)
+        self._shares.add(caller)
         return state
 
     def take(self, state: str, caller: str, name: str, arguments: Mapping[str, Any]) -> RunningCall:
@@ -73,19 +78,24 @@ class ParkedCalls:
         parked = self._parked.get(state)
         if parked is None or parked.request != _serialize_request(caller, name, arguments):
             raise UnknownState
-        del self._parked[state]
+        self._remove(state)
         parked.expiry.cancel()
         return parked.call
 
     def close(self) -> None:
         """Cancel all parked calls."""
-        for parked in self._parked.values():
+        for state in tuple(self._parked):
+            parked = self._remove(state)
             parked.expiry.cancel()
             parked.call.cancel("The bridge was stopped.")
-        self._parked.clear()
 
     def _expire(self, state: str) -> None:
-        self._parked.pop(state).call.cancel(NO_ANSWER)
+        self._remove(state).call.cancel(NO_ANSWER)
+
+    def _remove(self, state: str) -> _Parked:
+        parked = self._parked.pop(state)
+        self._shares.remove(parked.caller)
+        return parked
 
 
 def _serialize_request(caller: str, name: str, arguments: Mapping[str, Any]) -> str:

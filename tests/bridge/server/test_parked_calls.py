@@ -60,13 +60,25 @@ async def test_a_call_whose_client_does_not_come_back_is_cancelled(monkeypatch):
 
 async def test_only_so_many_calls_are_parked_and_a_close_cancels_them(call, sent):
     parked = ParkedCalls()
-    for _ in range(parking.MAX_PARKED):
-        parked.park(call, "me", "top", {})
-    with pytest.raises(CallError, match=f"{parking.MAX_PARKED} calls already wait for answers"):
+    for number in range(parking.MAX_PARKED):
+        parked.park(call, f"caller {number}", "top", {})
+    with pytest.raises(CallError, match="all callers together can have 32 at a time"):
         parked.park(call, "me", "top", {})
     parked.close()
     assert len(sent) == parking.MAX_PARKED
     assert len(parked) == 0
+
+
+async def test_the_calls_of_one_caller_leave_room_for_those_of_others(call):
+    parked = ParkedCalls()
+    states = [parked.park(call, "me", "top", {}) for _ in range(parking.MAX_CALLER_PARKED)]
+    with pytest.raises(CallError, match="open questions: one caller can have 16 at a time"):
+        parked.park(call, "me", "top", {})
+    for _ in range(parking.MAX_CALLER_PARKED):
+        parked.park(call, "somebody else", "top", {})
+    parked.take(states[0], "me", "top", {})
+    parked.park(call, "me", "top", {})
+    parked.close()
 
 
 async def test_a_call_that_was_lost_while_it_was_parked_says_so_to_who_comes_back(call, sent):
