@@ -9,10 +9,12 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from mcp_notebook.bridge.access.caller import Permissions
 from mcp_notebook.bridge.access.gate import is_loopback
 from mcp_notebook.errors import SettingsError
+from mcp_notebook.wording import suggest
 
 MAX_FILE = 2**20
 """Bytes of the file."""
@@ -85,11 +87,24 @@ def read_configuration(path: Path) -> OAuthConfiguration:
             content = file.read(MAX_FILE)
         return OAuthConfiguration.model_validate(tomllib.loads(content.decode()))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        reason = first["msg"].removeprefix("Value error, ")
-        raise SettingsError(
-            f"The OAuth file {path} cannot be used: {f'{place}: ' if place else ''}{reason}."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"The OAuth file {path} cannot be used: {error}.") from None
+        reason = _explain(error.errors()[0])
+    except OSError as error:
+        reason = f"{error.strerror or error}."
+    except ValueError as error:
+        reason = f"it is not valid TOML: {error}."
+    raise SettingsError(f"The OAuth file {path} cannot be used: {reason}")
+
+
+def _explain(problem: ErrorDetails) -> str:
+    """Return what is wrong, and where."""
+    places = [str(place) for place in problem["loc"]]
+    place = ".".join(places)
+    if problem["type"] == "missing":
+        return f"{place}: it is missing."
+    if problem["type"] == "extra_forbidden":
+        model = OAuthConfiguration if len(places) == 1 else ScopeGrant
+        close = suggest(places[-1], model.model_fields)
+        hint = f"Did you mean {close!r}?" if close else f"Keys: {', '.join(model.model_fields)}."
+        return f"{place}: there is no such key. {hint}"
+    reason = problem["msg"].removeprefix("Value error, ").replace("Input should", "it must")
+    return f"{place}: {reason}." if place else f"{reason}."

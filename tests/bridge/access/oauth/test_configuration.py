@@ -40,16 +40,23 @@ def test_a_scope_is_some_permissions_and_an_empty_one_is_all_of_them(tmp_path):
     [
         (SCOPES, "either `issuer` or `jupyterhub`"),
         (f'{ISSUER}jupyterhub = "https://hub.example.com/hub/api"{SCOPES}', "either `issuer` or"),
-        (ISSUER, "scopes: Field required"),
+        (ISSUER, r"scopes: it is missing\.$"),
         (f"{ISSUER}[scopes]", "scopes: .* at least 1"),
+        (f"issuer = 3{SCOPES}", "issuer: it must be a valid string"),
         (f'issuer = "http://login.example.com"{SCOPES}', "issuer: it must begin with https://"),
         (f'issuer = "login.example.com"{SCOPES}', "issuer: it must be a URL"),
         (f'issuer = "https://u:p@login.example.com"{SCOPES}', "issuer: it must be a URL"),
         (f'{ISSUER}resource = "https://a.example/mcp?x=1"{SCOPES}', "resource: it must be a URL"),
-        (f'{ISSUER}audiense = "a"{SCOPES}', "audiense: Extra inputs are not permitted"),
-        (f"{ISSUER}[scopes.a]\nreadonly = true", "scopes.a.readonly: Extra inputs"),
+        (
+            f'{ISSUER}audiense = "a"{SCOPES}',
+            r"audiense: there is no such key\. Did you mean 'audience'\?$",
+        ),
+        (
+            f"{ISSUER}[scopes.a]\nreadonly = true",
+            r"scopes.a.readonly: there is no such key\. Did you mean 'read_only'",
+        ),
         (f'jupyterhub = "https://h.example/hub/api"\naudience = "a"{SCOPES}', "have no audience"),
-        ("issuer = ", "Invalid value"),
+        ("issuer = ", "it is not valid TOML: Invalid value"),
         ("\x00", "cannot be used"),
     ],
 )
@@ -64,5 +71,5 @@ def test_an_issuer_on_this_machine_needs_no_encryption(tmp_path):
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(SettingsError, match="No such file"):
+    with pytest.raises(SettingsError, match=r"used: No such file or directory\.$"):
         read_configuration(tmp_path / "none.toml")
