@@ -90,9 +90,11 @@ def show_audit_log(
             _print_all(deque(records, last), write)
             _follow(reader, query, write)
         else:
-            _print_all(records, write)
-            _print_all(filter(query.matches, _list_running(settings)), write)
+            running = filter(query.matches, _list_running(settings))
+            number = _print_all(records, write) + _print_all(running, write)
             _note_damage(reader)
+            if not number and settings.audit and settings.audit_path.exists():
+                _note_emptiness(settings, query)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
@@ -117,6 +119,13 @@ def _note_damage(reader: AuditReader) -> None:
     if reader.has_gap:
         print_note("Old lines were removed before they could be shown.")
     reader.damaged, reader.has_gap = 0, False
+
+
+def _note_emptiness(settings: Settings, query: AuditQuery) -> None:
+    if query == AuditQuery():
+        print_note(f"Nothing is in {settings.audit_path} yet.")
+    else:
+        print_note(f"Nothing in {settings.audit_path} matches the options.")
 
 
 def _list_running(settings: Settings) -> Iterator[Record]:
@@ -152,9 +161,13 @@ def _read_time(record: Record) -> datetime | None:
 # -- output ----------------------------------------------------------------------------------------
 
 
-def _print_all(records: Iterable[Record], write: Callable[[Record], None]) -> None:
+def _print_all(records: Iterable[Record], write: Callable[[Record], None]) -> int:
+    """Print records, and return how many there were."""
+    number = 0
     for record in records:
         write(record)
+        number += 1
+    return number
 
 
 def _print_json(record: Record) -> None:
@@ -196,7 +209,7 @@ def _describe(record: Record) -> tuple[str, str, str]:
         f"{_clean(record.get('caller', '?'))}{client}",
         f"{notebook}{_clean(record.get('tool', '?'))}",
         _format_arguments(record),
-        _clean(record.get("error", "")),
+        _format_error(record),
     ]
     return f"{when:19}", f"{outcome:9}", "  ".join(filter(None, parts))
 
@@ -217,6 +230,12 @@ def _format_arguments(record: Record) -> str:
         return text if len(text) <= _ARGUMENTS_WIDTH else f"{text[:_ARGUMENTS_WIDTH]}..."
     digest = record.get("arguments_sha256")
     return f"#{_clean(digest)[:_HASH_WIDTH]}" if digest else ""
+
+
+def _format_error(record: Record) -> str:
+    """Return the error on one line, without the lines of code that failed."""
+    text, _, _ = str(record.get("error", "")).partition("\nTraceback (most recent call last):")
+    return _clean(" ".join(text.split()))
 
 
 def _clean(value: object) -> str:

@@ -138,6 +138,21 @@ def test_without_a_log_the_command_says_when_it_begins(settings, show):
     assert f"There is no audit log yet: {settings.audit_path}" in notes[0]
 
 
+def test_the_command_says_when_no_line_is_asked_for(settings, show):
+    assert show("--tool", "top")[1][0].startswith("There is no audit log yet")
+    _write(settings, _ended(1))
+    for options in (["--tool", "typo"], ["--failed", "--json"]):
+        assert show(*options) == ([], [f"Nothing in {settings.audit_path} matches the options."])
+    assert show("--tool", "top")[1] == []
+
+
+def test_people_see_an_error_without_its_traceback_and_on_one_line(settings, show):
+    error = "ValueError: no  \n  orders\nTraceback (most recent call last):\n  Cell In[4], line 5"
+    _write(settings, _ended(1, "error", error=error))
+    assert show()[0][0].endswith("  ValueError: no orders")
+    assert json.loads(show("--json")[0][0])["error"] == error
+
+
 def test_refused_requests_are_shown_unless_calls_are_chosen(settings, show):
     with write_audit_log(settings) as (log,):
         log.note_request("127.0.0.1 port 7", "the bearer token is wrong", 1)
