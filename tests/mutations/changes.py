@@ -706,7 +706,7 @@ CHANGES = (
     Change(
         "bridge/transports/connections.py",
         "call_later(PROOF_LIMIT, self._expire, number)",
-        "call_later(10 * PROOF_LIMIT + 10, self._expire, number)",
+        "call_later(10_000 * PROOF_LIMIT, self._expire, number)",
         _CONNECTIONS,
     ),
     Change(
