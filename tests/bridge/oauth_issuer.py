@@ -38,6 +38,7 @@ class Issuer(OAuthAuthorizationServerProvider):
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.key_id = "one"
         self.key_requests = 0
+        self.keys_url = f"{url}keys"
         self.allowed_scopes = set(SCOPES)
         """The scopes that alice may have, whatever her client asks for."""
         self._clients = {}
@@ -76,7 +77,7 @@ class Issuer(OAuthAuthorizationServerProvider):
         ]
 
     async def _describe(self, _request):
-        return JSONResponse({"issuer": self.url, "jwks_uri": f"{self.url}keys"})
+        return JSONResponse({"issuer": self.url, "jwks_uri": self.keys_url})
 
     async def _list_keys(self, _request):
         self.key_requests += 1

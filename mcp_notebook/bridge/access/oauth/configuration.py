@@ -24,10 +24,21 @@ def _check_url(url: str) -> str:
     parts = urlsplit(url)
     if not parts.hostname or parts.query or parts.fragment or parts.username:
         raise ValueError("it must be a URL without a query")
-    local = parts.scheme == "http" and is_loopback(parts.hostname)
-    if parts.scheme != "https" and not local:
+    if not is_protected(url):
         raise ValueError("it must begin with https:// (http:// only on this machine)")
     return url
+
+
+def is_protected(url: str) -> bool:
+    """Return whether nobody on the way can change what this address answers.
+
+    Raises:
+        ValueError: It is not a URL.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "http":
+        return is_loopback(parts.hostname or "")
+    return parts.scheme == "https"
 
 
 Url = Annotated[str, AfterValidator(_check_url)]

@@ -13,6 +13,7 @@ import httpx2
 import jwt
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
+from mcp_notebook.bridge.access.oauth.configuration import is_protected
 from mcp_notebook.errors import IssuerUnreachable
 
 FETCH_LIMIT = 5.0
@@ -116,7 +117,10 @@ class SignedTokens(TokenVerifier):
                 if metadata["issuer"] != self._issuer:
                     problems.append(f"{address} is the metadata of {metadata['issuer']!r}")
                     continue
-                return str(metadata["jwks_uri"])
+                keys = str(metadata["jwks_uri"])
+                if is_protected(keys):
+                    return keys
+                problems.append(f"{address} has its keys at an address without https://")
             except (httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
                 problems.append(f"{address}: {type(error).__name__}: {error}")
         raise IssuerUnreachable(self._issuer, "; ".join(problems))

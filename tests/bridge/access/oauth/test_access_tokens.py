@@ -51,7 +51,18 @@ async def test_a_caller_may_do_what_any_of_its_scopes_allows(
     caller = await authenticator().authenticate(issuer.make_token(aud=RESOURCE, scope=scope))
     assert caller.name == "oauth:alice"
     assert caller.permissions == permissions
-    assert caller.owns == f"oauth:{issuer.url}:u-1:assistant"
+    assert caller.owns == f'oauth:["{issuer.url}", "u-1", "assistant"]'
+
+
+async def test_what_belongs_to_one_user_belongs_to_no_other_whatever_their_ids_look_like(
+    issuer, authenticator
+):
+    access = authenticator()
+    one, other = [
+        await access.authenticate(issuer.make_token(aud=RESOURCE, scope="all", **ids))
+        for ids in ({"sub": "u:1", "client_id": "c"}, {"sub": "u", "client_id": "1:c"})
+    ]
+    assert one.owns != other.owns
 
 
 @pytest.mark.parametrize("scope", ["", "openid", "READ", "read,sales", "readsales"])

@@ -125,3 +125,10 @@ async def test_an_issuer_that_is_not_there_or_another_one_is_said_to_be_unreacha
     for url in ("http://127.0.0.1:9/", f"{issuer.url}realm"):
         with pytest.raises(IssuerUnreachable, match=r"127\.0\.0\.1"):
             await SignedTokens(url, RESOURCE).verify_token(token)
+
+
+@pytest.mark.parametrize("url", ["http://keys.example/keys", "ftp://keys.example/keys", "http:"])
+async def test_keys_that_somebody_on_the_way_could_change_are_not_fetched(issuer, monkeypatch, url):
+    monkeypatch.setattr(issuer, "keys_url", url)
+    with pytest.raises(IssuerUnreachable, match="its keys at an address without https://"):
+        await SignedTokens(issuer.url, RESOURCE).verify_token(issuer.make_token(aud=RESOURCE))
