@@ -125,12 +125,13 @@ class CallStarter:
         Raises:
             CallError: The call cannot be started; the observers have heard of it.
         """
-        with self._note_refusals(ctx, caller, params.name):
+        with self._note_refusals(ctx, caller, params.name) as entries:
             self._check_rate(caller)
             requested = await self._find_requested(caller, params.name, arguments)
             if isinstance(requested, Result):
                 return requested
             entry, arguments = requested.entry, requested.arguments
+            entries.append(entry)
             await check_arguments(arguments, self._limits)
             self._check_room(caller)
             if self._consent.is_needed(entry):
@@ -139,6 +140,7 @@ class CallStarter:
                 if question is not None:
                     return question
             start = self._describe_start(ctx, caller, entry, arguments)
+            began = time.monotonic()
             with self._open_trace(ctx, start) as trace:
                 call = self._links.find_link(entry).start_call(
                     entry.tool.name,
@@ -148,7 +150,7 @@ class CallStarter:
                     confirmed=entry.tool.revision,
                     trace=trace,
                 )
-        self._observe(call, start)
+        self._observe(call, start, began)
         return call
 
     def _open_trace(
@@ -214,18 +216,22 @@ class CallStarter:
     @contextmanager
     def _note_refusals(
         self, ctx: ServerRequestContext[Any], caller: Caller, tool: str
-    ) -> Iterator[None]:
-        """Tell the observers if the call is not started."""
+    ) -> Iterator[list[CatalogEntry]]:
+        """Tell the observers if the call is not started; the block adds the tool that it finds."""
+        entries: list[CatalogEntry] = []
         try:
-            yield
+            yield entries
         except (CallError, anyio.get_cancelled_exc_class()) as error:
+            entry = entries[0] if entries else None
             self._observer.note_refusal(
                 CallRefusal(
                     at=time.time(),
                     caller=caller.name,
                     client=describe_client(ctx),
-                    tool=tool,
+                    tool=tool if entry is None else entry.tool.name,
                     reason=str(error) if isinstance(error, CallError) else _CANCELLED,
+                    kernel=None if entry is None else entry.kernel_id,
+                    notebook=None if entry is None else entry.notebook,
                 )
             )
             raise
@@ -249,9 +255,14 @@ class CallStarter:
             input_schema=entry.tool.input_schema,
         )
 
-    def _observe(self, call: RunningCall, start: CallStart) -> None:
-        """Report the start of a call now, and its end when it comes."""
-        began = time.monotonic()
+    def _observe(self, call: RunningCall, start: CallStart, began: float) -> None:
+        """Report the start of a call now, and its end when it comes.
+
+        Args:
+            call: The call, which may already run.
+            start: What it is.
+            began: The monotonic clock's time before it was sent.
+        """
         self._running.add(start.caller)
         self._observer.note_start(start)
 

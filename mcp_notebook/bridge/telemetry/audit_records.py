@@ -92,12 +92,14 @@ def complete(record: Record) -> Record:
 
 def describe_refusal(refusal: CallRefusal) -> Record:
     """Return the record of a call that was refused."""
+    place = {"kernel": refusal.kernel, "notebook": refusal.notebook}
     return {
         "time": format_time(refusal.at),
         "kind": "call",
         "outcome": "refused",
         "caller": _cut(refusal.caller, MAX_NAME),
         "client": _cut(refusal.client, MAX_NAME),
+        **({} if refusal.kernel is None else place),
         "tool": _cut(refusal.tool, MAX_NAME),
         "error": _cut(refusal.reason, MAX_ERROR),
     }

@@ -65,9 +65,13 @@ class CallRefusal:
     caller: str
     client: str
     tool: str
-    """The name in the client's request."""
+    """The tool's name in its kernel; if none was found, the name in the client's request."""
     reason: str
     """Why, as the client is told."""
+    kernel: str | None = None
+    """The id of the kernel's record; None if no tool was found."""
+    notebook: str | None = None
+    """The notebook's part of the tool's full name."""
 
 
 class CallObserver(Protocol):

@@ -88,7 +88,7 @@ async def test_a_call_has_a_start_and_one_end(sums, era):
     assert first.id != second.id
     assert (first_end.start, first_end.outcome, first_end.error) == (first, "ok", None)
     assert first_end.size == 1
-    assert 0 < first_end.seconds < TIMEOUT
+    assert first_end.queue_seconds + first_end.run_seconds < first_end.seconds < TIMEOUT
     assert second_end.outcome == "error"
     assert "never" in second_end.error
 
@@ -201,6 +201,7 @@ async def test_a_call_that_comes_too_soon_is_a_refusal_and_so_is_one_too_many(su
     assert [result.content[0].text for result in results] == [note.reason for note in refusals]
     assert "one caller can have 1 at a time" in refusals[0].reason
     assert "one caller may make 2 a minute" in refusals[1].reason
+    assert (refusals[0].kernel, refusals[1].kernel) == (record_of(sums).id, None)
 
 
 async def test_a_caller_gets_and_calls_only_what_it_may(sums, era):

@@ -146,6 +146,8 @@ async def test_any_other_answer_is_a_no(kernel, era, answer, said):
     assert await has_run(kernel)
     (refusal,) = notes
     assert (refusal.tool, refusal.reason) == ("drop", text_of(result))
+    record = record_of(kernel)
+    assert (refusal.kernel, refusal.notebook) == (record.id, record.name)
 
 
 async def test_a_client_that_fails_to_ask_is_a_no(kernel):

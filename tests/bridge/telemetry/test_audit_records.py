@@ -113,6 +113,7 @@ def test_what_a_client_chooses_is_cut():
     assert len(line["client"]) == MAX_NAME
     assert len(line["error"]) == MAX_ERROR
     refusal = CallRefusal(at=0, caller="bob", client="", tool="t" * 10**6, reason="r" * 10**6)
+    assert "notebook" not in describe_refusal(refusal)
     assert len(encode(describe_refusal(refusal))) < 2 * (MAX_NAME + MAX_ERROR)
 
 
