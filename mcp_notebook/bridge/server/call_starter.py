@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
@@ -43,6 +42,7 @@ from mcp_notebook.errors import CallError, KernelGone, UnknownTool
 from mcp_notebook.limits import Limits
 
 _CANCELLED = "The call was cancelled before it was started."
+_FAILED = "The call was not started because of an internal error in mcp-notebook: {}."
 _IS_STOPPED = (
     "The bridge has been stopped, and the call was not started. Connect again when it is back."
 )
@@ -221,7 +221,7 @@ class CallStarter:
         entries: list[CatalogEntry] = []
         try:
             yield entries
-        except (CallError, anyio.get_cancelled_exc_class()) as error:
+        except BaseException as error:
             entry = entries[0] if entries else None
             self._observer.note_refusal(
                 CallRefusal(
@@ -229,7 +229,7 @@ class CallStarter:
                     caller=caller.name,
                     client=describe_client(ctx),
                     tool=tool if entry is None else entry.tool.name,
-                    reason=str(error) if isinstance(error, CallError) else _CANCELLED,
+                    reason=_explain_refusal(error),
                     kernel=None if entry is None else entry.kernel_id,
                     notebook=None if entry is None else entry.notebook,
                 )
@@ -271,6 +271,13 @@ class CallStarter:
             self._observer.note_end(_describe_end(start, call, outcome, time.monotonic() - began))
 
         call.on_end = note_end
+
+
+def _explain_refusal(error: BaseException) -> str:
+    if isinstance(error, CallError):
+        return str(error)
+    # The text of an error in our own code may quote arguments.
+    return _FAILED.format(type(error).__name__) if isinstance(error, Exception) else _CANCELLED
 
 
 def _describe_end(

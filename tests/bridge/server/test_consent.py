@@ -125,6 +125,17 @@ async def test_a_tool_runs_when_its_user_has_agreed(kernel, era):
     assert not any(isinstance(note, CallRefusal) for note in notes)
 
 
+async def test_a_call_whose_question_cannot_be_written_is_refused_and_written_down(kernel, era):
+    user, notes = User({"answer": ALLOW}), Notes()
+    async with connected(kernel, era, user, observers=[notes]) as client:
+        result = await client.call_tool("drop", {"year": 10**5000})
+    assert result.is_error
+    assert user.asked == []
+    assert await has_run(kernel)
+    (refusal,) = notes
+    assert refusal.reason.endswith("internal error in mcp-notebook: ValueError.")
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [

@@ -91,7 +91,7 @@ class SignedTokens(TokenVerifier):
                 leeway=LEEWAY,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except jwt.PyJWKClientConnectionError as error:
+        except (jwt.PyJWKClientConnectionError, OSError) as error:
             raise IssuerUnreachable(self._issuer, str(error)) from None
         except (jwt.PyJWTError, ValueError):
             return None

@@ -2,10 +2,14 @@
 
 import hmac
 import json
+import socket
+import struct
 import time
 
+import anyio
 import jwt
 import pytest
+from anyio.abc import SocketAttribute
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.utils import base64url_encode
@@ -132,3 +136,20 @@ async def test_keys_that_somebody_on_the_way_could_change_are_not_fetched(issuer
     monkeypatch.setattr(issuer, "keys_url", url)
     with pytest.raises(IssuerUnreachable, match="its keys at an address without https://"):
         await SignedTokens(issuer.url, RESOURCE).verify_token(issuer.make_token(aud=RESOURCE))
+
+
+async def test_an_issuer_that_resets_the_connection_is_unreachable(issuer, monkeypatch):
+    async def reset(connection):
+        async with connection:
+            await connection.receive()
+            raw = connection.extra(SocketAttribute.raw_socket)
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(SocketAttribute.local_port)
+    monkeypatch.setattr(issuer, "keys_url", f"http://127.0.0.1:{port}/keys")
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, reset)
+        with pytest.raises(IssuerUnreachable):
+            await SignedTokens(issuer.url, RESOURCE).verify_token(issuer.make_token(aud=RESOURCE))
+        tasks.cancel_scope.cancel()
