@@ -269,17 +269,27 @@ class _Bridge:
 
     def print_address(self, url: str, notices: Sequence[str]) -> None:
         """Print the URL, the place of the token, an example and the tools to stderr."""
-        may_be_seen = Permissions.from_settings(self._settings).allow
-        tools = ", ".join(entry.name for entry in filter(may_be_seen, self._catalog.entries()))
         lines = [
             f"Serving at {url}",
             *(f"Note:      {notice}" for notice in notices),
             f"Token:     in {self._settings.token_place}",
             f"Connect:   {self._settings.format_claude_command(url)}",
-            f"Tools:     {tools or _NO_TOOLS}",
+            f"Tools:     {self._describe_tools()}",
             *(f"Problem:   {problem}" for problem in self.links.problems),
         ]
         print_note("\n".join(lines))
+
+    def _describe_tools(self) -> str:
+        """Return the names of the tools, or why there are none."""
+        may_be_seen = Permissions.from_settings(self._settings).allow
+        entries = self._catalog.entries()
+        names = [entry.name for entry in filter(may_be_seen, entries)]
+        if entries and not names:
+            names = [entry.name for entry in entries]
+            return (
+                f"none. --tools, --tags or --read-only leaves out all of them: {', '.join(names)}."
+            )
+        return ", ".join(names) or _NO_TOOLS
 
     def check_interrupted(self) -> None:
         """Raise KeyboardInterrupt if that is what ended the bridge."""

@@ -108,6 +108,13 @@ def test_without_a_tool_the_first_lines_tell_what_to_do(without_notebook):
     )
 
 
+def test_if_the_options_leave_out_all_tools_the_first_lines_name_them(with_notebook):
+    _, kernel = with_notebook
+    with bridge(kernel.home, "serve", "--port", "0", "--tools", "typo") as running:
+        told = running.wait_said(r"Tools: .*\n")[0]
+    assert told == "Tools:     none. --tools, --tags or --read-only leaves out all of them: add.\n"
+
+
 # -- the address from day to day -------------------------------------------------------------------
 
 
