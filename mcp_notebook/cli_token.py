@@ -21,7 +21,7 @@ token = typer.Typer(
     cls=Group,
     help="Manage the tokens of those who may use your tools over HTTP, each with its own rights.",
     epilog="A running bridge follows at once. Your own token, which may do everything, is another "
-    "one: the setting token_file says where it is.\n\n"
+    "one: `mcp-notebook serve` says where it is.\n\n"
     "Example: mcp-notebook token add ci --tools 'sales.*' --read-only --expires 7d",
     no_args_is_help=True,
 )
