@@ -132,7 +132,7 @@ class AsyncInterrupter(Interrupter):
 
     def _take_back(self) -> None:
         if self._is_sent:  # else what is pending may be another interrupter's
-            raise_in(self._thread, None)
+            _drop_pending()
 
 
 class SignalInterrupter(Interrupter):
@@ -226,12 +226,29 @@ class SignalInterrupter(Interrupter):
             raise self._error
 
 
-def raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raise an exception in another thread, or take one back that has not been raised yet.
+def raise_in(thread: int, error: type[BaseException]) -> None:
+    """Raise an exception in a thread, in place of one that is pending there.
 
     Args:
         thread: Its identifier.
-        error: The exception; None: take back what is pending.
+        error: The exception.
     """
-    argument = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), argument)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+
+
+class _Dropped(BaseException):
+    """Takes the place of a pending exception."""
+
+
+def _drop_pending() -> None:
+    """Forget the exception that is pending in this thread.
+
+    Another one takes its place and is raised. Python could take the pending one back, but would
+    then, up to 3.12, look for it at every step for ever: slower, and endless under a debugger.
+    """
+    try:
+        raise_in(threading.get_ident(), _Dropped)
+        while True:
+            pass  # it comes at the end of the first round
+    except _Dropped:
+        pass

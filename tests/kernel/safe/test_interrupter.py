@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -329,3 +331,42 @@ def test_interrupts_at_random_moments_hit_nothing_else(way, where):
     assert ends["stopped"] > 0
     assert ends["done"] > 0
     assert sum(ends.values()) == ROUNDS
+
+
+AFTERWARDS = """
+import sys, threading, time
+from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter
+
+class Stop(BaseException):
+    pass
+
+def work():
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        pass
+
+interrupter = AsyncInterrupter(Stop)
+thread = threading.Timer(0.05, interrupter.interrupt)
+thread.start()
+try:
+    interrupter.run(work)
+except Stop:
+    print("stopped")
+thread.join()
+sys.settrace(lambda *_: None)  # as debuggers do
+(lambda: None)()
+sys.settrace(None)
+print("traced")
+"""
+
+
+def test_code_can_be_traced_after_an_interrupt():
+    """Python up to 3.12 goes round in circles there if an exception was taken back."""
+    done = subprocess.run(
+        [sys.executable, "-c", AFTERWARDS],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.stdout.split() == ["stopped", "traced"], done.stderr
