@@ -125,7 +125,7 @@ class CallStarter:
         Raises:
             CallError: The call cannot be started; the observers have heard of it.
         """
-        with self._note_refusals(ctx, caller, params.name) as entries:
+        with self.note_refusals(ctx, caller, params.name) as entries:
             self._check_rate(caller)
             requested = await self._find_requested(caller, params.name, arguments)
             if isinstance(requested, Result):
@@ -214,7 +214,7 @@ class CallStarter:
         return question
 
     @contextmanager
-    def _note_refusals(
+    def note_refusals(
         self, ctx: ServerRequestContext[Any], caller: Caller, tool: str
     ) -> Iterator[list[CatalogEntry]]:
         """Tell the observers if the call is not started; the block adds the tool that it finds."""

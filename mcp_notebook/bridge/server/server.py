@@ -306,7 +306,8 @@ class NotebookServer:
     ) -> Result | types.InputRequiredResult:
         """Start the call, or resume it, and follow it; `large` are its detached arguments."""
         listener = _make_listener(ctx, self._log_levels)
-        call = self._elicitation.resume(caller, params)
+        with self._starter.note_refusals(ctx, caller, params.name):
+            call = self._elicitation.resume(caller, params)
         if call is None:
             arguments = params.arguments or {} if large is None else large
             outcome = await self._starter.start(ctx, caller, params, arguments, listener)

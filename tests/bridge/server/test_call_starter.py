@@ -222,3 +222,13 @@ async def test_a_caller_gets_and_calls_only_what_it_may(sums, era):
         hidden = await client.call_tool(META_TOOLS[2], {"name": "fail", "arguments": {"why": ""}})
         assert hidden.is_error
     assert {note.caller for note in notes if not isinstance(note, CallEnd)} == {"reader"}
+
+
+async def test_a_call_that_continues_none_is_a_refusal(sums):
+    notes = Notes()
+    async with asked(sums, "auto", observers=[notes]) as (client, _):
+        with pytest.raises(MCPError, match="Invalid or expired requestState"):
+            await client.session.call_tool("add", {"a": 1}, request_state="made-up")
+    (refusal,) = notes
+    assert isinstance(refusal, CallRefusal)
+    assert "requestState" in refusal.reason

@@ -76,7 +76,7 @@ class AccessTokens:
         subject = access.subject or ""
         name = str(claims.get("preferred_username", subject))
         users = self._configuration.users
-        if users and users.isdisjoint({subject, name}):
+        if users and subject not in users:
             return Refusal("its user is not among those to let in", status=_FORBIDDEN)
         grants = self._configuration.scopes
         allowed = [grants[scope].to_permissions() for scope in access.scopes if scope in grants]

@@ -73,7 +73,7 @@ class OAuthConfiguration(BaseModel):
     audience: str | None = None
     """What ``aud`` has to name if the issuer does not know the endpoint by its address."""
     users: frozenset[str] = frozenset()
-    """The only users to let in, by ``sub`` or ``preferred_username`` (JupyterHub: by name); if
+    """The only users to let in, by ``sub``, which nobody can choose (JupyterHub: by name); if
     empty, everyone who has one of the scopes."""
     scopes: dict[str, ScopeGrant] = Field(min_length=1)
     """What each scope allows. A caller may do what any of its scopes allows."""

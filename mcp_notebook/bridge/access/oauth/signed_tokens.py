@@ -64,11 +64,11 @@ class SignedTokens(TokenVerifier):
         claims = await anyio.to_thread.run_sync(self._check, token, limiter=self._turn)
         if claims is None:
             return None
-        scopes = claims.get("scope", claims.get("scp", ""))
+        scopes = claims.get("scope", claims.get("scp"))
         return AccessToken(
             token=token,
             client_id=str(claims.get("client_id", claims.get("azp", ""))),
-            scopes=scopes.split() if isinstance(scopes, str) else [str(scope) for scope in scopes],
+            scopes=_list_scopes(scopes),
             expires_at=int(claims["exp"]),
             resource=self._audience,
             subject=str(claims["sub"]),
@@ -124,3 +124,10 @@ class SignedTokens(TokenVerifier):
             except (httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
                 problems.append(f"{address}: {type(error).__name__}: {error}")
         raise IssuerUnreachable(self._issuer, "; ".join(problems))
+
+
+def _list_scopes(value: object) -> list[str]:
+    """Return the scopes of a claim: a text with spaces between them, or a list."""
+    if isinstance(value, str):
+        return value.split()
+    return [str(scope) for scope in value] if isinstance(value, list) else []

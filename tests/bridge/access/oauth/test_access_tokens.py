@@ -76,7 +76,7 @@ async def test_a_token_without_such_a_scope_is_refused_with_the_scopes_to_ask_fo
 
 
 @pytest.mark.parametrize(
-    ("users", "allowed"), [({"alice"}, True), ({"u-1"}, True), ({"bob", "Alice"}, False)]
+    ("users", "allowed"), [({"u-1", "u-2"}, True), ({"alice"}, False), ({"U-1"}, False)]
 )
 async def test_only_the_users_that_are_named_come_in(issuer, authenticator, users, allowed):
     answer = await authenticator(users=users).authenticate(

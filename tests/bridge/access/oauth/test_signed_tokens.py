@@ -63,6 +63,15 @@ async def test_forms_of_various_issuers_are_taken(issuer, tokens, claims):
 
 
 @pytest.mark.parametrize(
+    ("claims", "scopes"),
+    [({"scope": ["a", "b"]}, ["a", "b"]), ({"scope": 7}, []), ({"scope": None, "scp": {}}, [])],
+)
+async def test_scopes_are_a_text_or_a_list_and_all_else_is_none(issuer, tokens, claims, scopes):
+    access = await tokens.verify_token(issuer.make_token(aud=RESOURCE, **claims))
+    assert access.scopes == scopes
+
+
+@pytest.mark.parametrize(
     "claims",
     [
         {"aud": "https://other.example/mcp"},
