@@ -2,7 +2,8 @@
 
 Runs on the bridge's event loop. Up to 2025-11-25 a session is the client's connection. At
 2026-07-28 there are no sessions: it is the caller and the name of the client's program, for
-`GRANT_SECONDS`. What was allowed is the tool as it is: a change of it ends the grant.
+`GRANT_SECONDS`. What was allowed is the tool as it is: a change that clients can see ends it, and
+with `--confirm` any change.
 """
 
 import time
