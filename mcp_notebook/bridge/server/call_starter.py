@@ -125,13 +125,13 @@ class CallStarter:
         Raises:
             CallError: The call cannot be started; the observers have heard of it.
         """
-        with self.note_refusals(ctx, caller, params.name) as entries:
+        with self.note_refusals(ctx, caller, params.name) as requests:
             self._check_rate(caller)
             requested = await self._find_requested(caller, params.name, arguments)
             if isinstance(requested, Result):
                 return requested
             entry, arguments = requested.entry, requested.arguments
-            entries.append(entry)
+            requests.append(requested)
             await check_arguments(arguments, self._limits)
             self._check_room(caller)
             if self._consent.is_needed(entry):
@@ -216,13 +216,14 @@ class CallStarter:
     @contextmanager
     def note_refusals(
         self, ctx: ServerRequestContext[Any], caller: Caller, tool: str
-    ) -> Iterator[list[CatalogEntry]]:
-        """Tell the observers if the call is not started; the block adds the tool that it finds."""
-        entries: list[CatalogEntry] = []
+    ) -> Iterator[list[meta_tools.RequestedCall]]:
+        """Tell the observers if the call is not started; the block adds what it finds requested."""
+        requests: list[meta_tools.RequestedCall] = []
         try:
-            yield entries
+            yield requests
         except BaseException as error:
-            entry = entries[0] if entries else None
+            request = requests[0] if requests else None
+            entry = None if request is None else request.entry
             self._observer.note_refusal(
                 CallRefusal(
                     at=time.time(),
@@ -232,6 +233,8 @@ class CallStarter:
                     reason=_explain_refusal(error),
                     kernel=None if entry is None else entry.kernel_id,
                     notebook=None if entry is None else entry.notebook,
+                    arguments=None if request is None else request.arguments,
+                    input_schema={} if entry is None else entry.tool.input_schema,
                 )
             )
             raise

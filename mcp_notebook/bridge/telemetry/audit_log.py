@@ -46,7 +46,7 @@ class AuditLog:
             partial(describe_start, start, self._arguments), call_id=start.id, is_running=True
         )
         self._running[start.id] = item
-        self._put(item, len(start.arguments) if isinstance(start.arguments, bytes) else 0)
+        self._put(item, _measure(start.arguments))
 
     def note_end(self, end: CallEnd) -> None:
         """Take the end of a call that was started."""
@@ -55,7 +55,8 @@ class AuditLog:
 
     def note_refusal(self, refusal: CallRefusal) -> None:
         """Take a call that was refused."""
-        self._put(AuditItem(partial(describe_refusal, refusal)))
+        item = AuditItem(partial(describe_refusal, refusal, self._arguments))
+        self._put(item, _measure(refusal.arguments))
 
     def note_request(self, address: str, reason: str, count: int) -> None:
         """Take requests that were refused before anybody knew what they asked for.
@@ -93,3 +94,8 @@ def write_audit_log(settings: Settings) -> Iterator[tuple[AuditLog, ...]]:
         yield (AuditLog(writer, settings.audit_arguments),)
     finally:
         writer.close()
+
+
+def _measure(arguments: object) -> int:
+    """Return the bytes of large arguments, which wait for their hash."""
+    return len(arguments) if isinstance(arguments, bytes) else 0

@@ -59,7 +59,7 @@ def describe_start(start: CallStart, mode: ArgumentsInAudit) -> Record:
         "kernel": start.kernel,
         "notebook": start.notebook,
         "tool": start.tool,
-        **_describe_arguments(start, mode),
+        **_describe_arguments(start.arguments, start.input_schema, mode),
     }
 
 
@@ -90,17 +90,23 @@ def complete(record: Record) -> Record:
     return record | {"outcome": "lost", "error": _LOST}
 
 
-def describe_refusal(refusal: CallRefusal) -> Record:
+def describe_refusal(refusal: CallRefusal, mode: ArgumentsInAudit) -> Record:
     """Return the record of a call that was refused."""
-    place = {"kernel": refusal.kernel, "notebook": refusal.notebook}
+    place: Record = {}
+    arguments: Record = {}
+    if refusal.kernel is not None:
+        place = {"kernel": refusal.kernel, "notebook": refusal.notebook}
+    if refusal.arguments is not None:
+        arguments = _describe_arguments(refusal.arguments, refusal.input_schema, mode)
     return {
         "time": format_time(refusal.at),
         "kind": "call",
         "outcome": "refused",
         "caller": _cut(refusal.caller, MAX_NAME),
         "client": _cut(refusal.client, MAX_NAME),
-        **({} if refusal.kernel is None else place),
+        **place,
         "tool": _cut(refusal.tool, MAX_NAME),
+        **arguments,
         "error": _cut(refusal.reason, MAX_ERROR),
     }
 
@@ -138,11 +144,13 @@ def _get_hash(value: Any) -> str:
     return value.text
 
 
-def _describe_arguments(start: CallStart, mode: ArgumentsInAudit) -> Record:
+def _describe_arguments(
+    arguments: dict[str, Any] | bytes, schema: dict[str, Any], mode: ArgumentsInAudit
+) -> Record:
     try:
-        if isinstance(start.arguments, bytes):
-            return _describe_large(start.arguments, start.input_schema, mode)
-        return _describe_small(start.arguments, start.input_schema, mode)
+        if isinstance(arguments, bytes):
+            return _describe_large(arguments, schema, mode)
+        return _describe_small(arguments, schema, mode)
     except Exception as error:  # noqa: BLE001 - whatever a client sends, its call has a line
         # An integer of too many digits, for example.
         return {"arguments_problem": type(error).__name__}

@@ -5,7 +5,7 @@ Tested in ``tests/bridge/server/test_call_starter.py``. Runs on the bridge's eve
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 Outcome: TypeAlias = Literal["ok", "error", "cancelled", "timed out", "lost"]
@@ -72,6 +72,10 @@ class CallRefusal:
     """The id of the kernel's record; None if no tool was found."""
     notebook: str | None = None
     """The notebook's part of the tool's full name."""
+    arguments: dict[str, Any] | bytes | None = None
+    """As those of a `CallStart`; None if no tool was found."""
+    input_schema: dict[str, Any] = field(default_factory=dict)
+    """The tool's, which says what is secret."""
 
 
 class CallObserver(Protocol):

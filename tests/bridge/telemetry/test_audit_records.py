@@ -18,6 +18,7 @@ from mcp_notebook.bridge.telemetry.audit_records import (
     encode,
 )
 from mcp_notebook.bridge.telemetry.call_events import CallRefusal
+from mcp_notebook.redaction import MASK
 
 _WORDS = ["properties", "items", "$ref", "$defs", "anyOf", "type", "format", "writeOnly"]
 SECRET = {
@@ -113,8 +114,28 @@ def test_what_a_client_chooses_is_cut():
     assert len(line["client"]) == MAX_NAME
     assert len(line["error"]) == MAX_ERROR
     refusal = CallRefusal(at=0, caller="bob", client="", tool="t" * 10**6, reason="r" * 10**6)
-    assert "notebook" not in describe_refusal(refusal)
-    assert len(encode(describe_refusal(refusal))) < 2 * (MAX_NAME + MAX_ERROR)
+    assert "notebook" not in describe_refusal(refusal, "full")
+    assert len(encode(describe_refusal(refusal, "full"))) < 2 * (MAX_NAME + MAX_ERROR)
+
+
+def test_a_refused_call_has_its_arguments_as_others_have():
+    refusal = CallRefusal(
+        at=0,
+        caller="bob",
+        client="",
+        tool="x",
+        reason="No.",
+        kernel="k",
+        notebook="n",
+        arguments={"login": {"key": "hunter2"}},
+        input_schema=SECRET,
+    )
+    full, hashed, none = (describe_refusal(refusal, mode) for mode in ("full", "hash", "none"))
+    assert full["arguments"]["login"] == {"key": MASK}
+    assert "hunter2" not in str(full)
+    assert len(hashed["arguments_sha256"]) == 64
+    assert "arguments" not in hashed
+    assert none.keys() & {"arguments", "arguments_sha256"} == set()
 
 
 JSON = st.recursive(
