@@ -16,6 +16,8 @@ from mcp_notebook.terminal import print_note, print_output
 from mcp_notebook.wording import suggest
 
 _HIDDEN = "***"
+_PLACES = {"audit_file": "audit_path", "token_file": "token_path"}
+"""The properties that say where a file is that no setting names."""
 _Row = tuple[Field[Any], Any, str]
 """A setting, its value, and where this comes from."""
 
@@ -46,7 +48,7 @@ def config(
     options = _parse_serve_options(context)
     settings, sources = Settings.from_environment(**options), list_sources(**options)
     rows = [
-        (setting, getattr(settings, setting.name), sources.get(setting.name, "default"))
+        (setting, _find_value(settings, setting.name), sources.get(setting.name, "default"))
         for setting in sorted(fields(Settings), key=lambda setting: setting.name)
     ]
     print_output(_format_json(rows) if json_ else _format_table(rows))
@@ -55,6 +57,12 @@ def config(
         close = suggest(variable, names)
         hint = f" Did you mean {close}?" if close else ""
         print_note(f"The variable {variable} is set, but it is no setting.{hint}")
+
+
+def _find_value(settings: Settings, name: str) -> Any:
+    """Return a setting's value, or what is used in its place if it has none."""
+    value = getattr(settings, name)
+    return getattr(settings, _PLACES[name]) if value is None and name in _PLACES else value
 
 
 def _parse_serve_options(context: typer.Context) -> dict[str, Any]:

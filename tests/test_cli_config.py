@@ -37,6 +37,12 @@ def test_all_settings_are_shown_with_value_and_source(tmp_path):
     assert table["port"] == ("none", "default")
 
 
+def test_files_that_no_setting_names_are_shown_where_they_are(tmp_path):
+    table = read(show(HOME=str(tmp_path)))
+    assert table["token_file"] == (str(tmp_path / "token"), "default")
+    assert table["audit_file"] == (str(tmp_path / "audit.jsonl"), "default")
+
+
 def test_an_option_wins_over_its_variable_and_a_flag_that_is_not_given_does_not():
     table = read(show("--port", "0", PORT="2", META_TOOLS="1"))
     assert table["port"] == ("0", "--port")

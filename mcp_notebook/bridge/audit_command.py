@@ -78,9 +78,10 @@ def show_audit_log(
     if not settings.audit:
         print_note("The audit log is turned off. Unset MCP_NOTEBOOK_AUDIT to turn it on.")
     elif not settings.audit_path.exists():
+        waiting = " Its lines are shown as soon as they come." if follow else ""
         print_note(
             f"There is no audit log yet: {settings.audit_path} begins when you first start "
-            "`mcp-notebook serve`, `mcp-notebook stdio` or `%mcp serve`."
+            f"`mcp-notebook serve`, `mcp-notebook stdio` or `%mcp serve`.{waiting}"
         )
     reader = AuditReader(settings.audit_path)
     try:

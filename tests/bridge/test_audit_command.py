@@ -193,6 +193,15 @@ def test_on_a_terminal_the_outcome_has_a_colour(settings):
     assert "[red]no[/red]" in text
 
 
+def test_a_log_that_is_not_there_yet_is_waited_for(home):
+    settings = Settings(home=home / ".mcp-notebook")
+    with bridge(home, "audit", "--follow", "--json") as running:
+        running.wait_said("There is no audit log yet.*as soon as they come")
+        _write(settings, _ended(1))
+        assert running.message()["id"] == "a1b2-1"
+        assert running.end(signal.SIGINT)[0] == 130
+
+
 def test_new_calls_are_followed_across_rotations_until_an_interrupt(home):
     settings = Settings(home=home / ".mcp-notebook", audit_max_bytes=4096, audit_old_files=100)
     _write(settings, *(_ended(number) for number in range(30)))
