@@ -150,7 +150,9 @@ async def test_a_notebook_that_is_renamed_is_served_under_its_new_name(home):
         untitled.say(messages.Tools(tools=welcome("top", "new").tools))
         await catalog.wait_for("other.top", "sales.top", "new")
         assert catalog.find("new").notebook == "sales"
-        assert [link.record for link in links.open_links] == [other.record, renamed]
+        assert {link.record.id: link.record for link in links.open_links} == {
+            record.id: record for record in (other.record, renamed)
+        }
         tasks.cancel_scope.cancel()
     send.close()
     receive.close()
