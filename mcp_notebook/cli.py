@@ -4,25 +4,23 @@ Each command imports what it runs only when it is called, so that ``--help`` and
 are quick. The process becomes a bridge (`bridge.app`) or ends with the command (`bridge.commands`).
 """
 
-import gc
-import json
 import os
-import shlex
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
 from mcp_notebook._version import __version__
 from mcp_notebook.cli_audit import EXAMPLE as AUDIT_EXAMPLE
 from mcp_notebook.cli_audit import audit
+from mcp_notebook.cli_cache import cache
+from mcp_notebook.cli_call import EXAMPLE as CALL_EXAMPLE
+from mcp_notebook.cli_call import call
 from mcp_notebook.cli_config import TAKES_OPTIONS, config
 from mcp_notebook.cli_help import Command, Group
 from mcp_notebook.cli_options import (
+    TAKES_WORDS,
     AllowErrors,
     Certfile,
     ConfirmDestructive,
@@ -40,15 +38,13 @@ from mcp_notebook.cli_options import (
     TokenFile,
     Tools,
     TrustedOnly,
+    explain_extra_notebook,
 )
+from mcp_notebook.cli_runner import run_command
 from mcp_notebook.cli_token import token
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings import Settings
 from mcp_notebook.terminal import format_logs, print_note
-from mcp_notebook.termination import list_termination_signals
-
-T = TypeVar("T")
-
 
 app = typer.Typer(
     name="mcp-notebook",
@@ -60,42 +56,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-
-def _parse_json_object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is not JSON: {error}.", param_hint="'--json'") from None
-    if not isinstance(value, dict):
-        raise typer.BadParameter(
-            f"{text!r} is not a JSON object. Write '{{\"name\": value}}'.", param_hint="'--json'"
-        )
-    return value
-
-
-def _parse_argument(context: typer.Context, text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    quoted = shlex.quote(text)
-    if not equals:
-        context.fail(f"`--arg {quoted}` has no value. Write `--arg {quoted}=VALUE`.")
-    if not name:
-        context.fail(f"`--arg {quoted}` has no name. Write `--arg NAME{quoted}`.")
-    return name, value
-
-
-_EXTRA_WORDS = {"allow_extra_args": True}
-"""The command checks for unexpected words itself, to say where they belong."""
-
-
-def _explain_extra_notebook(word: str) -> str:
-    return f"Name the notebook with `--notebook {shlex.quote(word)}`."
-
-
-def _explain_extra_argument(word: str) -> str:
-    if "=" not in word and word.endswith(".ipynb"):
-        return _explain_extra_notebook(word)
-    return f"Write arguments as `--arg {shlex.quote(word if '=' in word else f'NAME={word}')}`."
 
 
 def _show_version(show: bool) -> None:  # noqa: FBT001 - typer calls it
@@ -150,7 +110,7 @@ def stdio(  # noqa: PLR0913 - one for each option
         )
     from mcp_notebook.bridge.app import run_stdio  # noqa: PLC0415
 
-    _run(run_stdio, settings, notebooks or [])
+    run_command(run_stdio, settings, notebooks or [])
 
 
 @app.command(cls=Command, epilog="Example: mcp-notebook serve notebooks/weather.ipynb")
@@ -194,13 +154,13 @@ def serve(  # noqa: PLR0913 - one for each option
     )
     from mcp_notebook.bridge.app import run_http  # noqa: PLC0415
 
-    _run(run_http, settings, notebooks or [], background=background)
+    run_command(run_http, settings, notebooks or [], background=background)
 
 
 @app.command(
     "list",
     cls=Command,
-    context_settings=_EXTRA_WORDS,
+    context_settings=TAKES_WORDS,
     epilog="Example: mcp-notebook list --notebook notebooks/weather.ipynb",
 )
 def list_(
@@ -218,66 +178,16 @@ def list_(
     Below the table are the tools that clients do not see, or see under another name, and why.
     """
     if context.args:
-        context.fail(_explain_extra_notebook(context.args[0]))
+        context.fail(explain_extra_notebook(context.args[0]))
     settings = Settings.from_environment(
         allow_errors=allow_errors or None, trusted_only=trusted_only or None
     )
     from mcp_notebook.bridge.commands import list_tools  # noqa: PLC0415
 
-    _run(list_tools, settings, notebook, as_json=json_)
+    run_command(list_tools, settings, notebook, as_json=json_)
 
 
-@app.command(
-    cls=Command,
-    context_settings=_EXTRA_WORDS,
-    epilog="Example: mcp-notebook call monthly_rain --arg year=2015 "
-    "--notebook notebooks/weather.ipynb",
-)
-def call(  # noqa: PLR0913 - one for each option
-    context: typer.Context,
-    tool: Annotated[
-        str,
-        typer.Argument(metavar="TOOL", help="The tool's name, as `mcp-notebook list` shows it."),
-    ],
-    *,
-    arg: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An argument. Repeat the option for more."),
-    ] = None,
-    json_: Annotated[
-        str | None, typer.Option("--json", metavar="OBJECT", help="All arguments as a JSON object.")
-    ] = None,
-    notebook: Notebook = None,
-    allow_errors: IgnoreErrors = False,
-    trusted_only: TrustedOnly = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before a tool that wants to be confirmed.")
-    ] = False,
-    save: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Save pictures and files to this folder.")
-    ] = None,
-) -> None:
-    """Call a tool and print its result."""
-    if context.args:
-        context.fail(_explain_extra_argument(context.args[0]))
-    if arg and json_ is not None:
-        context.fail("Give the arguments with either --arg or --json, not both.")
-    settings = Settings.from_environment(
-        allow_errors=allow_errors or None, trusted_only=trusted_only or None
-    )
-    from mcp_notebook.bridge.commands import ToolCall, call_tool  # noqa: PLC0415
-
-    request = ToolCall(
-        tool=tool,
-        arguments={} if json_ is None else _parse_json_object(json_),
-        texts=[_parse_argument(context, text) for text in arg or ()],
-        notebook=notebook,
-        is_confirmed=yes,
-        save=save,
-    )
-    if not _run(call_tool, settings, request):
-        raise typer.Exit(1)
-
+app.command(cls=Command, context_settings=TAKES_WORDS, epilog=CALL_EXAMPLE)(call)
 
 app.command(
     cls=Command,
@@ -286,79 +196,8 @@ app.command(
 )(config)
 
 app.command(cls=Command, epilog=AUDIT_EXAMPLE)(audit)
-
-
-cache = typer.Typer(
-    cls=Group,
-    help="Manage the cache of tool schemas, which makes notebooks start faster.",
-    epilog="Kernels fill the cache by themselves; MCP_NOTEBOOK_SCHEMA_CACHE=0 turns it off. A "
-    "schema is only used for the exact function that it was built from, so you need not clear the "
-    "cache after a change.\n\nExample: mcp-notebook cache warm notebooks/weather.ipynb",
-    no_args_is_help=True,
-)
 app.add_typer(cache, name="cache")
 app.add_typer(token, name="token")
-
-
-@cache.command(cls=Command, epilog="Example: mcp-notebook cache warm notebooks/weather.ipynb")
-def warm(
-    notebooks: Annotated[
-        list[Path], typer.Argument(metavar="NOTEBOOK", help="Notebooks to run.", show_default=False)
-    ],
-    *,
-    allow_errors: IgnoreErrors = False,
-    trusted_only: TrustedOnly = False,
-) -> None:
-    """Run notebooks once, and cache the schemas of their tools for the next start."""
-    settings = Settings.from_environment(
-        allow_errors=allow_errors or None, trusted_only=trusted_only or None
-    )
-    from mcp_notebook.bridge.cache_commands import warm_cache  # noqa: PLC0415
-
-    _run(warm_cache, settings, notebooks)
-
-
-@cache.command(cls=Command, epilog="Example: mcp-notebook cache clear")
-def clear() -> None:
-    """Remove all cached schemas. The next start builds and caches them again."""
-    settings = Settings.from_environment()
-    from mcp_notebook.bridge.cache_commands import clear_cache  # noqa: PLC0415
-
-    _run(clear_cache, settings)
-
-
-def _run(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
-    """Run a coroutine function to its end, on the fastest event loop available.
-
-    SIGTERM and SIGHUP cancel it, so that no headless kernel is left behind; bridges take these
-    signals themselves. Python's handler of SIGINT would not do: ``command &`` in a script ignores
-    SIGINT.
-    """
-    import asyncio  # noqa: PLC0415
-
-    import anyio  # noqa: PLC0415
-
-    async def run() -> T:
-        with anyio.CancelScope() as scope:
-            with suppress(NotImplementedError):  # Windows has no such signals
-                for number in list_termination_signals():
-                    asyncio.get_running_loop().add_signal_handler(number, scope.cancel)
-            return await function(*args, **keywords)
-        raise _Terminated
-
-    uvloop = find_spec("uvloop") is not None
-    try:
-        return anyio.run(run, backend_options={"use_uvloop": uvloop})
-    except _Terminated:
-        raise KeyboardInterrupt from None
-    finally:
-        # The interpreter's last collections would look through all that a bridge's clients have
-        # left, for seconds after thousands of them.
-        gc.freeze()
-
-
-class _Terminated(Exception):
-    """A signal ended the command."""
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ Tested in ``tests/test_cli.py``. Runs in the process of the command; what the va
 business of `settings` and of the commands in `cli`.
 """
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -118,3 +119,11 @@ Tags = Annotated[
 ReadOnly = Annotated[
     bool, typer.Option("--read-only", help="Only tools that are declared to change nothing.")
 ]
+
+TAKES_WORDS = {"allow_extra_args": True}
+"""For the context of a command that checks unexpected words itself, to say where they belong."""
+
+
+def explain_extra_notebook(word: str) -> str:
+    """Say how to name a notebook that was given as a plain word."""
+    return f"Name the notebook with `--notebook {shlex.quote(word)}`."

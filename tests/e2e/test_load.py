@@ -140,8 +140,8 @@ async def wait_until_as_before(served, before):
     """Wait until the bridge has no more of anything than it had, and fail if that never comes."""
     growth = {}
     with anyio.move_on_after(60):
-        while growth := _list_growth((await take_stock(served))[0], before):
-            await anyio.sleep(0.1)  # its own connection may still be counted, too
+        while growth := _list_growth((await take_stock(served))[0], before):  # noqa: ASYNC110
+            await anyio.sleep(0.1)  # another process; the connection of before may still be counted
     assert not growth
 
 

@@ -487,7 +487,7 @@ CHANGES = (
         "bridge/headless/test_supervisor.py",
     ),
     Change(
-        "cli.py",
+        "cli_runner.py",
         "add_signal_handler(number, scope.cancel)",
         "add_signal_handler(number, list)",
         "test_cli.py",
