@@ -69,3 +69,8 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _jupyter_server_extension_points() -> list[dict[str, str]]:
+    """Return where Jupyter Server finds its extension; it looks for this name."""
+    return [{"module": f"{__name__}.jupyter.extension"}]

@@ -131,12 +131,13 @@ def reduce_edges(imports: Mapping[str, set[str]]) -> list[tuple[str, str]]:
 
 def draw_rooms() -> str:
     """Return the SVG of all rooms."""
-    above, below = _read_shared()
+    above, beside, below = _read_shared()
     layers = {side: _read_rows(side) for side in ("kernel", "bridge")}
     outer = INSIDE + 2 * MARGIN
     lefts = {"kernel": GAP, "bridge": outer + 3 * GAP}
     total = lefts["bridge"] + outer + GAP
     pieces = [_draw_box(above, lefts["bridge"] + outer / 2, GAP, BOX_WIDTH)]
+    pieces += _draw_row(beside, lefts["kernel"] + MARGIN, GAP, INSIDE)
     top = GAP + BOX_HEIGHT + STEP - BOX_HEIGHT
     height = TITLE + max(map(len, layers.values())) * STEP - (STEP - BOX_HEIGHT) + MARGIN
     bottom = top + height + STEP - BOX_HEIGHT
@@ -155,14 +156,17 @@ def draw_rooms() -> str:
     return picture("The rooms and who imports whom", total, end, STYLE, pieces)
 
 
-def _read_shared() -> tuple[Room, list[Room]]:
-    """Return what stands above the two processes' folders (the command), and what below."""
+def _read_shared() -> tuple[Room, list[Room], list[Room]]:
+    """Return what stands above the two processes' folders (the command), beside, and below them."""
     layers = read_layers(PACKAGE)
     (middle,) = (at for at, layer in enumerate(layers) if f"{PACKAGE}.kernel" in layer)
     above, *others = (_find_room(name) for row in layers[:middle] for name in row)
+    sides = {f"{PACKAGE}.{side}" for side in TITLES}
+    beside = [_find_room(name) for name in layers[middle] if name not in sides]
     below = [[_find_room(name) for name in row] for row in layers[middle + 1 :]]
     return (
         replace(above, others=tuple(others)),
+        beside,
         [replace(room, others=tuple(others)) for room, *others in below],
     )
 

@@ -1,0 +1,51 @@
+"""Who may use the routes: whoever may run code in the server's kernels.
+
+Tested in ``tests/jupyter/test_extension.py``. Runs on the event loop of Jupyter Server, whose own
+login says who it is: a token in the header, or a cookie together with an XSRF token. A request that
+is not let in is answered with 401 or 403 in JSON, never with a redirect to a page.
+"""
+
+from http import HTTPStatus
+
+from jupyter_core.utils import ensure_async
+from jupyter_server.base.handlers import APIHandler
+from tornado.web import HTTPError
+
+_NO_LOGIN = (
+    "The token is missing or wrong. Send the header `Authorization: token TOKEN`, with the token "
+    "of this Jupyter Server or one that its JupyterHub has given you."
+)
+_NOT_ALLOWED = "This user may not run code in the kernels of this Jupyter Server."
+_FOREIGN_HOST = (
+    "This Jupyter Server does not serve this Host. If it should, set "
+    "`ServerApp.allow_remote_access`."
+)
+
+
+class AuthorizedHandler(APIHandler):
+    """A handler whose methods are reached only by users who may run code in the kernels."""
+
+    auth_resource = "kernels"
+
+    async def prepare(self) -> None:  # type: ignore[override] # as in APIHandler
+        """Let the request in, or raise.
+
+        Raises:
+            HTTPError: 401 without a login, 403 if it does not allow this.
+        """
+        if not self.check_host():
+            raise HTTPError(HTTPStatus.FORBIDDEN, _FOREIGN_HOST)
+        try:
+            await super().prepare()
+        except HTTPError as error:
+            if error.status_code == HTTPStatus.FORBIDDEN and self.current_user is None:
+                self.set_header("WWW-Authenticate", "Bearer")
+                raise HTTPError(HTTPStatus.UNAUTHORIZED, _NO_LOGIN) from None
+            raise
+        if self.request.method == "OPTIONS":  # asks what may be asked, and has no login
+            return
+        is_authorized = self.authorizer.is_authorized(
+            self, self.current_user, "execute", self.auth_resource
+        )
+        if not await ensure_async(is_authorized):
+            raise HTTPError(HTTPStatus.FORBIDDEN, _NOT_ALLOWED)

@@ -1,0 +1,14 @@
+"""What Jupyter Server loads: adds the routes to the server.
+
+Runs in the process of Jupyter Server, once at its start. What the routes do is the business of
+their handlers.
+"""
+
+from jupyter_server.serverapp import ServerApp
+
+from mcp_notebook.jupyter.routes import list_routes
+
+
+def _load_jupyter_server_extension(app: ServerApp) -> None:
+    """Add the routes; Jupyter Server calls this by its name."""
+    app.web_app.add_handlers(".*$", list_routes(app.base_url))
