@@ -7,9 +7,7 @@ them also while a cell runs; answers come on the main thread.
 """
 
 import itertools
-import logging
 import re
-import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -18,9 +16,8 @@ from html import escape
 from typing import Any
 
 from mcp_notebook.errors import NoSuchQuestion
+from mcp_notebook.kernel.notebook.live_display import LiveDisplay
 from mcp_notebook.wire import messages
-
-logger = logging.getLogger(__name__)
 
 _STYLE = (
     "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.5em 1em;"
@@ -48,7 +45,7 @@ class Prompt:
     question: messages.AskConsent
     answer: Callable[[messages.ConsentDecision], None]
     """Takes the answer, once."""
-    display_id: str
+    display: LiveDisplay
     since: float
     """When, by `time.monotonic`."""
 
@@ -70,19 +67,19 @@ class ConsentPrompts:
         self, question: messages.AskConsent, answer: Callable[[messages.ConsentDecision], None]
     ) -> int:
         """Show a question, and return its number; `answer` is called once, on the main thread."""
-        display_id = f"mcp-notebook-consent-{secrets.token_hex(8)}"
+        display = LiveDisplay(self._shell)
         with self._lock:
             number = next(self._numbers)
-            prompt = Prompt(number, question, answer, display_id, time.monotonic())
+            prompt = Prompt(number, question, answer, display, time.monotonic())
             self._open[number] = prompt
-        self._publish("display_data", prompt, _explain_answers(prompt))
+        display.show(_render(prompt, _explain_answers(prompt)))
         return number
 
     def withdraw(self, number: int) -> None:
         """Close a question that nobody waits for any more; does nothing if it is answered."""
         prompt = self._take(number)
         if prompt is not None:
-            self._publish("update_display_data", prompt, _CLOSED)
+            prompt.display.update(_render(prompt, _CLOSED))
 
     def decide(self, number: int, decision: messages.ConsentDecision) -> str:
         """Answer a question, and return a sentence about it.
@@ -95,7 +92,7 @@ class ConsentPrompts:
             raise NoSuchQuestion(number, tuple(self._open))
         outcome = _OUTCOMES[decision].format(scope=prompt.question.scope)
         prompt.answer(decision)
-        self._publish("update_display_data", prompt, outcome)
+        prompt.display.update(_render(prompt, outcome))
         return f"{prompt.question.tool}: {outcome}"
 
     def describe(self) -> list[str]:
@@ -116,27 +113,15 @@ class ConsentPrompts:
         with self._lock:
             return self._open.pop(number, None)
 
-    def _publish(self, kind: str, prompt: Prompt, below: str) -> None:
-        """Show a question, or show it anew, with what is below it."""
-        text = prompt.question.text
-        html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(below)).replace("\n", "<br>")
-        data = {
-            "text/plain": f"{text}\n\n{below}",
-            "text/html": f"<div style='{_STYLE}'>{_render_lines(text)}<div>{html}</div></div>",
-        }
-        content = {"data": data, "metadata": {}, "transient": {"display_id": prompt.display_id}}
-        publisher = self._shell.display_pub
-        try:
-            # Not `publish`: it flushes the streams, which may be anybody's, and calls hooks.
-            publisher.session.send(
-                publisher.pub_socket,
-                kind,
-                content,
-                parent=publisher.parent_header,
-                ident=publisher.topic,
-            )
-        except Exception:  # the kernel shuts down, or is of a kind that we do not know
-            logger.exception("a question about consent could not be shown")
+
+def _render(prompt: Prompt, below: str) -> dict[str, str]:
+    """Return a question as a MIME bundle, with what is below it."""
+    text = prompt.question.text
+    html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(below)).replace("\n", "<br>")
+    return {
+        "text/plain": f"{text}\n\n{below}",
+        "text/html": f"<div style='{_STYLE}'>{_render_lines(text)}<div>{html}</div></div>",
+    }
 
 
 def _render_lines(text: str) -> str:

@@ -75,3 +75,20 @@ def test_a_kernel_that_a_bridge_started_asks_nobody(home):
             assert not link.welcome.consent
             ask(link)
             assert link.receive() == messages.Consent(id=1, decision="deny")
+
+
+def test_a_question_is_shown_while_a_cell_captures_its_outputs(kernel, link):
+    release = kernel.home / "captured"
+    request = kernel.start(
+        "%%capture\nimport pathlib, time\n"
+        f"pathlib.Path({f'{release}-began'!r}).touch()\n"
+        f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)"
+    )
+    while not (kernel.home / "captured-began").exists():
+        pass
+    ask(link)
+    try:
+        assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
+    finally:
+        release.touch()
+        kernel.finish(request)
