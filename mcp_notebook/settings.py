@@ -153,6 +153,10 @@ class Settings(Limits):
     )
     """Bytes of memory in a kernel for the originals of shortened results. The least recently used
     ones expire."""
+    max_logged_calls: int = field(
+        default=1_000, metadata=_env("MCP_NOTEBOOK_MAX_LOGGED_CALLS", least=0, most=100_000)
+    )
+    """Number of calls that a kernel remembers, for `%mcp log`. 0: only those that run or wait."""
     allowed_roots: tuple[Path, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ROOTS"))
     """Folders and files that a tool may return as a `Path`, in addition to the notebook's own
     folder. Hidden files and folders in them are left out unless they are listed, too. Separate

@@ -32,6 +32,7 @@ from mcp_notebook.discovery import (
     write_record,
 )
 from mcp_notebook.errors import McpNotebookError
+from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.calls.kernel_activity import KernelActivity
 from mcp_notebook.kernel.calls.result_cache import ResultCache
@@ -92,13 +93,14 @@ class Extension:
         self.custom_types: CustomTypes = previous.custom_types if previous else CustomTypes()
         self._resource_reader = ResourceReader(self.resources)
         self._folders = SharedFolders.from_settings(settings)
-        self.invoker = Invoker(
+        self.invoker: Invoker = Invoker(
             shell,
             shell.kernel.io_loop.asyncio_loop,
             self.registry,
             self._make_converter(),
             settings,
             cache=ResultCache(is_whole=self.resources.has_originals_of),
+            log=previous.invoker.log if previous else CallLog(settings.max_logged_calls),
         )
         self._record: Record | None = None
         new_file = NotebookFile(shell.user_ns, self._read_traces)

@@ -46,6 +46,9 @@ for an `Answer` to each of them without a time limit, unless it retracts the que
 *Traces.* A `Call` may say which trace it belongs to, in the headers of W3C's Trace Context and
 Baggage. The kernel hands them to the tool, and a span that it makes is a child of theirs.
 
+*Clients.* A `Call` has name and version of the program that calls, as that says itself, for the
+kernel's log of calls.
+
 *Consent.* A tool with a ``revision`` runs only if the `Call` has it as ``confirmed``: the bridge
 has asked a person, who has agreed to a call of the tool as it is now. The kernel refuses other
 calls, among them those of bridges that know nothing of this. Where the client's user cannot be

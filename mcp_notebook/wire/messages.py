@@ -50,6 +50,13 @@ class Hello(Message):
     """The record's token; needed on TCP only."""
 
 
+class ClientInfo(Message):
+    """The program that calls a tool, as it says itself."""
+
+    name: str = ""
+    version: str = ""
+
+
 class Call(Message):
     """Run a tool."""
 
@@ -64,6 +71,8 @@ class Call(Message):
     """The client asked for log messages of this level (one of MCP's) and above."""
     can_elicit: bool = False
     """The client's user can be asked."""
+    client: ClientInfo = ClientInfo()
+    """The program that calls; empty if the bridge does not say, or cannot."""
     trace: dict[str, str] = Field(default_factory=dict)
     """The trace that the call belongs to: W3C's ``traceparent``, ``tracestate`` and ``baggage``, as
     far as they are known."""

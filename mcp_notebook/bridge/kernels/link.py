@@ -209,6 +209,7 @@ class Link:
         listener: Listener = NO_LISTENER,
         *,
         can_elicit: bool = False,
+        client: messages.ClientInfo | None = None,
         trace: Mapping[str, str] | None = None,
         confirmed: str | None = None,
     ) -> RunningCall:
@@ -219,6 +220,7 @@ class Link:
             arguments: The arguments; if large, as the client's JSON, which the kernel parses.
             listener: Takes what the call sends besides its result.
             can_elicit: Whether the client's user can be asked.
+            client: The program that calls, as it says.
             trace: The trace that the call belongs to, as W3C's headers; None if there is none.
             confirmed: The revision of the tool that a person has agreed to.
 
@@ -241,6 +243,7 @@ class Link:
                 progress=listener.progress is not None,
                 log_level=listener.log_level,
                 can_elicit=can_elicit,
+                client=client or messages.ClientInfo(),
                 trace=dict(trace or {}),
                 confirmed=confirmed,
             ),

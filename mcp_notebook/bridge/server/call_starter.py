@@ -24,7 +24,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
 from mcp_notebook.bridge.server import meta_tools
 from mcp_notebook.bridge.server.argument_limits import check_arguments
-from mcp_notebook.bridge.server.callers import describe_client
+from mcp_notebook.bridge.server.callers import describe_client, find_client
 from mcp_notebook.bridge.server.consent import Consent, ConsentRequest
 from mcp_notebook.bridge.server.elicitation import can_elicit
 from mcp_notebook.bridge.server.trace_headers import describe_request, read_trace_headers
@@ -147,6 +147,7 @@ class CallStarter:
                     arguments,
                     listener,
                     can_elicit=can_elicit(ctx),
+                    client=find_client(ctx),
                     confirmed=entry.tool.revision,
                     trace=trace,
                 )

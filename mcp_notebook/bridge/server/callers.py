@@ -8,6 +8,10 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+from mcp_notebook.wire import messages
+
+_MOST = 200
+"""Characters of a name or a version."""
 
 
 def find_caller(ctx: ServerRequestContext[Any], default: Caller) -> Caller:
@@ -23,9 +27,16 @@ def find_caller(ctx: ServerRequestContext[Any], default: Caller) -> Caller:
     return caller
 
 
-def describe_client(ctx: ServerRequestContext[Any]) -> str:
+def find_client(ctx: ServerRequestContext[Any]) -> messages.ClientInfo:
     """Return name and version of the client's program, as it says; empty if it does not say."""
     params = ctx.session.client_params
     if params is None:
-        return ""
-    return f"{params.client_info.name} {params.client_info.version}".strip()
+        return messages.ClientInfo()
+    info = params.client_info
+    return messages.ClientInfo(name=info.name[:_MOST], version=info.version[:_MOST])
+
+
+def describe_client(ctx: ServerRequestContext[Any]) -> str:
+    """Return name and version of the client's program on one line; empty if it does not say."""
+    client = find_client(ctx)
+    return f"{client.name} {client.version}".strip()

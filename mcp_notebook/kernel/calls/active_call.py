@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, Cancelled
@@ -21,6 +22,7 @@ from mcp_notebook.kernel.schemas.secrets import list_secrets
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client, Context
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.elicitation import Elicitations
+from mcp_notebook.redaction import MASK, redact_arguments
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +37,16 @@ class StopRequest:
     """The state that it ends in."""
     error: CallError
     """What its client is told."""
+
+
+class CallFollower(Protocol):
+    """Is told what becomes of a call, and raises nothing."""
+
+    def note_move(self, call: "ActiveCall") -> None:
+        """The call runs now, or waits; on the thread where that happens."""
+
+    def end(self, call: "ActiveCall", result: Result) -> Callable[[], None]:
+        """The call has ended; returns what is to be done once its client has the result."""
 
 
 @dataclass(eq=False)
@@ -72,8 +84,22 @@ class ActiveCall(Call):
     timers: list[threading.Timer] = field(default_factory=list, init=False, repr=False)
     """To be cancelled when its code has ended."""
 
+    number: int = field(default=0, init=False)
+    """Its number in this kernel, from 1; 0: nobody has given it one."""
+    follower: CallFollower | None = field(default=None, init=False, repr=False)
+    """Is told what becomes of it."""
+    target: DeclaredTool | None = field(default=None, init=False, repr=False)
+    """The tool that runs, or would run now."""
+    shown_arguments: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    """The arguments without secrets; those of an unknown tool may all be some."""
     span: CallSpan | None = field(default=None, init=False, repr=False)
     """Its span, once it has begun; None where nothing is traced."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.shown_arguments = dict.fromkeys(self.arguments, MASK)
+        if self.declared is not None:
+            self.set_target(self.declared)
 
     # -- its state ---------------------------------------------------------------------------------
 
@@ -93,7 +119,8 @@ class ActiveCall(Call):
             self.move(CallState.RUNNING)
             self.interrupt = interrupt
             self.span = span
-            return True
+        self._tell_move()
+        return True
 
     def set_interrupt(self, interrupt: Callable[[], object]) -> None:
         """Replace what asks its code to stop."""
@@ -103,15 +130,23 @@ class ActiveCall(Call):
     def wait_for(self, whom: str) -> None:
         """Count as waiting for somebody else from now on."""
         with self.lock:
-            if self.state is CallState.RUNNING:
-                self.waits_for = whom
-                self.move(CallState.WAITING)
+            if self.state is not CallState.RUNNING:
+                return
+            self.waits_for = whom
+            self.move(CallState.WAITING)
+        self._tell_move()
 
     def resume(self) -> None:
         """Count as running again."""
         with self.lock:
-            if self.state is CallState.WAITING:
-                self.move(CallState.RUNNING)
+            if self.state is not CallState.WAITING:
+                return
+            self.move(CallState.RUNNING)
+        self._tell_move()
+
+    def _tell_move(self) -> None:
+        if self.follower is not None:
+            self.follower.note_move(self)
 
     def request_stop(self, request: StopRequest) -> Callable[[], object] | None:
         """Note that the call has to stop.
@@ -143,15 +178,21 @@ class ActiveCall(Call):
             self.move(state)
         if self.span is not None:
             self.span.end(state)
+        self.hand_out(result)
+
+    def hand_out(self, result: Result) -> None:
+        """Give whoever made the call its result; to be called once, by who has ended the call."""
+        finish = None if self.follower is None else self.follower.end(self, result)
         if self.is_interrupted and self.restart_delay:
-            timer = threading.Timer(self.restart_delay, self.send, (result,))
+            timer = threading.Timer(self.restart_delay, self._send, (result,))
             timer.daemon = True
             timer.start()
         else:
-            self.send(result)
+            self._send(result)
+        if finish is not None:
+            finish()
 
-    def send(self, result: Result) -> None:
-        """Hand the result to whoever made the call; only `answer` decides that it is the one."""
+    def _send(self, result: Result) -> None:
         try:
             self.reply(result)
         except RuntimeError:
@@ -171,14 +212,19 @@ class ActiveCall(Call):
             trace=self.client.trace if self.span is None else self.span.trace,
         )
 
-    def note_secrets(self, tool: DeclaredTool) -> None:
-        """Let what it prints, logs and reports be free of the secrets among its arguments.
+    def set_target(self, tool: DeclaredTool) -> None:
+        """Let the call be one of this tool: its secrets are in nothing that is shown of the call.
 
         Args:
             tool: The one that is to run.
         """
+        if self.target is None:
+            self.shown_arguments = self.arguments
+        self.target = tool
         if tool.takes_secrets:
-            self.capture.secrets = list_secrets(tool.info.input_schema, self.arguments)
+            schema = tool.info.input_schema
+            self.shown_arguments = redact_arguments(schema, self.shown_arguments)
+            self.capture.secrets = list_secrets(schema, self.arguments)
 
     def get_stop_reason(self) -> str | None:
         """Return why the call has to stop, None if it may go on."""

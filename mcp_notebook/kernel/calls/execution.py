@@ -165,7 +165,7 @@ class Execution:
             raise NotConfirmed(call.tool, was_asked=bool(call.client.confirmed))
         if tool is not call.declared:  # it was changed while the call waited
             call.ticket = self._cache.ticket(tool, tool.options, call.arguments)
-            call.note_secrets(tool)
+            call.set_target(tool)
         arguments = tool.schema.validate(call.arguments)
         call.output_schema = tool.output
         call.capture.max_chars = tool.options.max_result_chars

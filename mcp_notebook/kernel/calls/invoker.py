@@ -20,6 +20,7 @@ from mcp_notebook.content import Result
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.calls.active_call import INTERRUPTED, ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState, describe
+from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.capture import Capture, OutputRouter, current_capture
 from mcp_notebook.kernel.calls.environment import CallEnvironment
@@ -62,6 +63,7 @@ class Invoker:
         converter: Makes results of values.
         settings: How many calls may wait, and how long they may run.
         cache: Of results of read-only tools.
+        log: Takes all calls down.
     """
 
     def __init__(  # noqa: PLR0913 - each is of another part
@@ -73,7 +75,10 @@ class Invoker:
         settings: Settings,
         *,
         cache: ResultCache,
+        log: CallLog,
     ) -> None:
+        self.log = log
+        """All calls, those that have ended, too."""
         self.cache = cache
         """Results of read-only tools, for equal calls."""
         self.observer: CallObserver | None = None
@@ -204,9 +209,9 @@ class Invoker:
             call.elicitations.set_waiting_callback(partial(_track_waiting, call))
         if declared is not None:
             call.run = declared.options.run_mode
-            call.note_secrets(declared)
             if declared.is_confirmed(client.confirmed):
                 call.ticket = self.cache.ticket(declared, declared.options, arguments)
+        self.log.add(call)
         return call
 
     def _answer_from_cache(self, call: ActiveCall) -> bool:

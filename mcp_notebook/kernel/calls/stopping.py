@@ -51,7 +51,7 @@ class Stopper:
             request: Why.
         """
         if self._queue.withdraw(call, request):
-            call.send(self._converter.convert_stop(call, request.error))
+            call.hand_out(self._converter.convert_stop(call, request.error))
             self._start_next(call.tool)
             return
         interrupt = call.request_stop(request)

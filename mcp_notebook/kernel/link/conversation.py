@@ -19,7 +19,7 @@ from mcp_notebook.kernel.link.log_notices import LogNotices
 from mcp_notebook.kernel.link.progress_notices import ProgressNotices
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.tools.context import Client
+from mcp_notebook.kernel.tools.context import Client, ClientProgram
 from mcp_notebook.kernel.tools.elicitation import (
     Elicitation,
     Elicitations,
@@ -244,6 +244,7 @@ class Conversation:
             send_log=None if logs is None else logs.take,
             elicitations=elicitations,
             trace=Trace.from_headers(message.trace),
+            program=ClientProgram(message.client.name, message.client.version),
             confirmed=message.confirmed or "",
         )
         call = self._calls.submit(message.tool, message.arguments, reply, client)

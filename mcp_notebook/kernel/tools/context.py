@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.tools.elicitation import Accepted, Answer, Elicitations, NotAccepted, Reply
 from mcp_notebook.kernel.tools.trace import NO_TRACE, Trace
+from mcp_notebook.wording import make_printable
 
 if TYPE_CHECKING:
     from mcp_notebook.kernel.tools.elicitation_forms import ElicitationForm
@@ -26,6 +27,8 @@ _T = TypeVar("_T")
 _LOOK = 0.1
 """Seconds between two checks of whether a call that waits for an answer should stop: nothing can
 interrupt a thread that waits."""
+_MAX_LABEL = 100
+"""Characters of a program's name and version together."""
 Choices: TypeAlias = list[str] | tuple[str, ...] | Mapping[str, str]
 """The texts to choose from. Of a mapping, the keys are the choices and the user sees the values."""
 _NO_DEFAULT: Any = object()
@@ -65,6 +68,24 @@ class LogMessage:
     logger: str | None = None
 
 
+@dataclass(frozen=True)
+class ClientProgram:
+    """The program that calls, as it says itself: anything that it likes."""
+
+    name: str = ""
+    version: str = ""
+
+    @property
+    def label(self) -> str:
+        """Name and version on one line, safe to print."""
+        text = " ".join(make_printable(f"{self.name} {self.version}").split())
+        return text[:_MAX_LABEL] or "unknown client"
+
+
+UNKNOWN_PROGRAM = ClientProgram()
+"""A program that does not say what it is."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Client:
     """What the client of a call wants to receive meanwhile, and what its user has agreed to."""
@@ -77,12 +98,14 @@ class Client:
     """Passes on questions for the user; None: the client cannot ask one."""
     trace: Trace = NO_TRACE
     """The trace that the call belongs to."""
+    program: ClientProgram | None = UNKNOWN_PROGRAM
+    """What calls; None: the author does, in the notebook."""
     confirmed: str | None = ""
     """The revision of the tool that a person has agreed to; "" if nobody was asked, None if nobody
     has to be: the author calls the tool."""
 
 
-NO_CLIENT = Client(confirmed=None)
+NO_CLIENT = Client(program=None, confirmed=None)
 
 
 class Context:

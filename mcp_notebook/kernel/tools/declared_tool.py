@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mcp_notebook.errors import DefinitionError
@@ -18,6 +19,7 @@ from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import restore_icon
 from mcp_notebook.kernel.tools.metadata import Metadata, add_result_size, make_metadata
 from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options
+from mcp_notebook.kernel.tools.source_hash import hash_source
 from mcp_notebook.redaction import has_secrets
 from mcp_notebook.wire import messages
 
@@ -86,6 +88,11 @@ class DeclaredTool:
     def name(self) -> str:
         """The tool's name for clients."""
         return self.info.name
+
+    @cached_property
+    def source_hash(self) -> str | None:
+        """SHA-256 of the function's source; None if it has none."""
+        return hash_source(self.function)
 
     def is_confirmed(self, revision: str | None) -> bool:
         """Return whether a call may run.

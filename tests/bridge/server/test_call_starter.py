@@ -1,6 +1,7 @@
 """What observers hear of calls to a live kernel, in both eras."""
 
 import json
+from ast import literal_eval
 from contextlib import asynccontextmanager
 
 import anyio
@@ -9,6 +10,7 @@ from kernel_stand_ins import peer, welcome
 from live import TIMEOUT, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from mcp_types import Implementation
 
 from mcp_notebook.bridge.access.caller import Caller, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -64,13 +66,13 @@ def sums(shared_kernel):
 
 
 @asynccontextmanager
-async def asked(kernel, era, **options):
+async def asked(kernel, era, client_info=None, **options):
     """Yield a client of a server that is linked to this kernel, and its links."""
     catalog = Catalog()
     async with Links(catalog, on_change=lambda: None) as links:
         await links.connect(record_of(kernel))
         server = NotebookServer(catalog, links, **options)
-        async with Client(server.mcp, mode=era) as client:
+        async with Client(server.mcp, mode=era, client_info=client_info) as client:
             with anyio.fail_after(TIMEOUT):
                 yield client, links
 
@@ -91,6 +93,21 @@ async def test_a_call_has_a_start_and_one_end(sums, era):
     assert first_end.queue_seconds + first_end.run_seconds < first_end.seconds < TIMEOUT
     assert second_end.outcome == "error"
     assert "never" in second_end.error
+
+
+LAST_CLIENT = """
+from dataclasses import asdict
+print(asdict(get_ipython()._mcp_notebook.invoker.log.list_calls()[-1].client))
+"""
+
+
+async def test_the_kernel_hears_which_program_calls(sums, era):
+    program = Implementation(name="a notebook's friend", version="3.1")
+    async with asked(sums, era, client_info=program) as (client, _):
+        await client.call_tool("add", {"a": 2})
+    assert literal_eval(sums.ok(LAST_CLIENT).stdout) == program.model_dump(
+        include={"name", "version"}
+    )
 
 
 async def test_a_call_that_its_kernel_takes_along_is_lost(sums, era):

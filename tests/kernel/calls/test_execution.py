@@ -56,7 +56,6 @@ def start(queue, registry):
             declared=registry.get(function.__name__),
             capture=Capture(client, "info"),
         )
-        call.note_secrets(call.declared)
         queue.add(call)
         return call
 

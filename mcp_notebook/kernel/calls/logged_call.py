@@ -1,0 +1,188 @@
+"""What the log keeps of one call: `LoggedCall`, made of a call that is open, or that has a result.
+
+Runs in the user's kernel, on any thread; pure. What may be large is measured with an early end.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from time import monotonic
+from typing import Any
+
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.kernel.calls.active_call import ActiveCall
+from mcp_notebook.kernel.calls.call import ENDED, CallState
+from mcp_notebook.kernel.schemas.secrets import scrub
+from mcp_notebook.kernel.tools.context import ClientProgram
+from mcp_notebook.meta_keys import CACHED
+
+MAX_ARGUMENTS = 10_000
+"""About how many bytes of arguments an entry keeps; larger ones are named, not kept."""
+MAX_ERROR = 2_000
+"""Characters of an error."""
+_OVERHEAD = 50
+"""Bytes that stand for each JSON value, besides its characters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedCall:
+    """A call as it was at one moment."""
+
+    number: int
+    """Its number in this kernel, from 1."""
+    came: float
+    """When it came, in seconds since the epoch."""
+    client: ClientProgram | None
+    """The program that called, as it says itself; None: the notebook, by ``%mcp call``."""
+    tool: str
+    """The tool's name in this kernel."""
+    source_hash: str | None
+    """SHA-256 of the source of the tool that ran, or would have; None if it has none."""
+    arguments: Mapping[str, Any]
+    """As the client sent them, with `redaction.MASK` in place of secrets."""
+    is_complete: bool = True
+    """Whether the arguments are all there; large ones are left out when the call has ended."""
+    state: CallState
+    """Where it is, or how it ended."""
+    is_cached: bool = False
+    """It was answered with the result of an equal call, and nothing ran."""
+    queue_seconds: float
+    """How long it waited for its turn."""
+    run_seconds: float
+    """How long it ran then, or has been running."""
+    size: int = 0
+    """Bytes and characters of the result's content."""
+    kinds: tuple[str, ...] = ()
+    """What the content is, each kind once: "text", "structured", "link" or a MIME type."""
+    error: str | None = None
+    """What the client was told if the call failed or was stopped, without secrets."""
+
+    @property
+    def client_label(self) -> str:
+        """Who called, for people."""
+        return "this notebook" if self.client is None else self.client.label
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ended in any other way than with a value."""
+        return self.error is not None
+
+
+def describe_open(call: ActiveCall, came: float) -> LoggedCall:
+    """Return a call as it is now."""
+    with call.lock:
+        state, since, began, now = call.state, call.since, call.began, monotonic()
+    end = since if state in ENDED else now
+    return LoggedCall(
+        number=call.number,
+        came=came,
+        client=call.client.program,
+        tool=call.tool,
+        source_hash=None if call.target is None else call.target.source_hash,
+        arguments=call.shown_arguments,
+        state=state,
+        queue_seconds=(end if began is None else began) - call.arrived,
+        run_seconds=0.0 if began is None else end - began,
+    )
+
+
+def describe_end(call: ActiveCall, came: float, result: Result) -> LoggedCall:
+    """Return a call that has this result."""
+    return replace(
+        describe_open(call, came),
+        is_cached=CACHED in result.meta,
+        size=sum(map(_measure, result.content)),
+        kinds=tuple(dict.fromkeys(_list_kinds(result))),
+        error=_find_error(call, result) if result.is_error else None,
+    )
+
+
+def _find_error(call: ActiveCall, result: Result) -> str:
+    text = next((block.text for block in result.content if isinstance(block, Text)), "")
+    text = scrub(text, call.capture.secrets)
+    return text if len(text) <= MAX_ERROR else f"{text[:MAX_ERROR]}..."
+
+
+def _list_kinds(result: Result) -> Iterator[str]:
+    for block in result.content:
+        match block:
+            case Text():
+                yield "text"
+            case ResourceLink():
+                yield "link"
+            case _:
+                yield block.mime_type
+    if result.structured is not None:
+        yield "structured"
+
+
+def _measure(block: ContentBlock) -> int:
+    """Return the characters or bytes of a block's content."""
+    match block:
+        case Text():
+            return len(block.text)
+        case Image() | Audio() | Resource():
+            return len(block.data)
+        case ResourceLink():
+            return len(block.uri)
+
+
+def measure_memory(result: Result, most: int) -> int:
+    """Return about how many bytes a result takes.
+
+    Args:
+        result: The result.
+        most: Any number above it is as good if it is more.
+    """
+    return sum(map(_measure, result.content)) + _measure_value(result.structured, most)
+
+
+def copy_small(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments that a tool cannot change, unless they are so large that none are kept."""
+    if _measure_value(arguments, MAX_ARGUMENTS) > MAX_ARGUMENTS:
+        return arguments
+    try:
+        copy: dict[str, Any] = json.loads(json.dumps(arguments))
+    except (TypeError, ValueError, RecursionError):  # not what a bridge sends
+        return arguments
+    return copy
+
+
+def leave_out_large(call: LoggedCall) -> LoggedCall:
+    """Return a call with the large ones among its arguments named only."""
+    if _measure_value(call.arguments, MAX_ARGUMENTS) <= MAX_ARGUMENTS:
+        return call
+    most = MAX_ARGUMENTS // max(len(call.arguments), 10)
+    arguments = {
+        str(name)[:100]: value if _measure_value(value, most) <= most else f"<large {_name(value)}>"
+        for name, value in islice(call.arguments.items(), 100)
+    }
+    return replace(call, arguments=arguments, is_complete=False)
+
+
+def _name(value: Any) -> str:
+    match value:
+        case str():
+            return "text"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+    return "number"
+
+
+def _measure_value(value: Any, most: int) -> int:
+    """Return about how many bytes a JSON value takes; any number above `most` if it is more."""
+    size, waiting = 0, [value]
+    while waiting and size <= most:
+        item = waiting.pop()
+        size += _OVERHEAD
+        if isinstance(item, str):
+            size += len(item)
+        elif isinstance(item, Mapping):
+            size += sum(map(len, item))
+            waiting += item.values()
+        elif isinstance(item, list | tuple):
+            waiting += item
+    return size

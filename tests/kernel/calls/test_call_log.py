@@ -1,0 +1,378 @@
+"""The log of calls: what it has of each call, what it never has, whom it tells."""
+
+import json
+import threading
+
+import pytest
+from live import Link, record_of, text_of
+from pydantic import SecretStr
+
+from mcp_notebook.content import Image, Result, Text
+from mcp_notebook.errors import Cancelled
+from mcp_notebook.kernel.calls import call_log
+from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
+from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.calls.call_log import OTHERS, CallLog
+from mcp_notebook.kernel.calls.outcome import CallConverter
+from mcp_notebook.kernel.calls.stopping import Stopper
+from mcp_notebook.kernel.tools.context import Client, ClientProgram
+from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.redaction import MASK
+from mcp_notebook.wire import messages
+
+RESULT = Result([Text("five"), Image(b"12345"), Text("and more")], structured={"result": 5})
+WRONG = Result([Text("It failed.")], is_error=True)
+
+
+class Notes:
+    """An observer that keeps what it hears."""
+
+    def __init__(self):
+        self.heard = []
+        self.results = []
+
+    def call_came(self, call):
+        self.heard.append(("came", call.number, call.state))
+
+    def call_moved(self, call):
+        self.heard.append(("moved", call.number, call.state))
+
+    def call_ended(self, call, result):
+        self.heard.append(("ended", call.number, call.state))
+        self.results.append((call, result))
+
+
+class Broken:
+    """An observer that always fails."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
+def add(a: int, b: int = 0, c: str = "", token: SecretStr | None = None) -> int:
+    """Add."""
+    return a + b
+
+
+@pytest.fixture
+def log():
+    return CallLog(3)
+
+
+@pytest.fixture
+def make_call(log):
+    """Return what makes a call, and has the log note it."""
+
+    def make_call(tool="add", client=None, **arguments):
+        program = Client() if client is None else Client(program=ClientProgram(*client))
+        call = ActiveCall(
+            tool,
+            arguments,
+            reply=lambda _: None,
+            client=program,
+            declared=make_tool(add) if tool == "add" else None,
+        )
+        log.add(call)
+        return call
+
+    return make_call
+
+
+def run(call, result=RESULT):
+    call.begin(lambda: None)
+    call.answer(CallState.FAILED if result.is_error else CallState.DONE, result)
+
+
+def test_a_call_is_in_the_log_from_its_arrival_to_its_end(log, make_call):
+    call = make_call(client=("editor", "1.2"), a=1)
+    [entry] = log.list_calls()
+    assert (entry.number, entry.state, entry.run_seconds) == (1, CallState.QUEUED, 0)
+    assert (entry.tool, entry.client_label, entry.arguments) == ("add", "editor 1.2", {"a": 1})
+    assert len(entry.source_hash) == 64
+    call.begin(lambda: None)
+    assert log.find(1).state is CallState.RUNNING
+    call.answer(CallState.DONE, RESULT)
+    entry = log.find(1)
+    assert entry.state is CallState.DONE
+    assert (entry.size, entry.kinds) == (17, ("text", "image/png", "structured"))
+    assert entry.queue_seconds == call.queue_seconds
+    assert entry.run_seconds == call.run_seconds
+    assert not entry.has_failed
+    assert log.find_result(1) is RESULT
+
+
+def test_an_error_is_in_the_log_without_secrets(log, make_call):
+    call = make_call(a=1, token="hunter22")
+    run(call, Result([Text("Nobody knows hunter22.")], is_error=True))
+    entry = log.find(1)
+    assert (entry.state, entry.has_failed) == (CallState.FAILED, True)
+    assert entry.error == f"Nobody knows {MASK}."
+    assert entry.arguments == {"a": 1, "token": MASK}
+    assert "hunter22" not in repr(log.list_calls())
+
+
+def test_arguments_of_a_tool_that_nobody_knows_may_be_secrets(log, make_call):
+    run(make_call("gone", password="hunter22"), WRONG)
+    assert log.find(1).arguments == {"password": MASK}
+
+
+def test_what_is_a_secret_stays_one_when_the_tool_changes_while_its_call_waits(log, make_call):
+    call = make_call(a=1, token="hunter22")
+    call.set_target(make_tool(lambda a, token: (a, token), variable="add"))
+    run(call)
+    assert log.find(1).arguments == {"a": 1, "token": MASK}
+
+
+def test_what_a_tool_does_to_its_arguments_is_not_in_the_log(log, make_call):
+    numbers = [1, 2]
+    call = make_call(a=numbers)
+    numbers.append(object())
+    run(call)
+    assert log.find(1).arguments == {"a": [1, 2]}
+
+
+def test_large_arguments_are_named_but_observers_get_them(log, make_call):
+    notes = Notes()
+    log.subscribe(notes)
+    run(make_call(a=list(range(10_000)), b=5, c="x" * 20_000))
+    entry = log.find(1)
+    assert entry.arguments == {"a": "<large array>", "b": 5, "c": "<large text>"}
+    assert not entry.is_complete
+    [(whole, _)] = notes.results
+    assert whole.is_complete
+    assert len(whole.arguments["a"]) == 10_000
+
+
+def test_a_call_that_is_withdrawn_is_in_the_log_with_its_reason(log, make_call, queue, converter):
+    call = make_call()
+    call.lock = queue.lock
+    queue.add(call)
+    stopper = Stopper(queue, CallConverter(converter), lambda _: None, None)
+    stopper.stop(call, StopRequest(CallState.CANCELLED, Cancelled("No longer wanted.")))
+    entry = log.find(1)
+    assert (entry.state, entry.run_seconds) == (CallState.CANCELLED, 0)
+    assert "No longer wanted." in entry.error
+
+
+def test_the_log_keeps_the_last_calls_that_ended_and_all_that_have_not(log, make_call):
+    first = make_call()
+    for _ in range(5):
+        run(make_call())
+    assert [entry.number for entry in log.list_calls()] == [1, 4, 5, 6]
+    assert log.find(2) is log.find_result(2) is None
+    run(first)
+    assert [entry.number for entry in log.list_calls()] == [1, 5, 6]
+    assert log.count_calls().calls == 6
+
+
+def test_a_log_of_no_calls_still_counts_and_tells(make_call, log):
+    log._most = 0
+    notes = Notes()
+    log.subscribe(notes)
+    run(make_call())
+    assert log.list_calls() == []
+    assert log.find_result(1) is None
+    assert [what for what, *_ in notes.heard] == ["came", "moved", "ended"]
+
+
+def test_results_are_kept_as_far_as_their_bytes_go(log, make_call, monkeypatch):
+    monkeypatch.setattr(call_log, "MAX_BYTES", 100_000)
+    large = Result([Text("x" * 24_000)], structured=[])
+    log._most = 10
+    for _ in range(6):
+        run(make_call(), large)
+    run(make_call(), Result([Text("x" * 26_000)]))  # more than a quarter: not kept at all
+    kept = [number for number in range(1, 8) if log.find_result(number)]
+    assert kept == [3, 4, 5, 6]
+    assert len(log.list_calls()) == 7
+
+
+def test_structured_content_counts_although_it_has_no_text(log, make_call, monkeypatch):
+    monkeypatch.setattr(call_log, "MAX_BYTES", 100_000)
+    run(make_call(), Result([Text("")], structured=[[1.5] * 100] * 100))
+    assert log.find_result(1) is None
+
+
+def test_calls_are_counted_by_tool_and_client(log, make_call):
+    for client in (("editor", "1"), ("editor", "1"), ("", "")):
+        run(make_call(client=client))
+    run(make_call("gone"), WRONG)
+    counts = log.count_calls()
+    assert (counts.calls, counts.failures) == (4, 1)
+    assert counts.tools == {"add": 3, "gone": 1}
+    assert counts.tool_failures == {"gone": 1}
+    assert counts.clients == {"editor 1": 2, "unknown client": 2}
+
+
+def test_clients_that_make_up_names_fill_no_memory(log, make_call, monkeypatch):
+    monkeypatch.setattr(call_log, "MAX_COUNTED", 2)
+    for number in range(5):
+        run(make_call(f"tool_{number}", client=(f"client {number}", "")), WRONG)
+    assert log.count_calls().tools == {"tool_0": 1, "tool_1": 1, OTHERS: 3}
+    assert log.count_calls().clients == {"client 0": 1, "client 1": 1, OTHERS: 3}
+
+
+def test_an_observer_hears_of_each_step_and_one_that_fails_harms_nothing(log, make_call):
+    notes = Notes()
+    log.subscribe(Broken())
+    log.subscribe(notes)
+    replies = []
+    call = make_call()
+    call.reply = lambda result: replies.append((result, list(notes.heard)))
+    call.begin(lambda: None)
+    call.wait_for("the user's answer")
+    call.resume()
+    call.answer(CallState.DONE, RESULT)
+    call.answer(CallState.FAILED, WRONG)
+    steps = [
+        ("came", 1, CallState.QUEUED),
+        ("moved", 1, CallState.RUNNING),
+        ("moved", 1, CallState.WAITING),
+        ("moved", 1, CallState.RUNNING),
+    ]
+    assert replies == [(RESULT, steps)]  # the client waits for no observer
+    assert notes.heard == [*steps, ("ended", 1, CallState.DONE)]
+    assert [result for _, result in notes.results] == [RESULT]
+    log.unsubscribe(notes)
+    run(make_call())
+    assert len(notes.heard) == 5
+
+
+def test_an_observer_that_comes_while_a_call_runs_hears_of_its_end(log, make_call):
+    call = make_call()
+    call.begin(lambda: None)
+    notes = Notes()
+    log.subscribe(notes)
+    call.answer(CallState.DONE, RESULT)
+    assert notes.heard == [("ended", 1, CallState.DONE)]
+
+
+def test_many_threads_may_call_at_once(make_call, log):
+    log._most = 50
+    barrier = threading.Barrier(8)
+
+    def many():
+        barrier.wait()
+        for _ in range(50):
+            run(make_call(a=1))
+            log.list_calls()
+
+    threads = [threading.Thread(target=many) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    numbers = [entry.number for entry in log.list_calls()]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == 50
+    make_call()
+    assert log.list_calls()[-1].number == 401
+    assert log.count_calls().calls == 400
+
+
+# -- in a kernel -----------------------------------------------------------------------------------
+
+TOOLS = """%%mcp_tool --read-only --cache 1h
+def square(x: int) -> int:
+    "Square."
+    return x * x
+"""
+MORE_TOOLS = """%%mcp_tool
+import asyncio
+from pydantic import SecretStr
+
+async def forever() -> None:
+    "Run for ever."
+    await asyncio.Event().wait()
+
+def log_in(user: str, password: SecretStr) -> str:
+    "Log in."
+    raise PermissionError(f"{user} has the password {password.get_secret_value()}")
+"""
+IMPATIENT = """%%mcp_tool --timeout 0.05
+async def never() -> None:
+    "Run for too long."
+    await asyncio.Event().wait()
+"""
+CONFIRMED = """%%mcp_tool --confirm
+def delete() -> None:
+    "Delete."
+"""
+SHOW = """
+import dataclasses, json
+log = get_ipython()._mcp_notebook.invoker.log
+print(json.dumps([dataclasses.asdict(call) for call in log.list_calls()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    for cell in (TOOLS, MORE_TOOLS, IMPATIENT, CONFIRMED):
+        shared_kernel.ok(cell)
+    return shared_kernel
+
+
+def last_entry(kernel):
+    return json.loads(kernel.ok(SHOW).stdout)[-1]
+
+
+def test_the_client_of_a_call_is_what_the_bridge_says(kernel, link):
+    for client, label in (
+        (messages.ClientInfo(name="ed\x1b[1mitor\n", version="2"), "ed"),
+        (None, ""),
+    ):
+        given = {} if client is None else {"client": client}
+        link.send(messages.Call(id=next(link.ids), tool="log_in", arguments={}, **given))
+        link.result()
+        assert last_entry(kernel)["client"]["name"].startswith(label)
+    kernel.ok("%mcp call square x=3")
+    assert last_entry(kernel)["client"] is None
+
+
+def test_an_answer_from_the_cache_is_an_entry_of_its_own(kernel, link):
+    first, second = link.call("square", x=7), link.call("square", x=7)
+    assert text_of(first) == text_of(second) == "49"
+    entry = last_entry(kernel)
+    assert (entry["state"], entry["is_cached"], entry["kinds"]) == (
+        "done",
+        True,
+        ["text", "structured"],
+    )
+
+
+def test_a_cancelled_call_and_one_that_took_too_long_are_in_the_log(kernel, link):
+    link.send(messages.Cancel(id=link.start("forever"), reason="Enough."))
+    link.result()
+    entry = last_entry(kernel)
+    assert entry["state"] == "cancelled"
+    assert "Enough." in entry["error"]
+    link.call("never")
+    entry = last_entry(kernel)
+    assert entry["state"] == "timed out"
+    assert entry["run_seconds"] > 0
+
+
+def test_refused_calls_are_in_the_log(kernel, link):
+    link.call("delete")
+    assert "person" in last_entry(kernel)["error"]
+    link.call("nowhere", a="?")
+    entry = last_entry(kernel)
+    assert (entry["tool"], entry["source_hash"], entry["state"]) == ("nowhere", None, "failed")
+
+
+def test_no_secret_is_in_the_log_of_a_kernel(kernel, link):
+    link.call("log_in", user="me", password="hunter22")
+    entry = last_entry(kernel)
+    assert entry["arguments"] == {"user": "me", "password": MASK}
+    assert "hunter22" not in kernel.ok(SHOW).text
+
+
+def test_the_log_survives_the_reload_of_the_extension(kernel):
+    with Link(record_of(kernel)) as link:
+        link.call("square", x=1)
+    before = last_entry(kernel)
+    kernel.ok("%reload_ext mcp_notebook")
+    assert last_entry(kernel) == before
+    with Link(record_of(kernel)) as link:
+        link.call("square", x=2)
+    assert last_entry(kernel)["number"] == before["number"] + 1
