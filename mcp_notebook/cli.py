@@ -17,9 +17,11 @@ from mcp_notebook.cli_audit import audit
 from mcp_notebook.cli_cache import cache
 from mcp_notebook.cli_call import EXAMPLE as CALL_EXAMPLE
 from mcp_notebook.cli_call import call
-from mcp_notebook.cli_config import TAKES_OPTIONS, config
+from mcp_notebook.cli_config import EXAMPLE as CONFIG_EXAMPLE
+from mcp_notebook.cli_config import config
 from mcp_notebook.cli_help import Command, Group
 from mcp_notebook.cli_options import (
+    TAKES_OPTIONS,
     TAKES_WORDS,
     AllowErrors,
     Certfile,
@@ -192,7 +194,7 @@ app.command(cls=Command, context_settings=TAKES_WORDS, epilog=CALL_EXAMPLE)(call
 app.command(
     cls=Command,
     context_settings=TAKES_OPTIONS,
-    epilog="Example: mcp-notebook config --show --host 0.0.0.0",
+    epilog=CONFIG_EXAMPLE,
 )(config)
 
 app.command(cls=Command, epilog=AUDIT_EXAMPLE)(audit)

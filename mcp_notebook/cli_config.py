@@ -1,15 +1,24 @@
-"""``mcp-notebook config --show``: all settings, their values, and where these come from.
+"""``mcp-notebook config``: a client's settings to copy, or all settings and where they come from.
 
-Runs in the process of the command. What the settings are is the business of `settings`.
+Runs in the process of the command. What the settings are is the business of `settings`, what
+clients need that of `clients`.
 """
 
 import json
 from dataclasses import Field, fields
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from mcp_notebook.cli_options import (
+    ClientName,
+    Http,
+    ServerName,
+    Url,
+    parse_options_of,
+    parse_stdio,
+)
 from mcp_notebook.settings import Settings, list_sources, list_unknown_variables
 from mcp_notebook.settings_values import to_text
 from mcp_notebook.terminal import print_note, print_output
@@ -21,13 +30,17 @@ _PLACES = {"audit_file": "audit_path", "token_file": "token_path"}
 _Row = tuple[Field[Any], Any, str]
 """A setting, its value, and where this comes from."""
 
-TAKES_OPTIONS = {"ignore_unknown_options": True, "allow_extra_args": True}
-"""For the context of `config`: it passes on what are options of ``serve``."""
+EXAMPLE = "Example: mcp-notebook config cursor"
+"""For the command's help."""
 
 
-def config(
+def config(  # noqa: PLR0913 - one for each option
     context: typer.Context,
+    client: ClientName = None,
     *,
+    http: Http = False,
+    url: Url = None,
+    name: ServerName = "notebook",
     show: Annotated[
         bool,
         typer.Option(
@@ -38,20 +51,56 @@ def config(
         bool, typer.Option("--json", help="With --show: print one JSON object, for programs.")
     ] = False,
 ) -> None:
-    """Show the settings that `serve` and `stdio` have here.
+    """Print what to copy into a client's settings, or the settings of mcp-notebook itself.
 
-    Options of `serve` may follow, and are taken into account. Tokens are not shown.
+    Notebooks and options of `stdio` may follow CLIENT, and options of `serve` may follow --show.
+    Tokens are not shown.
     """
-    if not show:
+    # The first of them looks like a client, also if it is an option of another command.
+    words = [client, *context.args] if client else context.args
+    if show:
+        _show_settings(context, words, as_json=json_)
+    elif words:
+        notebooks, options = parse_stdio(context, words[1:])
+        _print_snippet(words[0], notebooks, options, http=http or bool(url), url=url, name=name)
+    else:
         typer.echo(context.get_help())
-        return
-    options = _parse_serve_options(context)
+
+
+def _print_snippet(  # noqa: PLR0913 - one for each option
+    client_name: str,
+    notebooks: list[Path],
+    options: list[str],
+    *,
+    http: bool,
+    url: str | None,
+    name: str,
+) -> None:
+    from mcp_notebook.clients.client import Machine  # noqa: PLC0415 - only if asked
+    from mcp_notebook.clients.known_clients import find_client  # noqa: PLC0415
+    from mcp_notebook.clients.servers import build_server  # noqa: PLC0415
+    from mcp_notebook.clients.snippets import render_snippet  # noqa: PLC0415
+
+    client = find_client(client_name)
+    server = build_server(
+        client, Settings.from_environment(), notebooks, options, http=http, url=url
+    )
+    snippet = render_snippet(client, server, Machine.current(), name)
+    print_output(snippet.text.rstrip("\n"))
+    notes = [f"This belongs into {snippet.file}.", *snippet.steps]
+    if snippet.link:
+        notes.append(f"Or open this link, and {client.title} adds it:\n{snippet.link}")
+    print_note("\n" + "\n".join(notes))
+
+
+def _show_settings(context: typer.Context, words: list[str], *, as_json: bool) -> None:
+    options = _parse_serve_options(context, words)
     settings, sources = Settings.from_environment(**options), list_sources(**options)
     rows = [
         (setting, _find_value(settings, setting.name), sources.get(setting.name, "default"))
         for setting in sorted(fields(Settings), key=lambda setting: setting.name)
     ]
-    print_output(_format_json(rows) if json_ else _format_table(rows))
+    print_output(_format_json(rows) if as_json else _format_table(rows))
     names = [setting.metadata["env"] for setting in fields(Settings)]
     for variable in list_unknown_variables():
         close = suggest(variable, names)
@@ -65,19 +114,14 @@ def _find_value(settings: Settings, name: str) -> Any:
     return getattr(settings, _PLACES[name]) if value is None and name in _PLACES else value
 
 
-def _parse_serve_options(context: typer.Context) -> dict[str, Any]:
+def _parse_serve_options(context: typer.Context, words: list[str]) -> dict[str, Any]:
     """Return the settings that options of ``serve`` on the command line give."""
-    assert context.parent is not None
-    group = context.parent.command
-    assert isinstance(group, TyperGroup)
-    serve = group.get_command(context.parent, "serve")
-    assert serve is not None
     names = {setting.name for setting in fields(Settings)}
-    parameters = serve.make_context("serve", list(context.args), parent=context.parent).params
+    _, values = parse_options_of("serve", context, words)
     # What is not given says nothing: its variable may be set.
     return {
         name: None if value is False or value == () else value
-        for name, value in parameters.items()
+        for name, value in values.items()
         if name in names
     }
 

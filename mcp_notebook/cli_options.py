@@ -4,12 +4,16 @@ Tested in ``tests/test_cli.py``. Runs in the process of the command; what the va
 business of `settings` and of the commands in `cli`.
 """
 
+import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.settings import DEFAULT_PORT
 
 _MAX_PORT = 65_535
@@ -19,6 +23,13 @@ def _parse_port(text: str) -> int:
     if not text.isdecimal() or int(text) > _MAX_PORT:
         raise typer.BadParameter(f"{text!r} is not a whole number from 0 to {_MAX_PORT}.")
     return int(text)
+
+
+def _parse_server_name(text: str) -> str:
+    # Gemini CLI takes what is before an underscore for the name; TOML would need quotes.
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", text):
+        raise typer.BadParameter(f"{text!r} is not a name of letters, digits and hyphens.")
+    return text
 
 
 Notebooks = Annotated[
@@ -120,6 +131,37 @@ ReadOnly = Annotated[
     bool, typer.Option("--read-only", help="Only tools that are declared to change nothing.")
 ]
 
+ClientName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="CLIENT",
+        help=f"The program to set up: {', '.join(CLIENTS)}.",
+        autocompletion=lambda incomplete: [n for n in CLIENTS if n.startswith(incomplete)],
+        show_default=False,
+    ),
+]
+Http = Annotated[
+    bool,
+    typer.Option(
+        "--http",
+        help="Connect to the HTTP endpoint instead of starting a command. The token stays where it "
+        "is: in its file, or in MCP_NOTEBOOK_TOKEN.",
+    ),
+]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="With --http: the address (default: that of `%mcp serve`, or where it would serve).",
+    ),
+]
+ServerName = Annotated[
+    str,
+    typer.Option(
+        "--name", metavar="NAME", help="The server's name in the client.", parser=_parse_server_name
+    ),
+]
+
 TAKES_WORDS = {"allow_extra_args": True}
 """For the context of a command that checks unexpected words itself, to say where they belong."""
 
@@ -127,3 +169,39 @@ TAKES_WORDS = {"allow_extra_args": True}
 def explain_extra_notebook(word: str) -> str:
     """Say how to name a notebook that was given as a plain word."""
     return f"Name the notebook with `--notebook {shlex.quote(word)}`."
+
+
+TAKES_OPTIONS = {"ignore_unknown_options": True, "allow_extra_args": True}
+"""For the context of a command that takes options of another one, too."""
+
+
+def parse_options_of(
+    name: str, context: typer.Context, words: Sequence[str]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return what another command would make of words: its parameters, and their values.
+
+    Args:
+        name: Of the other command.
+        context: Of the command that was called.
+        words: Those that it does not know itself.
+    """
+    assert context.parent is not None
+    group = context.parent.command
+    assert isinstance(group, TyperGroup)
+    command = group.get_command(context.parent, name)
+    assert command is not None
+    values = command.make_context(name, list(words), parent=context.parent).params
+    return list(command.params), values
+
+
+def parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Return the notebooks that words name for `stdio`, and the options, as it is given them."""
+    parameters, values = parse_options_of("stdio", context, words)
+    options: list[str] = []
+    for parameter in parameters:
+        value = values.get(parameter.name)
+        if parameter.param_type_name != "option" or not value:
+            continue
+        option = parameter.opts[-1]
+        options += [option] if value is True else [f"{option}={text}" for text in value]
+    return list(values["notebooks"] or ()), options

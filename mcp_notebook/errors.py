@@ -30,6 +30,7 @@
     │   └── UntrustedNotebook  it is not trusted, and only trusted ones may be run
     ├── MissingLibrary         what was asked for needs a library that is not installed
     ├── BridgeError            the background bridge cannot be started or stopped
+    ├── ClientError            a client's settings cannot be read or changed
     ├── TokenError             a token cannot be added or changed, or its file cannot be used
     └── SettingsError          an option or environment variable has an invalid value
 
@@ -319,6 +320,10 @@ class MissingLibrary(McpNotebookError):
 
 class BridgeError(McpNotebookError):
     """The user's background bridge cannot be started or stopped."""
+
+
+class ClientError(McpNotebookError):
+    """The settings of a client cannot be read or changed as they should be."""
 
 
 class TokenError(McpNotebookError):

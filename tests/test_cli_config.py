@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mcp_notebook import cli
-from mcp_notebook.errors import SettingsError
+from mcp_notebook.errors import ClientError, SettingsError
 from mcp_notebook.settings import Settings
 
 WIDE = {"COLUMNS": "200", "TERM": "dumb"}
@@ -114,3 +114,50 @@ def test_options_that_are_lists_count_only_if_they_are_given():
     described = {name: shown[name] for name in ("tools", "tags")}
     assert "--tools" in str(described["tools"])
     assert "MCP_NOTEBOOK_TAGS" in str(described["tags"])
+
+
+def config(*arguments, **env):
+    env = {f"MCP_NOTEBOOK_{name}": value for name, value in env.items()}
+    return CliRunner().invoke(cli.app, ["config", *arguments], env=WIDE | env)
+
+
+def test_a_client_gets_what_to_copy_and_where_it_goes(tmp_path):
+    answer = config("cursor", HOME=str(tmp_path))
+    assert answer.exit_code == 0, answer.output
+    server = json.loads(answer.stdout)["mcpServers"]["notebook"]
+    assert server["args"][-1] == "stdio"
+    assert server["env"] == {"MCP_NOTEBOOK_HOME": str(tmp_path)}
+    assert f"This belongs into {Path.home() / '.cursor' / 'mcp.json'}." in answer.stderr
+    assert "cursor://anysphere.cursor-deeplink/mcp/install?name=notebook&config=" in answer.stderr
+
+
+def test_notebooks_and_options_of_stdio_become_part_of_the_command(tmp_path):
+    notebook = tmp_path / "a.ipynb"
+    notebook.touch()
+    words = ("--name", "weather", "--read-only", "--tools", "sales.*", str(notebook))
+    answer = config("codex", *words)
+    assert answer.exit_code == 0, answer.output
+    assert "[mcp_servers.weather]" in answer.stdout
+    arguments = '"stdio", "--tools=sales.*", "--read-only", "--meta-tools"'
+    assert f'{arguments}, "{notebook}"]' in answer.stdout
+
+
+def test_a_client_may_connect_by_http_without_a_token_in_its_settings():
+    answer = config("vscode", "--http", TOKEN="very-secret", PORT="9000")
+    assert '"url": "http://127.0.0.1:9000/mcp"' in answer.stdout
+    assert "${env:MCP_NOTEBOOK_TOKEN}" in answer.stdout
+    assert "very-secret" not in answer.output
+    assert '"url": "https://hub/mcp"' in config("vscode", "--url", "https://hub/mcp").stdout
+
+
+def test_a_client_or_an_option_that_there_is_not_is_refused():
+    with pytest.raises(ClientError, match=r"no client 'curser'. Did you mean cursor\?"):
+        raise config("curser").exception
+    assert "No such option: --recursive" in config("cursor", "--recursive").output
+    assert "is not a name" in config("cursor", "--name", "a_b").output
+
+
+def test_without_a_client_the_command_says_what_it_can_do():
+    answer = config()
+    assert answer.exit_code == 0
+    assert "config [OPTIONS] [CLIENT]" in answer.stdout

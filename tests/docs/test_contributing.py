@@ -38,7 +38,7 @@ def test_the_architecture_page_shows_every_room():
     shown = re.findall(r"automodule:: ([\w.]+)", page("contribute/architecture.md").text)
     rooms = {
         ".".join(folder.parent.relative_to(ROOT).parts)
-        for side in ("kernel", "bridge")
+        for side in ("kernel", "bridge", "clients")
         for folder in (PACKAGE / side).rglob("__init__.py")
     }
     assert sorted(shown) == sorted(rooms)

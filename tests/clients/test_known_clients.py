@@ -1,0 +1,190 @@
+"""Each client's file and entry, on each platform, as its documentation has them."""
+
+import base64
+import json
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from mcp_notebook.clients.client import Endpoint, Launch, Machine
+from mcp_notebook.clients.known_clients import CLIENTS, find_client
+from mcp_notebook.errors import ClientError
+
+HOME = Path("/home/ada")
+FOLDER = HOME / "work"
+MAC = HOME / "Library" / "Application Support"
+ROAMING = Path("/roaming")
+COMMAND = {"command": "/env/bin/python", "args": ["-m", "mcp_notebook"], "env": {"A": "b"}}
+LAUNCH = Launch(
+    command="/env/bin/python",
+    arguments=("-m", "mcp_notebook"),
+    env={"A": "b"},
+    runs_notebooks=False,
+)
+HEADLESS = Launch(command="py", arguments=("a.ipynb",), env={}, runs_notebooks=True)
+URL = "http://127.0.0.1:8791/mcp"
+ENDPOINT = Endpoint(url=URL, token_file=None)
+
+FILES = {
+    "claude-code": [HOME / ".claude.json"] * 3,
+    "claude-desktop": [
+        folder / "Claude" / "claude_desktop_config.json"
+        for folder in (HOME / ".config", MAC, ROAMING)
+    ],
+    "vscode": [folder / "Code/User/mcp.json" for folder in (HOME / ".config", MAC, ROAMING)],
+    "vscode-workspace": [FOLDER / ".vscode" / "mcp.json"] * 3,
+    "cursor": [HOME / ".cursor" / "mcp.json"] * 3,
+    "windsurf": [HOME / ".codeium" / "windsurf" / "mcp_config.json"] * 3,
+    "gemini": [HOME / ".gemini" / "settings.json"] * 3,
+    "codex": [HOME / ".codex" / "config.toml"] * 3,
+    "goose": [
+        HOME / ".config/goose/config.yaml",
+        HOME / ".config/goose/config.yaml",
+        ROAMING / "Block/goose/config/config.yaml",
+    ],
+    "zed": [
+        HOME / ".config/zed/settings.json",
+        HOME / ".config/zed/settings.json",
+        ROAMING / "Zed/settings.json",
+    ],
+    "continue": [HOME / ".continue" / "config.yaml"] * 3,
+    "mcp.json": [FOLDER / ".mcp.json"] * 3,
+}
+"""On Linux, macOS and Windows."""
+
+
+def machine(platform, **env):
+    env = {"APPDATA": str(ROAMING)} | env
+    return Machine(platform=platform, home=HOME, folder=FOLDER, env=env)
+
+
+def entry(name, server):
+    return CLIENTS[name].make_entry(server)
+
+
+def test_the_files_of_all_clients_are_known():
+    assert list(FILES) == list(CLIENTS)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_clients_file_is_where_the_client_looks_on_each_platform(name):
+    find = CLIENTS[name].find_file
+    assert [find(machine(platform)) for platform in ("linux", "darwin", "win32")] == FILES[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "file"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("codex", "CODEX_HOME", "config.toml"),
+        ("continue", "CONTINUE_GLOBAL_DIR", "config.yaml"),
+        ("vscode", "XDG_CONFIG_HOME", "Code/User/mcp.json"),
+        ("goose", "XDG_CONFIG_HOME", "goose/config.yaml"),
+        ("zed", "XDG_CONFIG_HOME", "zed/settings.json"),
+    ],
+)
+def test_a_variable_moves_a_clients_file(name, variable, file):
+    moved = machine("linux", **{variable: "/elsewhere"})
+    assert CLIENTS[name].find_file(moved) == Path("/elsewhere") / file
+
+
+@pytest.mark.parametrize(
+    "name", ["claude-desktop", "windsurf", "gemini", "zed", "mcp.json", "codex"]
+)
+def test_most_clients_take_a_command_with_arguments_and_variables(name):
+    assert entry(name, LAUNCH).items() >= COMMAND.items()
+
+
+@pytest.mark.parametrize("name", ["claude-code", "vscode", "cursor", "continue"])
+def test_some_clients_want_to_know_that_a_server_is_a_command(name):
+    assert entry(name, LAUNCH) == {"type": "stdio"} | COMMAND
+
+
+def test_goose_has_words_of_its_own():
+    assert entry("goose", LAUNCH) == {
+        "enabled": True,
+        "name": "notebook",
+        "description": "Tools of Jupyter notebooks",
+        "timeout": 3_600,
+        "type": "stdio",
+        "cmd": "/env/bin/python",
+        "args": ["-m", "mcp_notebook"],
+        "envs": {"A": "b"},
+        "env_keys": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("codex", {"startup_timeout_sec": 300}), ("continue", {"connectionTimeout": 300_000})],
+)
+def test_a_client_with_a_limit_for_starts_waits_for_notebooks_that_are_run_first(name, limit):
+    assert entry(name, HEADLESS).items() >= limit.items()
+    assert not entry(name, LAUNCH).keys() & limit.keys()
+
+
+@pytest.mark.parametrize("server", [LAUNCH, ENDPOINT])
+def test_codex_does_not_end_a_call_after_a_minute(server):
+    assert entry("codex", server)["tool_timeout_sec"] == 86_400
+
+
+BEARER = {"Authorization": "Bearer ${MCP_NOTEBOOK_TOKEN}"}
+ENV_BEARER = {"Authorization": "Bearer ${env:MCP_NOTEBOOK_TOKEN}"}
+SECRET_BEARER = {"Authorization": "Bearer ${{ secrets.MCP_NOTEBOOK_TOKEN }}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("claude-code", {"type": "http", "url": URL, "headers": BEARER}),
+        ("vscode", {"type": "http", "url": URL, "headers": ENV_BEARER}),
+        ("vscode-workspace", {"type": "http", "url": URL, "headers": ENV_BEARER}),
+        ("cursor", {"url": URL, "headers": ENV_BEARER}),
+        ("windsurf", {"serverUrl": URL, "headers": ENV_BEARER}),
+        ("gemini", {"httpUrl": URL, "headers": BEARER}),
+        ("codex", {"url": URL, "bearer_token_env_var": "MCP_NOTEBOOK_TOKEN"}),
+        ("goose", {"uri": URL, "headers": BEARER, "env_keys": ["MCP_NOTEBOOK_TOKEN"]}),
+        ("continue", {"url": URL, "requestOptions": {"headers": SECRET_BEARER}}),
+        ("mcp.json", {"type": "http", "url": URL, "headers": BEARER}),
+    ],
+)
+def test_a_client_gets_an_address_and_the_name_of_the_tokens_variable(name, expected):
+    assert entry(name, ENDPOINT).items() >= expected.items()
+
+
+def test_claude_code_reads_the_tokens_file_itself():
+    helper = entry("claude-code", Endpoint(url=URL, token_file=Path("/my home/token")))
+    assert helper == {
+        "type": "http",
+        "url": URL,
+        "headersHelper": """sed 's/.*/{"Authorization":"Bearer &"}/' '/my home/token'""",
+    }
+
+
+def test_a_link_of_vs_code_has_the_entry_and_its_name():
+    client = CLIENTS["vscode"]
+    scheme, _, text = client.make_link("weather", client.make_entry(LAUNCH)).partition("?")
+    assert scheme == "vscode:mcp/install"
+    assert json.loads(unquote(text)) == {"name": "weather", "type": "stdio"} | COMMAND
+
+
+def test_a_link_of_cursor_has_the_entry_in_base64():
+    client = CLIENTS["cursor"]
+    address = urlsplit(client.make_link("weather", client.make_entry(LAUNCH)))
+    assert (address.scheme, address.netloc, address.path) == (
+        "cursor",
+        "anysphere.cursor-deeplink",
+        "/mcp/install",
+    )
+    query = parse_qs(address.query)
+    assert query["name"] == ["weather"]
+    assert json.loads(base64.b64decode(query["config"][0])) == {"type": "stdio"} | COMMAND
+
+
+def test_an_unknown_client_is_answered_with_those_that_there_are():
+    assert find_client("Cursor") is CLIENTS["cursor"]
+    with pytest.raises(ClientError, match=r"no client 'curser'. Did you mean cursor\?"):
+        find_client("curser")
+    with pytest.raises(ClientError, match=r"claude-code, claude-desktop, .*read the lines"):
+        find_client("emacs")

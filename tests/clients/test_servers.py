@@ -1,0 +1,95 @@
+"""What a client is told to start or to connect to."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcp_notebook.clients.known_clients import CLIENTS
+from mcp_notebook.clients.servers import build_endpoint, build_launch, build_server
+from mcp_notebook.errors import ClientError
+from mcp_notebook.settings import Settings
+
+CURSOR, CODEX = CLIENTS["cursor"], CLIENTS["codex"]
+
+
+def test_a_client_starts_the_interpreter_of_this_process():
+    launch = build_launch(CURSOR, Settings())
+    assert launch.command == sys.executable
+    assert Path(launch.command).is_absolute()
+    assert launch.arguments == ("-P", "-m", "mcp_notebook", "stdio")
+    assert not launch.env
+    assert not launch.runs_notebooks
+
+
+def test_the_command_runs_without_any_variable_in_a_folder_with_modules_of_that_name(tmp_path):
+    for name in ("random.py", "mcp_notebook.py", "types.py"):
+        (tmp_path / name).write_text("raise SystemExit('imported')")
+    launch = build_launch(CURSOR, Settings())
+    done = subprocess.run(
+        [launch.command, *launch.arguments, "--help"],
+        env={"TERM": "dumb"}
+        | ({"SYSTEMROOT": os.environ["SYSTEMROOT"]} if os.name == "nt" else {}),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Usage: " in done.stdout
+
+
+def test_another_home_is_passed_on(tmp_path):
+    launch = build_launch(CURSOR, Settings(home=tmp_path))
+    assert launch.env == {"MCP_NOTEBOOK_HOME": str(tmp_path)}
+
+
+def test_a_client_that_sees_no_new_tools_gets_meta_tools_once():
+    assert build_launch(CODEX, Settings()).arguments[-1] == "--meta-tools"
+    options = ("--meta-tools", "--read-only")
+    assert build_launch(CODEX, Settings(), (), options).arguments[-2:] == options
+
+
+def test_notebooks_are_named_by_their_full_paths(tmp_path, monkeypatch):
+    (tmp_path / "a b.ipynb").touch()
+    monkeypatch.chdir(tmp_path)
+    launch = build_launch(CURSOR, Settings(), [Path("a b.ipynb")], ["--read-only"])
+    assert launch.arguments[-2:] == ("--read-only", str(tmp_path / "a b.ipynb"))
+    assert launch.runs_notebooks
+
+
+def test_a_notebook_that_does_not_exist_is_refused():
+    with pytest.raises(ClientError, match=r"no notebook 'nowhere.ipynb'. Check the path"):
+        build_launch(CURSOR, Settings(), [Path("nowhere.ipynb")])
+
+
+def test_an_endpoint_is_that_of_the_settings_or_the_one_that_is_named(tmp_path):
+    settings = Settings(home=tmp_path, port=9_000)
+    assert build_endpoint(CURSOR, settings).url == "http://127.0.0.1:9000/mcp"
+    assert build_endpoint(CURSOR, settings, "https://hub/mcp").url == "https://hub/mcp"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it reads the file with a program of Unix")
+def test_a_client_that_can_reads_the_tokens_file(tmp_path):
+    claude = CLIENTS["claude-code"]
+    settings = Settings(home=tmp_path)
+    assert build_endpoint(claude, settings).token_file == tmp_path / "token"
+    assert build_endpoint(claude, Settings(home=tmp_path, token="t")).token_file is None
+    assert build_endpoint(CURSOR, settings).token_file is None
+
+
+@pytest.mark.parametrize("name", ["claude-desktop", "zed"])
+def test_a_client_that_would_need_the_token_itself_gets_no_address(name):
+    with pytest.raises(ClientError, match=r"as public as they are. Leave --http out"):
+        build_endpoint(CLIENTS[name], Settings())
+
+
+def test_what_only_a_command_can_be_told_is_refused_with_an_address(tmp_path):
+    notebook = tmp_path / "a.ipynb"
+    notebook.touch()
+    with pytest.raises(ClientError, match="Cursor starts nothing, so '--read-only'"):
+        build_server(CURSOR, Settings(), options=["--read-only"], http=True)
+    with pytest.raises(ClientError, match="Give it to `mcp-notebook serve`"):
+        build_server(CURSOR, Settings(), [notebook], http=True)

@@ -1,0 +1,63 @@
+"""What to copy into a client's settings."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_notebook.clients.client import Endpoint, Launch, Machine
+from mcp_notebook.clients.known_clients import CLIENTS
+from mcp_notebook.clients.snippets import name_entry, render_document, render_snippet
+
+MACHINE = Machine(platform="linux", home=Path("/home/ada"), folder=Path("/work"), env={})
+READERS = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+LAUNCHES = st.builds(
+    Launch,
+    command=TEXTS,
+    arguments=st.lists(TEXTS).map(tuple),
+    env=st.dictionaries(TEXTS, TEXTS),
+    runs_notebooks=st.booleans(),
+)
+
+
+def read(client, text):
+    """Return the entries by their names."""
+    servers = READERS[client.syntax](text)[client.section]
+    return {entry["name"]: entry for entry in servers} if client.is_list else servers
+
+
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+@given(launch=LAUNCHES)
+def test_what_is_shown_is_a_valid_file_with_the_entry(client, launch):
+    entry = name_entry(client, client.make_entry(launch), "weather")
+    assert read(client, render_document(client, entry, "weather")) == {"weather": entry}
+
+
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+def test_a_snippet_says_where_it_belongs_and_what_follows(client):
+    launch = Launch(command="py", arguments=(), env={}, runs_notebooks=False)
+    snippet = render_snippet(client, launch, MACHINE)
+    assert snippet.file == client.find_file(MACHINE)
+    assert list(read(client, snippet.text)) == ["notebook"]
+    assert snippet.steps == (client.next_step,)
+    assert bool(snippet.link) == (client.name in ("vscode", "vscode-workspace", "cursor"))
+
+
+def test_a_variable_that_a_client_reads_is_to_be_set_first():
+    endpoint = Endpoint(url="http://127.0.0.1:8791/mcp", token_file=None)
+    first, second = render_snippet(CLIENTS["cursor"], endpoint, MACHINE).steps
+    assert first.startswith("Set MCP_NOTEBOOK_TOKEN to the token where Cursor is started")
+    assert second == CLIENTS["cursor"].next_step
+
+
+def test_a_kernel_loads_no_library_for_it():
+    code = "import mcp_notebook.clients.snippets, mcp_notebook.clients.servers, sys; "
+    code += "assert not {'ruamel', 'tomlkit', 'mcp'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True)
