@@ -1,0 +1,70 @@
+"""An assistant outside the browser: the official MCP client, over HTTP."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from clients import Changes, over_http, text_of
+from live import TIMEOUT
+from mcp import Client
+
+ERA = "auto"
+
+
+class Assistant:
+    """Connects anew for each thing that it does, on threads of its own: Playwright has a loop here.
+
+    Args:
+        url: Where the bridge is.
+        token: Lets it in.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url
+        self.token = token
+        self._threads = ThreadPoolExecutor(4)
+
+    def call(self, tool: str, **arguments: Any) -> str:
+        """Call a tool, and return the text of its result."""
+        return self.start_call(tool, **arguments).result(TIMEOUT)
+
+    def start_call(self, tool: str, **arguments: Any) -> Future[str]:
+        """Call a tool; its text comes later."""
+
+        async def call(client: Client) -> str:
+            return text_of(await client.call_tool(tool, arguments))
+
+        return self._start(call)
+
+    def wait_for_tools(self, *names: str) -> None:
+        """Wait until these are the tools that it sees."""
+        changes = Changes()
+
+        async def wait(client: Client) -> None:
+            async with changes.watch(client, ERA):
+                while {tool.name for tool in (await client.list_tools()).tools} != set(names):
+                    await changes.wait()
+
+        self._start(wait, message_handler=changes.handle).result(TIMEOUT)
+
+    def close(self) -> None:
+        """End its threads."""
+        self._threads.shutdown()
+
+    def _start(self, act: Callable[[Client], Awaitable[Any]], **options: Any) -> Future[Any]:
+        async def connect() -> Any:
+            async with over_http(self.url, ERA, token=self.token, **options) as client:
+                return await act(client)
+
+        return self._threads.submit(asyncio.run, connect())
+
+
+def find_assistant(said: str, home: Path) -> Assistant:
+    """Return an assistant that knows what ``%mcp serve`` says."""
+    url = re.search(r"http://127\.0\.0\.1:\d+/mcp", said)
+    assert url, said
+    (token,) = home.joinpath(".mcp-notebook").glob("*token*")
+    return Assistant(url[0], token.read_text(encoding="utf-8").strip())

@@ -1,0 +1,34 @@
+"""What can be said of how HTML looks: whether all can read it, reach it, and see it whole."""
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator
+
+MARK = "data-looked-at"
+_CUT_OFF = """output => {
+    const area = output.getBoundingClientRect();
+    const describe = element => `<${element.localName}> ${element.textContent.slice(0, 60)}`;
+    return [...output.querySelectorAll("*")].filter(element => {
+        const style = getComputedStyle(element);
+        const wide = element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0;
+        const hidden = wide && ["hidden", "clip"].includes(style.overflowX);
+        return hidden || element.getBoundingClientRect().right > area.right + 1;
+    }).map(describe);
+}"""
+
+
+def find_flaws(output: Locator) -> list[str]:
+    """Return what is wrong with a cell's output: contrast, names, keyboard, text that is cut off.
+
+    Axe knows what the guidelines for accessibility (WCAG) ask for, in the page's theme.
+    """
+    output.evaluate(f"output => output.setAttribute({MARK!r}, '')")
+    # Of headings, landmarks and the like, the page around it decides.
+    options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+    found = Axe().run(output.page, f"[{MARK}]", options).response["violations"]
+    output.evaluate(f"output => output.removeAttribute({MARK!r})")
+    flaws = [
+        f"{flaw['help']}: {node['html']}: {node['failureSummary']}"
+        for flaw in found
+        for node in flaw["nodes"]
+    ]
+    return flaws + [f"cut off: {text}" for text in output.evaluate(_CUT_OFF)]
