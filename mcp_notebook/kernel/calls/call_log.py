@@ -21,10 +21,9 @@ from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.logged_call import (
     LoggedCall,
     copy_small,
-    describe_end,
-    describe_open,
     leave_out_large,
-    measure_memory,
+    make_entry,
+    measure_structured,
 )
 
 logger = logging.getLogger(__name__)
@@ -67,6 +66,8 @@ class CallLog:
         self._last = 0
         self._open: dict[int, tuple[ActiveCall, float]] = {}
         """Calls that have not ended, and when they came."""
+        self._large: set[int] = set()
+        """Those of them with large arguments."""
         self._ended: OrderedDict[int, LoggedCall] = OrderedDict()
         self._results: OrderedDict[int, tuple[Result, int]] = OrderedDict()
         """Results and their bytes, the oldest first."""
@@ -81,14 +82,14 @@ class CallLog:
         with self._lock:
             ended, opened = list(self._ended.values()), list(self._open.values())
         calls = {call.number: call for call in ended}
-        calls |= {call.number: describe_open(call, came) for call, came in opened}
+        calls |= {call.number: make_entry(call, came) for call, came in opened}
         return [calls[number] for number in sorted(calls)]
 
     def find(self, number: int) -> LoggedCall | None:
         """Return a call by its number; None if the log has none, or none any more."""
         with self._lock:
             ended, opened = self._ended.get(number), self._open.get(number)
-        return ended if opened is None else describe_open(*opened)
+        return ended if opened is None else make_entry(*opened)
 
     def find_result(self, number: int) -> Result | None:
         """Return the result of a call; None if it has none, or if it is not kept any more."""
@@ -116,15 +117,18 @@ class CallLog:
 
     def add(self, call: ActiveCall) -> None:
         """Note that a call came, and give it its number."""
-        came = time.time()
-        call.shown_arguments = copy_small(call.shown_arguments)
+        came, arguments = time.time(), copy_small(call.shown_arguments)
+        if arguments is not None:
+            call.shown_arguments = arguments
         with self._lock:
             self._last += 1
             call.number = self._last
             self._open[call.number] = (call, came)
+            if arguments is None:
+                self._large.add(call.number)
         call.follower = self
         if self._observers:
-            _tell(self._observers, "call_came", describe_open(call, came))
+            _tell(self._observers, "call_came", make_entry(call, came))
 
     def note_move(self, call: ActiveCall) -> None:
         """Hear that a call runs now, or waits."""
@@ -133,7 +137,7 @@ class CallLog:
         with self._lock:
             opened = self._open.get(call.number)
         if opened is not None:
-            _tell(self._observers, "call_moved", describe_open(*opened))
+            _tell(self._observers, "call_moved", make_entry(*opened))
 
     def end(self, call: ActiveCall, result: Result) -> Callable[[], None]:
         """Note what became of a call, before its client has the result.
@@ -145,10 +149,11 @@ class CallLog:
             opened = self._open.get(call.number)
         if opened is None:
             return lambda: None
-        entry = describe_end(*opened, result)
-        kept_entry = leave_out_large(entry)
+        entry = make_entry(*opened, result)
+        kept_entry = leave_out_large(entry) if call.number in self._large else entry
         with self._lock:
             del self._open[call.number]
+            self._large.discard(call.number)
             self._counts.add(kept_entry)
             self._ended[call.number] = kept_entry
             while len(self._ended) > self._most:
@@ -157,7 +162,7 @@ class CallLog:
         return partial(self._tell_end, call, entry, result)
 
     def _tell_end(self, call: ActiveCall, entry: LoggedCall, result: Result) -> None:
-        size = measure_memory(result, MAX_BYTES)
+        size = entry.size + measure_structured(result, MAX_BYTES)
         with self._lock:
             if call.number in self._ended and size <= MAX_BYTES / 4:
                 self._results[call.number] = (result, size)

@@ -3,8 +3,7 @@
 Runs in the user's kernel, on any thread; pure. What may be large is measured with an early end.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from time import monotonic
@@ -69,11 +68,18 @@ class LoggedCall:
         return self.error is not None
 
 
-def describe_open(call: ActiveCall, came: float) -> LoggedCall:
-    """Return a call as it is now."""
+def make_entry(call: ActiveCall, came: float, result: Result | None = None) -> LoggedCall:
+    """Return a call as it is now.
+
+    Args:
+        call: The call.
+        came: When it came, in seconds since the epoch.
+        result: Its result, if it has one.
+    """
     with call.lock:
         state, since, began, now = call.state, call.since, call.began, monotonic()
     end = since if state in ENDED else now
+    content: Sequence[ContentBlock] = () if result is None else result.content
     return LoggedCall(
         number=call.number,
         came=came,
@@ -82,19 +88,12 @@ def describe_open(call: ActiveCall, came: float) -> LoggedCall:
         source_hash=None if call.target is None else call.target.source_hash,
         arguments=call.shown_arguments,
         state=state,
+        is_cached=result is not None and CACHED in result.meta,
         queue_seconds=(end if began is None else began) - call.arrived,
         run_seconds=0.0 if began is None else end - began,
-    )
-
-
-def describe_end(call: ActiveCall, came: float, result: Result) -> LoggedCall:
-    """Return a call that has this result."""
-    return replace(
-        describe_open(call, came),
-        is_cached=CACHED in result.meta,
-        size=sum(map(_measure, result.content)),
-        kinds=tuple(dict.fromkeys(_list_kinds(result))),
-        error=_find_error(call, result) if result.is_error else None,
+        size=sum(map(_measure, content)),
+        kinds=() if result is None else tuple(dict.fromkeys(_list_kinds(result))),
+        error=_find_error(call, result) if result is not None and result.is_error else None,
     )
 
 
@@ -128,34 +127,44 @@ def _measure(block: ContentBlock) -> int:
             return len(block.uri)
 
 
-def measure_memory(result: Result, most: int) -> int:
-    """Return about how many bytes a result takes.
-
-    Args:
-        result: The result.
-        most: Any number above it is as good if it is more.
-    """
-    return sum(map(_measure, result.content)) + _measure_value(result.structured, most)
+def measure_structured(result: Result, most: int) -> int:
+    """Return about how many bytes structured content takes; any number above `most` if more."""
+    return 0 if result.structured is None else _measure_value(result.structured, most)
 
 
-def copy_small(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments that a tool cannot change, unless they are so large that none are kept."""
-    if _measure_value(arguments, MAX_ARGUMENTS) > MAX_ARGUMENTS:
-        return arguments
+def copy_small(arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Return arguments that a tool cannot change; None if they are so large that none are kept."""
     try:
-        copy: dict[str, Any] = json.loads(json.dumps(arguments))
-    except (TypeError, ValueError, RecursionError):  # not what a bridge sends
-        return arguments
+        copy: dict[str, Any] = _copy(arguments, [MAX_ARGUMENTS])
+    except (_TooLargeError, RecursionError):
+        return None
     return copy
+
+
+class _TooLargeError(Exception):
+    """There is no room for all of a value."""
+
+
+def _copy(value: Any, room: list[int]) -> Any:
+    """Return a copy of a JSON value, and take its bytes from the room that is left."""
+    room[0] -= _OVERHEAD
+    if isinstance(value, str):
+        room[0] -= len(value)
+    if room[0] < 0:
+        raise _TooLargeError
+    if isinstance(value, dict):
+        room[0] -= sum(map(len, value))
+        return {name: _copy(item, room) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_copy(item, room) for item in value]
+    return value
 
 
 def leave_out_large(call: LoggedCall) -> LoggedCall:
     """Return a call with the large ones among its arguments named only."""
-    if _measure_value(call.arguments, MAX_ARGUMENTS) <= MAX_ARGUMENTS:
-        return call
     most = MAX_ARGUMENTS // max(len(call.arguments), 10)
     arguments = {
-        str(name)[:100]: value if _measure_value(value, most) <= most else f"<large {_name(value)}>"
+        name[:100]: value if _measure_value(value, most) <= most else f"<large {_name(value)}>"
         for name, value in islice(call.arguments.items(), 100)
     }
     return replace(call, arguments=arguments, is_complete=False)
@@ -180,9 +189,9 @@ def _measure_value(value: Any, most: int) -> int:
         size += _OVERHEAD
         if isinstance(item, str):
             size += len(item)
-        elif isinstance(item, Mapping):
+        elif isinstance(item, dict):
             size += sum(map(len, item))
             waiting += item.values()
-        elif isinstance(item, list | tuple):
+        elif isinstance(item, list):
             waiting += item
     return size

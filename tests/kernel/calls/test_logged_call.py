@@ -9,9 +9,9 @@ from mcp_notebook.kernel.calls.logged_call import (
     MAX_ARGUMENTS,
     MAX_ERROR,
     copy_small,
-    describe_end,
     leave_out_large,
-    measure_memory,
+    make_entry,
+    measure_structured,
 )
 
 CONTENT = [
@@ -26,7 +26,7 @@ def end(result):
     call = ActiveCall("a", reply=lambda _: None)
     call.begin(lambda: None)
     call.move(CallState.FAILED if result.is_error else CallState.DONE)
-    return describe_end(call, 0.0, result)
+    return make_entry(call, 0.0, result)
 
 
 def test_each_kind_of_content_is_named_and_measured():
@@ -56,16 +56,20 @@ def test_whatever_is_large_is_small_in_the_log(arguments):
     call = ActiveCall("a", arguments, reply=lambda _: None)
     call.shown_arguments = arguments
     call.move(CallState.FAILED)
-    entry = leave_out_large(describe_end(call, 0.0, Result()))
+    assert copy_small(arguments) is None
+    entry = leave_out_large(make_entry(call, 0.0, Result()))
     assert not entry.is_complete
     assert len(repr(entry.arguments)) <= 2 * MAX_ARGUMENTS
 
 
-def test_arguments_that_are_no_json_stay_as_they_are():
-    arguments = {"a": object()}
-    assert copy_small(arguments) is arguments
+@pytest.mark.parametrize("value", [1.5, None, True, "text", [1, [2]], {"b": {"c": []}}])
+def test_small_arguments_are_copied(value):
+    arguments = {"a": value}
+    assert copy_small(arguments) == arguments
+    assert copy_small(arguments) is not arguments
 
 
 def test_structured_content_is_measured_by_its_values():
-    assert measure_memory(Result(structured=[[0] * 100] * 100), 1_000) > 1_000
-    assert measure_memory(Result([Text("abc")]), 1_000) < 100
+    assert measure_structured(Result(structured=[[0] * 100] * 100), 1_000) > 1_000
+    assert measure_structured(Result([Text("abc")], structured={"a": 1}), 1_000) < 200
+    assert measure_structured(Result([Text("abc")]), 1_000) == 0
