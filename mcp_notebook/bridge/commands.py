@@ -6,10 +6,8 @@ everything else to stderr.
 
 import json
 import mimetypes
-import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,13 +18,12 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.shell_arguments import read_arguments
 from mcp_notebook.bridge.shell_consent import ask_on_terminal
+from mcp_notebook.bridge.shell_kernels import LinkedKernels, link_kernels
 from mcp_notebook.bridge.shell_secrets import ask_for_secrets
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
-from mcp_notebook.discovery import Record, list_live_records
-from mcp_notebook.errors import CallError, LinkError, NotebookError, UnknownTool
+from mcp_notebook.errors import CallError, NotebookError, UnknownTool
 from mcp_notebook.missing_tools import (
     MissingTool,
-    explain_failed_link,
 )
 from mcp_notebook.redaction import MASK, has_secrets
 from mcp_notebook.settings import Settings
@@ -66,7 +63,7 @@ async def list_tools(settings: Settings, notebook: Path | None, *, as_json: bool
         NotebookError: The notebook cannot be run.
     """
     absent = find_absent_notebooks(settings) if notebook is None else []
-    async with _link_kernels(settings, notebook) as kernels:
+    async with link_kernels(settings, notebook) as kernels:
         missing = (*_find_missing_tools(kernels), *absent)
         # Before the block ends and shuts down a kernel of our own, which takes a moment.
         if as_json:
@@ -88,7 +85,7 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
         NotebookError: The notebook cannot be run, or no notebook offers a tool.
         CallError: No such tool exists, its kernel is gone, or the user does not agree to the call.
     """
-    async with _link_kernels(settings, call.notebook) as kernels:
+    async with link_kernels(settings, call.notebook) as kernels:
         links = kernels.links
         for failure in kernels.failures:
             print_note(str(failure))
@@ -129,78 +126,10 @@ def _find_tool(catalog: Catalog, settings: Settings, call: ToolCall) -> CatalogE
         raise CallError("\n".join(map(str, (error, *absent)))) from None
 
 
-# -- kernels ---------------------------------------------------------------------------------------
+# -- missing tools ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Kernels:
-    """The kernels that a command uses."""
-
-    links: Links
-    catalog: Catalog
-    names: Mapping[str, str]
-    """The names of their notebooks, by the id of the kernel."""
-    failures: Sequence[MissingTool]
-    """The notebooks whose kernels cannot be linked."""
-
-
-@asynccontextmanager
-async def _link_kernels(settings: Settings, notebook: Path | None) -> AsyncIterator[_Kernels]:
-    """Link the kernels of all open notebooks, or of one notebook."""
-    async with AsyncExitStack() as stack:
-        records = _find_records(settings, notebook)
-        running = None
-        if notebook is not None and not records:
-            _note_run(notebook)
-            # Late: jupyter_client and nbformat take longer to import than to list the tools.
-            from mcp_notebook.bridge.headless.cell_progress import show_on_stderr  # noqa: PLC0415
-            from mcp_notebook.bridge.headless.notebook import run_notebook  # noqa: PLC0415
-
-            with show_on_stderr() as progress:
-                running = await stack.enter_async_context(
-                    run_notebook(notebook, settings, progress=progress)
-                )
-        catalog = Catalog()
-        failures: Sequence[MissingTool] = ()
-        links = await stack.enter_async_context(Links(catalog, on_change=lambda: None))
-        if running is not None:
-            records = [running.record]
-            link = links.open_link(running.record, running.describe_end)
-            await stack.enter_async_context(link)
-        else:
-            failures = await _connect(links, records)
-        yield _Kernels(links, catalog, {record.id: record.name for record in records}, failures)
-
-
-def _note_run(notebook: Path) -> None:
-    if notebook.expanduser().is_file():
-        print_note(f"{notebook} is not open, so all its cells are run for this command.")
-
-
-async def _connect(links: Links, records: Sequence[Record]) -> list[MissingTool]:
-    """Link kernels, and return those that cannot be linked."""
-    failures = []
-    # One after the other: the names of notebooks with the same name depend on their order.
-    for record in records:
-        try:
-            await links.connect(record)
-        except LinkError as error:
-            is_mismatch = record.protocol != messages.PROTOCOL_VERSION
-            failures.append(explain_failed_link(record.name, str(error), is_mismatch=is_mismatch))
-    return failures
-
-
-def _find_records(settings: Settings, notebook: Path | None) -> list[Record]:
-    records = [
-        record for record in list_live_records(settings.records_folder) if record.owner == "user"
-    ]
-    if notebook is None:
-        return records
-    path = os.path.realpath(notebook.expanduser())
-    return [record for record in records if record.notebook and path == _resolve(record.notebook)]
-
-
-def _find_missing_tools(kernels: _Kernels) -> Iterator[MissingTool]:
+def _find_missing_tools(kernels: LinkedKernels) -> Iterator[MissingTool]:
     """Yield the linked kernels' tools that clients do not see, or see under another name."""
     yield from kernels.failures
     yield from kernels.catalog.list_missing_tools()
@@ -214,15 +143,10 @@ def _find_missing_tools(kernels: _Kernels) -> Iterator[MissingTool]:
             yield rejection
 
 
-def _resolve(notebook: str) -> str | None:
-    # Some frontends report a path that is relative to an unknown folder.
-    return os.path.realpath(notebook) if Path(notebook).is_absolute() else None
-
-
 # -- output ----------------------------------------------------------------------------------------
 
 
-def _print_tools(kernels: _Kernels) -> None:
+def _print_tools(kernels: LinkedKernels) -> None:
     rows = [
         (
             entry.name,
@@ -241,7 +165,7 @@ def _print_tools(kernels: _Kernels) -> None:
             print_output("\t".join(row))
 
 
-def _describe_all(kernels: _Kernels, missing: Sequence[MissingTool]) -> dict[str, Any]:
+def _describe_all(kernels: LinkedKernels, missing: Sequence[MissingTool]) -> dict[str, Any]:
     """Return what `list_tools` prints as JSON; what MCP has a name for is called as there."""
     tools = [
         {

@@ -1,0 +1,95 @@
+"""Links the kernels that a command needs: those of all open notebooks, or that of one notebook.
+
+Tested in ``tests/bridge/test_commands.py``. Runs in a short-lived process, without MCP. A notebook
+that is not open is run, and its kernel ends with the command.
+"""
+
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.discovery import Record, list_live_records
+from mcp_notebook.errors import LinkError
+from mcp_notebook.missing_tools import MissingTool, explain_failed_link
+from mcp_notebook.settings import Settings
+from mcp_notebook.terminal import print_note
+from mcp_notebook.wire import messages
+
+
+@dataclass(frozen=True)
+class LinkedKernels:
+    """The kernels that a command uses."""
+
+    links: Links
+    catalog: Catalog
+    names: Mapping[str, str]
+    """The names of their notebooks, by the id of the kernel."""
+    failures: Sequence[MissingTool]
+    """The notebooks whose kernels cannot be linked."""
+
+
+@asynccontextmanager
+async def link_kernels(settings: Settings, notebook: Path | None) -> AsyncIterator[LinkedKernels]:
+    """Link the kernels of all open notebooks, or of one notebook."""
+    async with AsyncExitStack() as stack:
+        records = _find_records(settings, notebook)
+        running = None
+        if notebook is not None and not records:
+            _note_run(notebook)
+            # Late: jupyter_client and nbformat take longer to import than to list the tools.
+            from mcp_notebook.bridge.headless.cell_progress import show_on_stderr  # noqa: PLC0415
+            from mcp_notebook.bridge.headless.notebook import run_notebook  # noqa: PLC0415
+
+            with show_on_stderr() as progress:
+                running = await stack.enter_async_context(
+                    run_notebook(notebook, settings, progress=progress)
+                )
+        catalog = Catalog()
+        failures: Sequence[MissingTool] = ()
+        links = await stack.enter_async_context(Links(catalog, on_change=lambda: None))
+        if running is not None:
+            records = [running.record]
+            link = links.open_link(running.record, running.describe_end)
+            await stack.enter_async_context(link)
+        else:
+            failures = await _connect(links, records)
+        yield LinkedKernels(
+            links, catalog, {record.id: record.name for record in records}, failures
+        )
+
+
+def _note_run(notebook: Path) -> None:
+    if notebook.expanduser().is_file():
+        print_note(f"{notebook} is not open, so all its cells are run for this command.")
+
+
+async def _connect(links: Links, records: Sequence[Record]) -> list[MissingTool]:
+    """Link kernels, and return those that cannot be linked."""
+    failures = []
+    # One after the other: the names of notebooks with the same name depend on their order.
+    for record in records:
+        try:
+            await links.connect(record)
+        except LinkError as error:
+            is_mismatch = record.protocol != messages.PROTOCOL_VERSION
+            failures.append(explain_failed_link(record.name, str(error), is_mismatch=is_mismatch))
+    return failures
+
+
+def _find_records(settings: Settings, notebook: Path | None) -> list[Record]:
+    records = [
+        record for record in list_live_records(settings.records_folder) if record.owner == "user"
+    ]
+    if notebook is None:
+        return records
+    path = os.path.realpath(notebook.expanduser())
+    return [record for record in records if record.notebook and path == _resolve(record.notebook)]
+
+
+def _resolve(notebook: str) -> str | None:
+    # Some frontends report a path that is relative to an unknown folder.
+    return os.path.realpath(notebook) if Path(notebook).is_absolute() else None
