@@ -18,7 +18,7 @@ or with `Refused`, which holds a sentence for the user, and then closes. After t
 bridge -> kernel             `Call` (with an id that the bridge chooses, unique in the
                              conversation), `Cancel`, `Answer` to a question of a call,
                              `AskConsent` and `WithdrawConsent`, `ListResources`, `ReadResource`
-                             (ids from the same numbers as calls)
+                             (ids from the same numbers as calls), `Clients`
 kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
                              `Log` of a call, `Ask` and `Withdraw` (a question of a call),
                              `Returned` (exactly one per call, always its last message),
@@ -54,6 +54,10 @@ has asked a person, who has agreed to a call of the tool as it is now. The kerne
 calls, among them those of bridges that know nothing of this. Where the client's user cannot be
 asked, the bridge may ask in the notebook, with `AskConsent`, if the kernel's `Welcome` has
 ``consent`` set. It gets one `Consent`, unless it sends `WithdrawConsent` before.
+
+*Clients.* A bridge says which clients are connected to it, after the kernel's `Welcome` and after
+every change, if the `Welcome` has ``clients`` set. It tells people who look at the notebook;
+nothing else depends on it.
 
 *Resources.* A kernel may keep more than the results of its calls; the URIs of what it keeps begin
 with `resource_uris.make_prefix` of its record's id. They are listed immediately, even while a cell

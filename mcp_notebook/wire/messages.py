@@ -57,6 +57,13 @@ class ClientInfo(Message):
     version: str = ""
 
 
+class ClientCount(ClientInfo):
+    """The clients of one program."""
+
+    number: int = 1
+    """How many there are."""
+
+
 class Call(Message):
     """Run a tool."""
 
@@ -124,6 +131,14 @@ class WithdrawConsent(Message):
     id: int
 
 
+class Clients(Message):
+    """The clients that are connected to the bridge now."""
+
+    type: Literal["clients"] = "clients"
+    clients: list[ClientCount]
+    """Each program once, the most frequent first."""
+
+
 class ListResources(Message):
     """Ask which resources can be read; what is gone or new meanwhile moves no other."""
 
@@ -169,6 +184,8 @@ class Welcome(Message):
     """The kernel takes a `Call` with its arguments as an attachment."""
     consent: bool = False
     """The kernel takes an `AskConsent`, and its notebook may be seen by somebody."""
+    clients: bool = False
+    """The kernel takes `Clients`."""
     missing: dict[str, DroppedTool] = Field(default_factory=dict)
     """Tools that were there some minutes ago, by name."""
 
@@ -321,6 +338,7 @@ AnyMessage: TypeAlias = (
     | Answer
     | AskConsent
     | WithdrawConsent
+    | Clients
     | ListResources
     | ReadResource
     | Welcome

@@ -30,6 +30,8 @@ class Peer:
     """Set when a bridge has asked for a resource."""
     left: anyio.Event = field(default_factory=anyio.Event)
     """Set when a bridge has hung up."""
+    was_told: anyio.Event = field(default_factory=anyio.Event)
+    """Set when a bridge has said which clients it has."""
     resources: Sequence[messages.ResourceInfo] = ()
     """What it lists."""
     writer: asyncio.StreamWriter | None = None
@@ -57,6 +59,8 @@ class Peer:
                 self.cancelled.set()
             elif isinstance(frame[0], messages.ReadResource):
                 self.was_read.set()
+            elif isinstance(frame[0], messages.Clients):
+                self.was_told.set()
         self.left.set()
 
 

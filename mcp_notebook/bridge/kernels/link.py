@@ -78,6 +78,9 @@ class Link:
         self._on_tools = on_tools
         self._calls: dict[int, RunningCall] = {}
         self._takes_attached_arguments = False
+        self._takes_clients = False
+        self._clients: list[messages.ClientCount] = []
+        """As the kernel was told."""
         self._last_id = 0
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -137,6 +140,7 @@ class Link:
                     raise VersionMismatch(kernel=welcome.protocol, bridge=messages.PROTOCOL_VERSION)
                 self.initial_calls = tuple(welcome.calls)
                 self._takes_attached_arguments = welcome.attached_arguments
+                self._takes_clients = welcome.clients
                 self.resources.is_possible = welcome.resources
                 self.consent.is_possible = welcome.consent
                 return welcome
@@ -250,6 +254,12 @@ class Link:
             attached,
         )
         return call
+
+    def send_clients(self, clients: Sequence[messages.ClientCount]) -> None:
+        """Say which clients the bridge has now, if that is new; an older kernel is not told."""
+        if self.is_open and self._takes_clients and list(clients) != self._clients:
+            self._clients = list(clients)
+            self._send_if_open(messages.Clients(clients=self._clients))
 
     def _next_id(self) -> int:
         self._last_id += 1

@@ -5,7 +5,7 @@ that clients see has changed.
 """
 
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeAlias
 
@@ -75,6 +75,8 @@ class Links:
         self._settled = anyio.Event()
         self._records: dict[str, Record] = {}
         self._failures: dict[str, LinkError] = {}
+        self.clients: Sequence[messages.ClientCount] = ()
+        """The bridge's clients, as every kernel is told when it is linked."""
         self._tasks: anyio.abc.TaskGroup
 
     @property
@@ -217,6 +219,7 @@ class Links:
         self._last_place += 1
         link.place = self._last_place
         self._links[record.id] = link
+        link.send_clients(self.clients)
         self._on_resources(record.id)
         return link
 
@@ -268,8 +271,9 @@ class Links:
         try:
             await link.listen()
             is_newest = self._drop(link)
-            if on_end is None and is_newest:
-                self._forget(link)
+            is_forgotten = on_end is None and is_newest  # and its tools with it
+            if is_forgotten and self._catalog.remove_kernel(link.record.id, link.explain_end()):
+                self._on_change()
             with anyio.move_on_after(END_LIMIT):
                 if on_end is None:
                     await link.wait_for_death()
@@ -289,11 +293,6 @@ class Links:
         del self._links[link.record.id]
         self._on_resources(link.record.id)
         return True
-
-    def _forget(self, link: Link) -> None:
-        """Remove a kernel's tools, now that its link has ended."""
-        if self._catalog.remove_kernel(link.record.id, link.explain_end()):
-            self._on_change()
 
     def _set_tools(self, record: Record, message: messages.Welcome | messages.Tools) -> None:
         if self._catalog.set_kernel(

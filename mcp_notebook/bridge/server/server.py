@@ -8,6 +8,7 @@ of the list instead of breaking it.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -33,6 +34,7 @@ from mcp_notebook.bridge.server.accommodations import NewTools, find_accommodati
 from mcp_notebook.bridge.server.call_starter import CallStarter
 from mcp_notebook.bridge.server.callers import find_caller
 from mcp_notebook.bridge.server.change_notices import ChangeNotices, get_connection
+from mcp_notebook.bridge.server.connected_clients import ConnectedClients, tell_kernels
 from mcp_notebook.bridge.server.consent import Consent
 from mcp_notebook.bridge.server.elicitation import Elicitation
 from mcp_notebook.bridge.server.large_calls import find_arguments, identify_arguments
@@ -140,6 +142,7 @@ class NotebookServer:
         self.open_streams = OpenStreams(self._changes.listen, limits, default_caller)
         self.resource_notices = ResourceNotices(self._changes)
         """Told when a kernel was linked, or its link has ended."""
+        self._clients = ConnectedClients(default_caller, partial(tell_kernels, links))
         self._new_tools = NewTools(with_meta_tools=with_meta_tools)
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._owners = ResourceOwners()
@@ -170,7 +173,7 @@ class NotebookServer:
         )
         # Without the default middleware: its spans take a tenth of a call's time, and know neither
         # notebook nor outcome. `CallTracer` makes those of calls.
-        server.middleware[:] = [self.request_rates, self._fill_in]
+        server.middleware[:] = [self.request_rates, self._clients, self._fill_in]
         server.add_notification_handler(
             "notifications/initialized", types.NotificationParams, self._changes.add_client
         )
@@ -185,10 +188,11 @@ class NotebookServer:
         self._changes.note_change()
 
     async def announce_changes(self) -> None:
-        """Notify clients of changes of the lists, once for each burst; runs forever."""
+        """Notify clients of new lists and kernels of clients, once for each burst; runs forever."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._changes.run)
             tasks.start_soon(self.resource_notices.run)
+            tasks.start_soon(self._clients.run)
 
     def close(self) -> None:
         """End subscriptions gracefully, cancel and answer the open calls, and start no more."""

@@ -41,6 +41,7 @@ _FromBridge: TypeAlias = (
     | messages.Answer
     | messages.AskConsent
     | messages.WithdrawConsent
+    | messages.Clients
     | messages.ListResources
     | messages.ReadResource
 )
@@ -116,6 +117,10 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _OpenCall] = {}
         self._consent = ConsentQuestions(prompts, self.send)
+        self.clients: tuple[messages.ClientCount, ...] = ()
+        """The bridge's clients; empty if it does not say."""
+        self.on_clients: Callable[[], None] = lambda: None
+        """Called when these have changed."""
         self.last_tools: messages.Tools | None = None
         """The tools as the bridge knows them; None: it was not welcomed."""
 
@@ -197,6 +202,9 @@ class Conversation:
                 self._consent.ask(message)
             case messages.WithdrawConsent():
                 self._consent.withdraw(message.id)
+            case messages.Clients():
+                self.clients = tuple(message.clients)
+                self.on_clients()
             case messages.ListResources():
                 resources = self._reader.list_resources(message.after, message.limit)
                 self.send(messages.Resources(id=message.id, resources=resources))

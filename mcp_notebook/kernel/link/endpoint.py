@@ -81,6 +81,8 @@ class Endpoint:
         self._reader = reader
         self._path = path
         self._prompts = prompts
+        self.on_clients: Callable[[], None] = lambda: None
+        """Called on the endpoint's thread when `clients` has changed; for bridges to come."""
         self._tcp = tcp
         self._last_refusal: str | None = None
         self._conversations: set[Conversation] = set()
@@ -98,6 +100,13 @@ class Endpoint:
     def last_refusal(self) -> str | None:
         """Why the last bridge was refused; None if the last one was welcomed, or none came."""
         return self._last_refusal
+
+    @property
+    def clients(self) -> tuple[messages.ClientCount, ...]:
+        """The clients of all bridges, as each of these says; on any thread."""
+        return tuple(
+            client for conversation in tuple(self._conversations) for client in conversation.clients
+        )
 
     def start(self) -> Address:
         """Start to listen; returns when bridges can connect.
@@ -194,6 +203,7 @@ class Endpoint:
         conversation = Conversation(
             self._calls, self._reader, writer, self._send_due_tools, self._prompts
         )
+        conversation.on_clients = self.on_clients
         self._conversations.add(conversation)
         try:
             await self._talk(conversation, reader)
@@ -205,6 +215,8 @@ class Endpoint:
         finally:
             self._conversations.discard(conversation)
             conversation.close()
+            if conversation.clients:
+                self.on_clients()
 
     async def _talk(self, conversation: Conversation, reader: asyncio.StreamReader) -> None:
         """Greet a bridge, and take its messages until it leaves."""
@@ -244,6 +256,7 @@ class Endpoint:
             resources=True,
             attached_arguments=True,
             consent=self._prompts is not None,
+            clients=True,
             missing=tools.missing,
         )
 

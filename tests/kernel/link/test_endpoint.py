@@ -1,13 +1,14 @@
 """Who may connect to the kernel, and what all bridges are told."""
 
 import os
+import queue
 import socket
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-from live import Link, text_of
+from live import SOON, Link, text_of
 
 from mcp_notebook.errors import LinkError
 from mcp_notebook.kernel.link import endpoint as endpoint_module
@@ -182,3 +183,23 @@ def test_a_socket_is_not_put_behind_a_link_to_a_folder(home, listen_far):
     with pytest.raises(LinkError, match="is not a folder that the user owns"):
         listen_far()
     assert list((home / "elsewhere").iterdir()) == []
+
+
+# -- the clients of bridges ------------------------------------------------------------------------
+
+
+def test_the_clients_of_all_bridges_are_known_until_they_leave(listening):
+    endpoint, record, _ = listening
+    changes = queue.SimpleQueue()
+    endpoint.on_clients = lambda: changes.put(endpoint.clients)
+    editor, chat = (messages.ClientCount(name=name) for name in ("editor", "chat"))
+    with Link(record) as link:
+        assert link.welcome.clients
+        link.send(messages.Clients(clients=[editor]))
+        assert changes.get(timeout=SOON) == (editor,)
+        with Link(record) as other:
+            other.send(messages.Clients(clients=[chat]))
+            assert set(changes.get(timeout=SOON)) == {editor, chat}
+        assert changes.get(timeout=SOON) == (editor,)
+        link.send(messages.Clients(clients=[]))
+        assert changes.get(timeout=SOON) == ()

@@ -1,0 +1,138 @@
+"""Which clients are connected, by the names of their programs; kernels show it in their notebooks.
+
+Runs on the bridge's event loop. A client of the handshake era is connected as long as its session.
+One of 2026-07-28 has no session: it counts while a request of it runs, its stream of news for
+instance, and for some minutes after its last one; over stdio, until it leaves.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.callers import find_caller, find_client
+from mcp_notebook.bridge.server.change_notices import get_connection
+from mcp_notebook.wire import messages
+
+REMEMBERED = 300.0
+"""Seconds that a client without a session counts as connected after its last request."""
+SETTLING = 0.1
+"""Seconds within which several changes become one message."""
+MAX_PROGRAMS = 50
+"""Programs that kernels are told of; names come from clients."""
+
+
+@dataclass
+class _Visitor:
+    """A client without a session."""
+
+    program: messages.ClientInfo
+    stays: bool
+    """It is connected as long as the bridge runs."""
+    requests: int = 0
+    """How many of its requests run."""
+    last_seen: float = 0.0
+    """By the monotonic clock."""
+
+    def find_rest(self, now: float) -> float:
+        """Return the seconds that it still counts if nothing happens."""
+        return float("inf") if self.stays or self.requests else self.last_seen + REMEMBERED - now
+
+
+class ConnectedClients:
+    """The clients of one bridge; middleware of the SDK's server.
+
+    Args:
+        default_caller: Who makes a request if the transport does not say.
+        on_change: Takes the clients when they have changed, those of one program together.
+    """
+
+    def __init__(
+        self,
+        default_caller: Caller,
+        on_change: Callable[[Sequence[messages.ClientCount]], None],
+    ) -> None:
+        self._default_caller = default_caller
+        self._on_change = on_change
+        self._sessions: dict[Any, messages.ClientInfo] = {}
+        """By connection."""
+        self._visitors: dict[tuple[str, messages.ClientInfo], _Visitor] = {}
+        """By the caller's name and the program."""
+        self._change = anyio.Event()
+
+    async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Count the client of a request."""
+        if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+            if ctx.method == "notifications/initialized":
+                self._add_session(ctx)
+            return await call_next(ctx)
+        visitor = self._find_visitor(ctx)
+        visitor.requests += 1
+        try:
+            return await call_next(ctx)
+        finally:
+            visitor.requests -= 1
+            visitor.last_seen = time.monotonic()
+
+    async def run(self) -> None:
+        """Tell of changes, once for each burst; runs forever."""
+        before: Sequence[messages.ClientCount] = ()
+        while True:
+            now = time.monotonic()
+            rests = [visitor.find_rest(now) for visitor in self._visitors.values()]
+            with anyio.move_on_after(min([REMEMBERED, *(rest for rest in rests if rest > 0)])):
+                await self._change.wait()
+            await anyio.sleep(SETTLING)
+            self._change = anyio.Event()
+            self._forget_visitors()
+            clients = self._count()
+            if clients != before:
+                before = clients
+                self._on_change(clients)
+
+    def _find_visitor(self, ctx: ServerRequestContext[Any]) -> _Visitor:
+        program = find_client(ctx)
+        key = find_caller(ctx, self._default_caller).name, program
+        visitor = self._visitors.get(key)
+        if visitor is None:
+            visitor = self._visitors[key] = _Visitor(program, stays=ctx.request is None)
+            self._change.set()
+        return visitor
+
+    def _add_session(self, ctx: ServerRequestContext[Any]) -> None:
+        """Count a client until its connection ends."""
+        connection = get_connection(ctx)
+        self._sessions[connection] = find_client(ctx)
+        connection.exit_stack.callback(self._end_session, connection)
+        self._change.set()
+
+    def _end_session(self, connection: Any) -> None:
+        self._sessions.pop(connection, None)
+        self._change.set()
+
+    def _forget_visitors(self) -> None:
+        now = time.monotonic()
+        for key, visitor in tuple(self._visitors.items()):
+            if visitor.find_rest(now) <= 0:
+                del self._visitors[key]
+
+    def _count(self) -> list[messages.ClientCount]:
+        programs = [*self._sessions.values(), *(key[1] for key in self._visitors)]
+        return [
+            messages.ClientCount(name=program.name, version=program.version, number=number)
+            for program, number in Counter(programs).most_common(MAX_PROGRAMS)
+        ]
+
+
+def tell_kernels(links: Links, clients: Sequence[messages.ClientCount]) -> None:
+    """Tell all kernels, also those to come, which clients the bridge has now."""
+    links.clients = clients
+    for link in links.open_links:
+        link.send_clients(clients)
