@@ -7,6 +7,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
+_KILO = 1_000
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 _HARMFUL = re.compile(
@@ -49,6 +50,18 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
         plural: Its plural, if that is not the noun with an "s".
     """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def format_size(size: int) -> str:
+    """Return a number of bytes in readable units."""
+    if size < _KILO:
+        return f"{size} bytes"
+    number, unit = float(size), "bytes"
+    for unit in ("kB", "MB", "GB", "TB"):  # noqa: B007 - used after the loop
+        number /= _KILO
+        if number < _KILO:
+            break
+    return f"{number:.3g} {unit}" if number < _KILO else f"{number:,.0f} {unit}"
 
 
 def strip_escapes(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcp_notebook.wording import count, escape_around, strip_escapes, suggest
+from mcp_notebook.wording import count, escape_around, format_size, strip_escapes, suggest
 
 
 def test_the_closest_known_word_is_suggested():
@@ -26,6 +26,12 @@ def test_nothing_is_suggested_where_nothing_is_close():
 )
 def test_a_count_agrees_with_its_noun(number, words, text):
     assert count(number, *words) == text
+
+
+def test_sizes_are_said_as_people_say_them():
+    sizes = (0, 999, 1_000, 1_048_576, 10**10, 10**20)
+    said = ["0 bytes", "999 bytes", "1 kB", "1.05 MB", "10 GB", "100,000,000 TB"]
+    assert [format_size(size) for size in sizes] == said
 
 
 @pytest.mark.parametrize(

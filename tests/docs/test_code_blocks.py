@@ -99,6 +99,7 @@ TOOLS = {
     ),
     "guides/long-calls.md": "3 tools: plot_rain, mean_rain, median_high",
     "guides/results.md": "3 tools: plot_rain, report, wettest_day",
+    "guides/watching-calls.md": "1 tool: plot_rain",
     "operate/observability.md": "2 tools: plot_rain, price",
 }
 """What each page with Python blocks declares, after the README's cells."""
@@ -168,6 +169,13 @@ def test_a_page_offers_its_tools_and_they_answer_as_the_text_says(run_page, page
 
 def test_every_example_is_of_a_page():
     assert EXAMPLES.keys() <= TOOLS.keys()
+
+
+def test_the_log_of_calls_has_the_columns_that_the_page_shows(run_page):
+    [data] = run_page("guides/watching-calls.md").ok("%mcp log").displays
+    (page,) = (page for page in PAGES if page.name == "docs/guides/watching-calls.md")
+    titles = page.code("text")[0].partition("\n")[0]
+    assert data["text/plain"].partition("\n")[0].split() == titles.split()
 
 
 def test_a_list_of_texts_and_figures_is_answered_in_order(run_page):

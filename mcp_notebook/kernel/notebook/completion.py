@@ -6,6 +6,7 @@ Runs on the kernel's main thread. Pure: a line goes in, words come out.
 from collections.abc import Mapping
 from typing import Any
 
+from mcp_notebook.kernel.notebook.call_table import OPTIONS
 from mcp_notebook.kernel.notebook.magic_line import list_option_words
 from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
 from mcp_notebook.kernel.tools.attribute_tools import find_marked_methods
@@ -23,6 +24,9 @@ def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:
         argument_names = {word.partition("=")[0] for word in complete[3:]}
         names = tool.info.input_schema.get("properties", {}) if tool else ()
         return [f"{name}=" for name in names if name not in argument_names]
+    if complete[1] == "log":
+        options = [option for option in OPTIONS if option not in complete]
+        return [] if complete[-1] == "-n" else [*(tool.name for tool in registry.tools), *options]
     if complete[1] in ("call", "remove"):
         return [tool.name for tool in registry.tools]
     return []

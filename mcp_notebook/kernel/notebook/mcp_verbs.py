@@ -18,6 +18,7 @@ from mcp_notebook.discovery import list_live_records
 from mcp_notebook.errors import NoSuchTool
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
+from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.result_display import show_result
 from mcp_notebook.kernel.notebook.tool_card import build_table
@@ -96,6 +97,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
     tools = notebook.registry.tools
     names = ", ".join(tool.name for tool in tools)
     lines = [f"{count(len(tools), 'tool')}: {names}" if tools else _NO_TOOLS]
+    lines += describe_counts(notebook.invoker.log.count_calls())
     lines += [
         f"call of {call.tool}: {notebook.invoker.describe(call)}" for call in notebook.invoker.calls
     ]
@@ -146,6 +148,21 @@ def _call_tool(notebook: Notebook, arguments: str) -> None:
     show_result(notebook.invoker.run_here(name, call_arguments))
     for reason in notebook.refused_files.list_reasons(after=refused):
         print_note(reason)  # clients are not told that
+
+
+def _show_log(notebook: Notebook, arguments: str) -> None:
+    query, log = read_query(arguments), notebook.invoker.log
+    every = log.list_calls()
+    calls = query.select(every)
+    if calls:
+        is_cut = len(calls) > query.most
+        note = f"{query.most:,} of {count(len(calls), 'call')}; `-n` shows more." if is_cut else ""
+        display(build_call_table(calls[-query.most :], note), raw=True)
+        return
+    if query.tool is not None and query.tool not in {call.tool for call in every}:
+        _check_exists(notebook, query.tool)
+    of_tool = "" if query.tool is None else f" of {query.tool}"
+    print_output(f"No call{of_tool} has failed." if query.errors else f"No calls{of_tool} yet.")
 
 
 def _remove_tools(notebook: Notebook, arguments: str) -> None:
@@ -203,14 +220,19 @@ def _stop_serving(notebook: Notebook, _arguments: str) -> None:
 VERBS: Mapping[str, Verb] = {
     "status": Verb(
         run=_show_status,
-        help="show the tools, those that clients miss, calls beside cells, open questions, files "
-        "that clients were not shown, and the HTTP address",
+        help="show the tools, those that clients miss, counts of calls, calls beside cells, open "
+        "questions, files that clients were not shown, and the HTTP address",
     ),
     "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients get them"),
     "call": Verb(
         run=_call_tool,
         arguments="TOOL name=value ...",
         help='call a tool as a client would (or: %mcp call TOOL {"name": "value"})',
+    ),
+    "log": Verb(
+        run=_show_log,
+        arguments="[TOOL] [-n 20] [--errors]",
+        help="show the last calls: who called, when, with what, and what came of it",
     ),
     "remove": Verb(
         run=_remove_tools,

@@ -14,7 +14,7 @@ from typing import BinaryIO, TypeAlias
 from mcp_notebook.content import Audio, Image, Resource, Text
 from mcp_notebook.kernel.results.blocks import audio, author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.embedded import format_size, link_original
+from mcp_notebook.kernel.results.blocks.embedded import link_original
 from mcp_notebook.kernel.results.blocks.originals import Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.blocks.truncation import LINK
@@ -22,6 +22,7 @@ from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.notebook_files import render_notebook
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type, detect_image_type
 from mcp_notebook.kernel.safe.text import clean_text, cut_text
+from mcp_notebook.wording import format_size
 
 MAX_READ = 100 * 2**20
 """Bytes of the largest file that a client can read by a link."""

@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 
 from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.embedded import BINARY, format_size
+from mcp_notebook.kernel.results.blocks.embedded import BINARY
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.data_files import is_data_file, read_data_file
 from mcp_notebook.kernel.results.file_contents import FileInfo, render_file
 from mcp_notebook.kernel.results.shared_folders import OpenPath, SharedFolders, Unreadable
 from mcp_notebook.kernel.safe.text import clean_text
-from mcp_notebook.wording import count
+from mcp_notebook.wording import count, format_size
 
 MAX_FILES = 8
 """Most paths in a list or dict for which their files are shown, rather than the paths as text."""

@@ -11,6 +11,8 @@ import pytest
         ("%mcp call rain ", "city="),
         ("%mcp call rain city=Seattle y", "year="),
         ("%mcp remove ", "rain"),
+        ("%mcp log ", "rain"),
+        ("%mcp log rain --e", "--errors"),
         ("%mcp_tool ra", "rain"),
         ("%mcp_tool rain --ti", "--timeout"),
         ("%%mcp_tool --rea", "--read-only"),

@@ -61,6 +61,28 @@ def test_mcp_call_runs_coroutine_tools_too(kernel):
     assert kernel.ok("%mcp call later").stdout.strip() == "7"
 
 
+def test_mcp_log_shows_the_last_calls_and_those_that_failed(rain):
+    assert rain.ok("%mcp log").stdout == "No calls yet.\n"
+    assert rain.ok("%mcp log rain --errors").stdout == "No call of rain has failed.\n"
+    with Link(record_of(rain)) as link:
+        link.call("rain", city="Seattle")
+        link.call("rain", city="Paris")
+    [data] = rain.ok("%mcp log").displays
+    assert "<code>rain(city=&#x27;Seattle&#x27;)</code>" in data["text/html"]
+    _, first, second = data["text/plain"].splitlines()
+    assert "unknown client  rain(city='Seattle')  done" in first
+    assert "rain(city='Paris')" in second
+    assert "failed" in second
+    rain.ok("%mcp call rain city=Seattle")
+    [data] = rain.ok("%mcp log -n 1").displays
+    assert "this notebook" in data["text/plain"].splitlines()[1]
+    assert "1 of 3 calls" in data["text/plain"].splitlines()[2]
+    assert "Paris" in rain.ok("%mcp log --errors rain").displays[0]["text/plain"].splitlines()[1]
+    status = rain.ok("%mcp status").stdout
+    assert "3 calls, 1 failed (`%mcp log`): rain (3)\n" in status
+    assert "by unknown client (2), this notebook (1)\n" in status
+
+
 def test_mcp_remove_takes_the_tool_and_leaves_the_function(rain):
     rain.ok("%mcp remove rain")
     assert tools_of(rain) == {}
@@ -101,10 +123,15 @@ def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel
         ("%mcp deny it", "Which question? Write its number. Open questions: none."),
         ("%mcp allow 7", "Question 7 is not open"),
         ("%mcp allow 7 always", "Write `%mcp allow 7` or `%mcp allow 7 session`."),
-        ("%mcp xyz", "It has status, list, call, remove, allow, deny, clear-cache, serve, stop."),
+        (
+            "%mcp xyz",
+            "It has status, list, call, log, remove, allow, deny, clear-cache, serve, stop.",
+        ),
         ("%mcp call rain Seattle", "`Seattle` is not an argument: write `name=value`"),
         ("%mcp call rain {'city': 1}", "The arguments are not a valid JSON object"),
         ('%mcp call rain city="New', "close the quote, or put it between quotes of the other kind"),
+        ("%mcp log rian", "did you mean 'rain'?"),
+        ("%mcp log --all", "`%mcp log` has no option `--all`"),
         ("%mcp call rian city=Seattle", "did you mean 'rain'?"),
     ],
 )

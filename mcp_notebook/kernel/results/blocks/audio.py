@@ -16,12 +16,13 @@ from typing import Any, NoReturn
 
 from mcp_notebook.content import Audio, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.embedded import format_size, link_original
+from mcp_notebook.kernel.results.blocks.embedded import link_original
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type
 from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.wording import format_size
 
 MAX_COPY = 256 * 2**20
 """Bytes of the largest samples that are copied to be kept; that takes less time than encoding."""

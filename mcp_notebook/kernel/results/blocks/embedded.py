@@ -17,11 +17,11 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.safe.text import clean_text, cut_text
+from mcp_notebook.wording import format_size
 
 BINARY = "application/octet-stream"
 """The MIME type of bytes about which nothing is known."""
 _URI_CHARS = "%/:?#[]@!$&'()*+,;="
-_KILO = 1_000
 
 
 def render_resource(block: Resource, budget: Budget) -> list[Piece]:
@@ -79,18 +79,6 @@ def normalize_uri(text: str) -> str:
     except (ValidationError, ValueError):
         return f"notebook:///{quote(text.strip().lstrip('/'), safe='/')}"
     return uri
-
-
-def format_size(size: int) -> str:
-    """Return a number of bytes in readable units."""
-    if size < _KILO:
-        return f"{size} bytes"
-    number, unit = float(size), "bytes"
-    for unit in ("kB", "MB", "GB", "TB"):  # noqa: B007 - used after the loop
-        number /= _KILO
-        if number < _KILO:
-            break
-    return f"{number:.3g} {unit}" if number < _KILO else f"{number:,.0f} {unit}"
 
 
 def _choose_mime_type(block: Resource) -> str:

@@ -8,7 +8,7 @@ from pydantic import AnyUrl, TypeAdapter
 
 from mcp_notebook.content import Resource, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
-from mcp_notebook.kernel.results.blocks.embedded import format_size, normalize_uri
+from mcp_notebook.kernel.results.blocks.embedded import normalize_uri
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.settings import Settings
 
@@ -86,12 +86,6 @@ def test_what_is_no_uri_becomes_one_of_the_notebooks(given_, kept):
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_strict_clients_take_any_uri(given_):
     TypeAdapter(AnyUrl).validate_python(normalize_uri(given_))
-
-
-def test_sizes_are_said_as_people_say_them():
-    sizes = (0, 999, 1_000, 1_048_576, 10**10, 10**20)
-    said = ["0 bytes", "999 bytes", "1 kB", "1.05 MB", "10 GB", "100,000,000 TB"]
-    assert [format_size(size) for size in sizes] == said
 
 
 def test_a_path_as_a_uri_is_that_of_the_file(tmp_path):

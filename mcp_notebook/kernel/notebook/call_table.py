@@ -1,0 +1,201 @@
+"""Calls as their author reads them: the table of ``%mcp log``, and the counts of ``%mcp status``.
+
+Runs on any thread. Pure: entries of the log go in, MIME bundles and words come out. Everything in
+an entry is somebody else's text, and is escaped.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from html import escape
+
+from IPython.core.error import UsageError
+
+from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.calls.call_log import CallCounts
+from mcp_notebook.kernel.calls.logged_call import LoggedCall
+from mcp_notebook.kernel.schemas.validation_messages import format_value
+from mcp_notebook.wording import count, format_size, make_printable
+
+DEFAULT_NUMBER = 20
+"""Calls that ``%mcp log`` shows if the line does not say how many."""
+OPTIONS = ("-n", "--errors")
+_MAX_CALL = 120
+"""Characters of a call in the table."""
+_MAX_ERROR = 120
+"""Characters of an error's first line."""
+_MAX_NAMES = 5
+"""Tools or clients in a line of counts."""
+_TITLES = ("no.", "came", "client", "call", "state", "waited", "ran", "answer")
+_LEFT = "style='text-align:left;vertical-align:top'"  # notebooks align cells to the right
+_KILO, _MINUTE, _HOUR = 1_000, 60, 3_600
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogQuery:
+    """Which calls to show."""
+
+    tool: str | None = None
+    """Only those of this tool; None: of all."""
+    most: int = DEFAULT_NUMBER
+    """At most so many, the last ones."""
+    errors: bool = False
+    """Only those that failed or were stopped."""
+
+    def select(self, calls: Sequence[LoggedCall]) -> list[LoggedCall]:
+        """Return all calls that are asked for, not only the last ones."""
+        return [
+            call
+            for call in calls
+            if self.tool in (None, call.tool) and (call.has_failed or not self.errors)
+        ]
+
+
+def read_query(line: str) -> LogQuery:
+    """Read what follows ``%mcp log``.
+
+    Raises:
+        UsageError: It cannot be understood.
+    """
+    tool, most, errors = None, DEFAULT_NUMBER, False
+    words = iter(line.split())
+    for word in words:
+        if word == "--errors":
+            errors = True
+        elif word.startswith("-n"):
+            number = word.removeprefix("-n").removeprefix("=") or next(words, "")
+            if not (number.isdecimal() and int(number)):
+                raise UsageError("How many calls? Write a number after `-n`: `%mcp log -n 50`.")
+            most = int(number)
+        elif word.startswith("-"):
+            raise UsageError(
+                f"`%mcp log` has no option `{word}`. It has `-n 20`, the number of calls to show, "
+                "and `--errors`."
+            )
+        elif tool is not None:
+            raise UsageError(f"`%mcp log` shows one tool or all: write `{tool}` or `{word}`.")
+        else:
+            tool = word
+    return LogQuery(tool=tool, most=most, errors=errors)
+
+
+def build_call_table(calls: Sequence[LoggedCall], note: str = "") -> dict[str, str]:
+    """Return the MIME bundle that lists calls, one per line.
+
+    Args:
+        calls: In the order of the lines.
+        note: What stands below the table.
+    """
+    rows = [(*_list_cells(call), _describe_answer(call)) for call in calls]
+    widths = [max(map(len, column)) for column in zip(_TITLES, *rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (_TITLES, *rows)
+    ]
+    text = "\n".join([*lines, *filter(None, [note])])
+    return {
+        "text/html": make_printable(_render_html(calls, note)),
+        "text/plain": make_printable(text),
+    }
+
+
+def _list_cells(call: LoggedCall) -> tuple[str, ...]:
+    return (
+        str(call.number),
+        _format_time(call.came),
+        _clean(call.client_label),
+        format_call(call),
+        describe_state(call),
+        format_seconds(call.queue_seconds),
+        "" if call.is_cached else format_seconds(call.run_seconds),
+    )
+
+
+def _render_html(calls: Sequence[LoggedCall], note: str) -> str:
+    head = "".join(f"<th {_LEFT}>{title}</th>" for title in _TITLES)
+    body = "".join(f"<tr>{''.join(_render_cells(call))}</tr>" for call in calls)
+    below = f"<div style='opacity:.7'>{escape(note)}</div>" if note else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+
+
+def _render_cells(call: LoggedCall) -> Iterator[str]:
+    number, came, client, text, *rest = map(escape, _list_cells(call))
+    for cell in (number, came, client, f"<code>{text}</code>", *rest):
+        yield f"<td {_LEFT}>{cell}</td>"
+    answer = escape(_describe_answer(call))
+    if call.error is not None:
+        answer = f"<span style='color:#f37726'>&#9888;</span> {answer}"
+        if call.error.strip() != _find_first_line(call.error):
+            error = f"<pre style='white-space:pre-wrap'>{escape(call.error)}</pre>"
+            answer = f"<details><summary>{answer}</summary>{error}</details>"
+    yield f"<td {_LEFT}>{answer}</td>"
+
+
+# -- the parts of a line ---------------------------------------------------------------------------
+
+
+def format_call(call: LoggedCall) -> str:
+    """Return a call as one would write it in Python, on one line: ``rain(city='Seattle')``."""
+    arguments = ", ".join(
+        f"{_clean(name)}={_clean(format_value(value))}" for name, value in call.arguments.items()
+    )
+    text = f"{_clean(call.tool)}({arguments})"
+    return text if len(text) <= _MAX_CALL else f"{text[: _MAX_CALL - 4]}...)"
+
+
+def describe_state(call: LoggedCall) -> str:
+    """Return where a call is, or how it ended."""
+    return f"{call.state!s}, cached" if call.is_cached else str(call.state)
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration with a unit that suits it: ``12 ms``, ``3.4 s``, ``5 min``, ``2.1 h``."""
+    if seconds < 1:
+        return f"{seconds * _KILO:.0f} ms"
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s"
+    return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"
+
+
+def _format_time(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds)  # noqa: DTZ006 - the author's own clock
+    is_today = moment.date() == date.today()  # noqa: DTZ011
+    return f"{moment:%H:%M:%S}" if is_today else f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def _describe_answer(call: LoggedCall) -> str:
+    """Return the error's first line, or size and kinds of the answer."""
+    if call.error is not None:
+        line = _clean(_find_first_line(call.error))
+        return line if len(line) <= _MAX_ERROR else f"{line[:_MAX_ERROR]}..."
+    if call.state is not CallState.DONE:
+        return ""
+    kinds = _clean(", ".join(call.kinds))
+    return f"{kinds}: {format_size(call.size)}" if call.kinds else "nothing"
+
+
+def _find_first_line(text: str) -> str:
+    return text.strip().partition("\n")[0].strip()
+
+
+def _clean(text: str) -> str:
+    return " ".join(make_printable(text).split())
+
+
+# -- counts ----------------------------------------------------------------------------------------
+
+
+def describe_counts(counts: CallCounts) -> Iterator[str]:
+    """Yield the lines of ``%mcp status`` about the calls that have ended."""
+    if not counts.calls:
+        return
+    failures = f", {counts.failures:,} failed" if counts.failures else ""
+    yield f"{count(counts.calls, 'call')}{failures} (`%mcp log`): {_list_counts(counts.tools)}"
+    yield f"by {_list_counts(counts.clients)}"
+
+
+def _list_counts(counter: Counter[str]) -> str:
+    names = [f"{_clean(name)} ({number:,})" for name, number in counter.most_common(_MAX_NAMES)]
+    others = len(counter) - len(names)
+    return ", ".join([*names, *([f"and {others:,} more"] if others else [])])

@@ -1,0 +1,170 @@
+"""The table of calls: what each line says, and that nobody's text is markup or more than a line."""
+
+import re
+import time
+
+import pytest
+from IPython.core.error import UsageError
+
+from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.calls.call_log import CallCounts
+from mcp_notebook.kernel.calls.logged_call import LoggedCall
+from mcp_notebook.kernel.notebook.call_table import (
+    DEFAULT_NUMBER,
+    LogQuery,
+    build_call_table,
+    describe_counts,
+    format_seconds,
+    read_query,
+)
+from mcp_notebook.kernel.tools.context import ClientProgram
+
+
+def entry(**changes):
+    fields = {
+        "number": 7,
+        "came": time.time(),
+        "client": ClientProgram("editor", "1.2"),
+        "tool": "rain",
+        "source_hash": None,
+        "arguments": {"city": "Seattle", "year": 2012},
+        "state": CallState.DONE,
+        "queue_seconds": 0.0004,
+        "run_seconds": 3.42,
+        "size": 1234,
+        "kinds": ("text", "image/png"),
+    }
+    return LoggedCall(**fields | changes)
+
+
+def text_of(*entries, note=""):
+    return build_call_table(entries, note)["text/plain"]
+
+
+def test_a_line_has_everything_about_a_call():
+    head, line = text_of(entry()).splitlines()
+    assert head.split() == ["no.", "came", "client", "call", "state", "waited", "ran", "answer"]
+    line = re.sub(r"\d\d:\d\d:\d\d", "TIME", line)
+    assert re.split("  +", line) == [
+        "7",
+        "TIME",
+        "editor 1.2",
+        "rain(city='Seattle', year=2012)",
+        "done",
+        "0 ms",
+        "3.4 s",
+        "text, image/png: 1.23 kB",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({"client": None}, "this notebook"),
+        ({"client": ClientProgram()}, "unknown client"),
+        ({"is_cached": True}, "done, cached"),
+        ({"state": CallState.QUEUED}, "queued"),
+        ({"kinds": (), "size": 0}, "nothing"),
+        ({"came": 0.0}, "1970-01-01"),
+        ({"arguments": {"a": "x" * 500}}, "xxx..."),
+        ({"arguments": {f"a{number}": 1 for number in range(100)}}, "a9=1, a10=1"),
+        ({"state": CallState.TIMED_OUT, "error": "Too long.\nMore."}, "Too long."),
+        ({"state": CallState.FAILED, "error": "x" * 500}, "x" * 120 + "..."),
+    ],
+)
+def test_what_is_unusual_is_said(changes, shown):
+    text = text_of(entry(**changes))
+    assert shown in text
+    assert len(text) < 700
+
+
+def test_a_whole_error_can_be_unfolded():
+    html = build_call_table([entry(error="One line.\n<b>Another</b> line.")])["text/html"]
+    assert "<details><summary>" in html
+    assert "&lt;b&gt;Another&lt;/b&gt; line.</pre>" in html
+    assert "<details>" not in build_call_table([entry(error="One line.")])["text/html"]
+
+
+EVIL = "<script>alert(1)</script>'\"\n\x1b[31m\u202e"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tool": EVIL},
+        {"client": ClientProgram(EVIL, EVIL)},
+        {"arguments": {EVIL: EVIL}},
+        {"error": EVIL, "state": CallState.FAILED},
+        {"kinds": (EVIL,)},
+    ],
+)
+def test_nobodys_text_is_markup_or_more_than_one_line(changes):
+    bundle = build_call_table([entry(**changes)], "Two of three.")
+    assert "<script" not in bundle["text/html"]
+    assert "alert" in bundle["text/html"]
+    for text in bundle.values():
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+    assert len(bundle["text/plain"].splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 ms"),
+        (0.0123, "12 ms"),
+        (1, "1.0 s"),
+        (59.94, "59.9 s"),
+        (90, "2 min"),
+        (9000, "2.5 h"),
+    ],
+)
+def test_a_duration_has_a_unit_that_suits_it(seconds, text):
+    assert format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "query"),
+    [
+        ("", LogQuery()),
+        ("rain", LogQuery(tool="rain")),
+        ("-n 5", LogQuery(most=5)),
+        ("-n5 --errors rain", LogQuery(tool="rain", most=5, errors=True)),
+        ("rain -n=5", LogQuery(tool="rain", most=5)),
+    ],
+)
+def test_options_and_the_tool_come_in_any_order(line, query):
+    assert read_query(line) == query
+    assert LogQuery().most == DEFAULT_NUMBER
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("-n", "Write a number after `-n`"),
+        ("-n 0", "Write a number after `-n`"),
+        ("-n five", "Write a number after `-n`"),
+        ("--all", "no option `--all`"),
+        ("rain snow", "write `rain` or `snow`"),
+    ],
+)
+def test_what_cannot_be_understood_says_what_to_write(line, said):
+    with pytest.raises(UsageError, match=re.escape(said)):
+        read_query(line)
+
+
+def test_a_query_selects_by_tool_and_failure():
+    calls = [entry(number=1), entry(number=2, tool="b", error="No."), entry(number=3, error="No.")]
+    assert [call.number for call in LogQuery(tool="rain").select(calls)] == [1, 3]
+    assert [call.number for call in LogQuery(errors=True).select(calls)] == [2, 3]
+
+
+def test_counts_are_two_lines_and_nothing_before_the_first_call():
+    counts = CallCounts()
+    assert list(describe_counts(counts)) == []
+    for tool in ("a", "a", "b", "c", "d", "e", "f"):
+        counts.add(entry(tool=tool, error="No." if tool == "b" else None))
+    assert list(describe_counts(counts)) == [
+        "7 calls, 1 failed (`%mcp log`): a (2), b (1), c (1), d (1), e (1), and 1 more",
+        "by editor 1.2 (7)",
+    ]
