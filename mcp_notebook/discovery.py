@@ -71,6 +71,8 @@ class Record(Process):
     """Its path when the kernel started, which a restarted kernel is given again."""
     name: Line
     """Short name of the notebook, for messages and for the full names of tools."""
+    jupyter_id: Line | None = None
+    """The id by which a Jupyter Server knows the kernel; other frontends choose one, too."""
     owner: Literal["user", "bridge"] = "user"
     """Who started the kernel. A headless kernel is served only by the bridge that started it."""
     socket: _Path | None = None

@@ -6,6 +6,7 @@ is not let in is answered with 401 or 403 in JSON, never with a redirect to a pa
 """
 
 from http import HTTPStatus
+from typing import Any
 
 from jupyter_core.utils import ensure_async
 from jupyter_server.base.handlers import APIHandler
@@ -38,14 +39,21 @@ class AuthorizedHandler(APIHandler):
         try:
             await super().prepare()
         except HTTPError as error:
-            if error.status_code == HTTPStatus.FORBIDDEN and self.current_user is None:
-                self.set_header("WWW-Authenticate", "Bearer")
-                raise HTTPError(HTTPStatus.UNAUTHORIZED, _NO_LOGIN) from None
-            raise
+            # What is wrong without a login is that there is none, whatever else there is.
+            if error.status_code != HTTPStatus.FORBIDDEN or self.current_user is not None:
+                raise
         if self.request.method == "OPTIONS":  # asks what may be asked, and has no login
             return
+        if self.current_user is None:
+            raise HTTPError(HTTPStatus.UNAUTHORIZED, _NO_LOGIN)
         is_authorized = self.authorizer.is_authorized(
             self, self.current_user, "execute", self.auth_resource
         )
         if not await ensure_async(is_authorized):
             raise HTTPError(HTTPStatus.FORBIDDEN, _NOT_ALLOWED)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Answer with an error in JSON."""
+        if status_code == HTTPStatus.UNAUTHORIZED:
+            self.set_header("WWW-Authenticate", "Bearer")
+        super().write_error(status_code, **kwargs)

@@ -6,9 +6,14 @@ their handlers.
 
 from jupyter_server.serverapp import ServerApp
 
+from mcp_notebook.jupyter.bridge_process import SETTINGS_KEY, BridgeProcess
 from mcp_notebook.jupyter.routes import list_routes
+from mcp_notebook.settings import Settings
 
 
 def _load_jupyter_server_extension(app: ServerApp) -> None:
     """Add the routes; Jupyter Server calls this by its name."""
+    kernels = app.kernel_manager
+    bridge = BridgeProcess(kernels.list_kernel_ids, Settings.from_environment(), app.log)
+    app.web_app.settings[SETTINGS_KEY] = bridge
     app.web_app.add_handlers(".*$", list_routes(app.base_url))

@@ -7,10 +7,12 @@ from typing import TypeAlias
 
 from tornado.web import RequestHandler
 
+from mcp_notebook.jupyter.mcp_handler import McpHandler
+
 Route: TypeAlias = tuple[str, type[RequestHandler]]
 """A pattern of paths below the server's base URL, without the first slash, and its handler."""
 
-ROUTES: tuple[Route, ...] = ()
+ROUTES: tuple[Route, ...] = ((r"mcp/?", McpHandler), (r"mcp/(.+?)/?", McpHandler))
 """All routes. A group in a pattern becomes an argument of the handler's methods."""
 
 

@@ -219,11 +219,18 @@ class Extension:
             version=__version__,
             protocol=messages.PROTOCOL_VERSION,
             **self._name_notebook(),
+            jupyter_id=self._read_jupyter_id(),
             owner="bridge" if self.settings.kernel_id else "user",
             socket=address.socket,
             port=address.port,
             token=address.token,
         )
+
+    def _read_jupyter_id(self) -> str | None:
+        """Return the id in the name of the connection file that the frontend has made."""
+        app = getattr(getattr(self.shell, "kernel", None), "parent", None)
+        name = Path(getattr(app, "connection_file", None) or "").stem
+        return name.removeprefix("kernel-") if name.startswith("kernel-") else None
 
     def _name_notebook(self) -> dict[str, Any]:
         """Return what the record says of the notebook."""

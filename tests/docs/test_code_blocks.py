@@ -225,9 +225,9 @@ def test_each_client_configuration_starts_our_command():
 def test_each_client_configuration_over_http_has_our_default_address_and_sends_the_token():
     servers = [server for document in DOCUMENTS for server in document.servers()]
     over_http = [server for server in servers if "url" in server]
-    assert over_http
+    here = f"http://{Settings().host}:{DEFAULT_PORT}/mcp"
+    assert {server["url"] for server in over_http} == {here, "https://hub.example.com/user/ada/mcp"}
     for server in over_http:
-        assert server["url"] == f"http://{Settings().host}:{DEFAULT_PORT}/mcp"
         assert server["headers"] == {"Authorization": "Bearer TOKEN"}
 
 

@@ -95,7 +95,10 @@ class Connections:
             return
         # A third of the time of what encryption needs, which counts in a flood of connections.
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(make, sock=listener, backlog=config.backlog)
+        if listener.family == getattr(socket, "AF_UNIX", None):
+            server = await loop.create_unix_server(make, sock=listener, backlog=config.backlog)
+        else:
+            server = await loop.create_server(make, sock=listener, backlog=config.backlog)
         try:
             await anyio.sleep_forever()
         finally:

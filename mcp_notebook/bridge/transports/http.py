@@ -8,7 +8,7 @@ import errno
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import anyio
 import uvicorn
@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.authenticator import Authenticator
+from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.gate import Gate
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.server.server import NotebookServer
@@ -113,19 +114,60 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
         publish: Adds what is for everybody, without a token.
     """
     endpoint = Endpoint(server, settings)
+    metrics.readings.append(
+        Reading("sessions", "Sessions of HTTP clients now.", lambda: endpoint.session_count)
+    )
+    async with endpoint.run():
+        await serve_app(
+            endpoint,
+            listener,
+            settings=settings,
+            authenticators=authenticators,
+            stop=stop,
+            metrics=metrics,
+            refusals=refusals,
+            publish=publish,
+        )
+
+
+class Servable(Protocol):
+    """An application that answers requests which the gate has let in."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+    async def end(self) -> None:
+        """Answer the running calls, then end all streams and sessions."""
+
+    async def end_sessions(self, caller: Caller) -> None:
+        """End what a caller has open who has lost its right."""
+
+
+async def serve_app(  # noqa: PLR0913 - each is of another part
+    app: Servable,
+    listener: socket.socket,
+    *,
+    settings: Settings,
+    authenticators: Sequence[Authenticator],
+    stop: anyio.Event,
+    metrics: Metrics,
+    refusals: RefusalLog,
+    publish: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+) -> None:
+    """Serve an application behind the gate until `stop` is set; see `serve_http`."""
     connections = Connections(refusals)
-    gate = _build_gate(endpoint, connections, authenticators, settings.host, metrics)
+    gate = _build_gate(app, connections, authenticators, settings.host, metrics)
     config = _configure(answer_health(publish(_trim_headers(gate))), settings)
-    http = _Uvicorn(config, endpoint.end)
+    http = _Uvicorn(config, app.end)
 
     async def end() -> None:
         await stop.wait()
         http.should_exit = True
 
     logging.getLogger("mcp.server.streamable_http").addFilter(_is_worth_logging)
-    async with endpoint.run(), anyio.create_task_group() as tasks:
+    async with anyio.create_task_group() as tasks:
         tasks.start_soon(end)
-        tasks.start_soon(gate.watch, endpoint.end_sessions)
+        tasks.start_soon(gate.watch, app.end_sessions)
         tasks.start_soon(http.accept, connections, listener)
         with listener:
             await http.serve(sockets=[])
@@ -149,24 +191,23 @@ def _configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
 
 
 def _build_gate(
-    endpoint: Endpoint,
+    app: ASGIApp,
     connections: Connections,
     authenticators: Sequence[Authenticator],
     host: str,
     metrics: Metrics,
 ) -> Gate:
-    """Return the endpoint with the gate before it, and add its numbers to the metrics."""
+    """Return the application with the gate before it, and add its numbers to the metrics."""
     refusals = connections.refusals
-    metrics.readings += [
-        Reading("sessions", "Sessions of HTTP clients now.", lambda: endpoint.session_count),
+    metrics.readings.append(
         Reading(
             "refused_requests",
             "HTTP requests that were not let in.",
             lambda: refusals.total,
             only_grows=True,
-        ),
-    ]
-    behind_gate = answer_metrics(prefer_json(endpoint), metrics, refusals)
+        )
+    )
+    behind_gate = answer_metrics(prefer_json(app), metrics, refusals)
     return Gate(
         connections.admit(behind_gate), authenticators=authenticators, host=host, refusals=refusals
     )

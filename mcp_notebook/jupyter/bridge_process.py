@@ -1,0 +1,148 @@
+"""The server's own bridge: a process that is started when a client asks, and again if it died.
+
+Belongs to the event loop of Jupyter Server; what
+may block, it does in threads. The bridge ends when the pipe to its stdin is closed, which the
+system does when the server ends, however it ends.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from http import HTTPStatus
+
+import anyio.to_thread
+import httpx2
+from tornado.ioloop import PeriodicCallback
+from tornado.web import HTTPError
+
+from mcp_notebook.settings import Settings
+
+SETTINGS_KEY = "mcp_notebook_bridge"
+"""Where the server's application has its `BridgeProcess`."""
+_LOOK_EVERY = 500
+"""Milliseconds between two looks at which kernels the server has."""
+_NOT_STARTED = (
+    "mcp-notebook's bridge did not start. Its errors are in the log of this Jupyter Server."
+)
+
+
+class BridgeProcess:
+    """The bridge of one server, and the way to it.
+
+    Args:
+        list_kernels: Returns the ids of the server's kernels.
+        settings: How long the bridge may take to start.
+        log: Of the server.
+    """
+
+    def __init__(
+        self, list_kernels: Callable[[], Sequence[str]], settings: Settings, log: logging.Logger
+    ) -> None:
+        self._list_kernels = list_kernels
+        self._settings = settings
+        self._log = log
+        self._lock = asyncio.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._http: httpx2.AsyncClient | None = None
+        self._reported: list[str] | None = None
+        """The kernels that the bridge knows of."""
+        self._watch = PeriodicCallback(self._look, _LOOK_EVERY)
+
+    async def connect(self) -> httpx2.AsyncClient:
+        """Return what sends requests to the bridge, which is started unless it runs.
+
+        Raises:
+            HTTPError: It does not start.
+        """
+        async with self._lock:
+            if self._http is None or self._process is None or self._process.poll() is not None:
+                await self._start()
+            await self._tell_kernels()
+            assert self._http is not None
+            return self._http
+
+    async def _start(self) -> None:
+        if self._process is not None:
+            self._log.warning("mcp-notebook's bridge has ended, and is started again.")
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
+        token = secrets.token_urlsafe(32)
+        self._reported = None
+        self._process = await anyio.to_thread.run_sync(_spawn, token)
+        await self._tell_kernels()
+        transport, base_url = await self._read_address(self._process)
+        self._http = httpx2.AsyncClient(
+            transport=transport,
+            base_url=base_url,
+            # What it answers goes on as it is, when it comes: a call may take hours.
+            headers={"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"},
+            timeout=None,
+            trust_env=False,
+        )
+        self._watch.start()
+
+    async def _read_address(
+        self, process: subprocess.Popen[bytes]
+    ) -> tuple[httpx2.AsyncHTTPTransport, str]:
+        """Wait until the bridge says where it listens.
+
+        Raises:
+            HTTPError: It has ended, or takes too long.
+        """
+        assert process.stdout is not None
+        line = b""
+        with anyio.move_on_after(self._settings.start_timeout):
+            line = await anyio.to_thread.run_sync(process.stdout.readline, abandon_on_cancel=True)
+        if not line:
+            process.kill()
+            raise HTTPError(HTTPStatus.SERVICE_UNAVAILABLE, _NOT_STARTED)
+        address = json.loads(line)
+        make = partial(
+            httpx2.AsyncHTTPTransport,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+        )
+        if "socket" in address:
+            return make(uds=address["socket"]), "http://localhost"
+        return make(), f"http://127.0.0.1:{address['port']}"
+
+    async def _look(self) -> None:
+        """Tell the bridge of new kernels; the system forgets one that has ended when asked."""
+        async with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._watch.stop()
+            else:
+                await self._tell_kernels()
+
+    async def _tell_kernels(self) -> None:
+        """Tell the bridge which kernels are the server's, if that has changed."""
+        kernels = sorted(self._list_kernels())
+        if kernels == self._reported or self._process is None:
+            return
+        assert self._process.stdin is not None
+        line = json.dumps(kernels).encode() + b"\n"
+        try:
+            await anyio.to_thread.run_sync(self._process.stdin.write, line)
+        except OSError:  # it has ended; the next request starts another
+            return
+        self._reported = kernels
+
+
+def _spawn(token: str) -> subprocess.Popen[bytes]:
+    """Start the bridge; what it says on stderr goes to the server's log."""
+    # -P: modules in the server's folder must not shadow those of the bridge.
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "mcp_notebook.cli_jupyter_bridge"],
+        env=os.environ | {"MCP_NOTEBOOK_TOKEN": token},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        # Ctrl-C in the server's terminal asks whether the server is to stop.
+        start_new_session=True,
+    )

@@ -1,0 +1,59 @@
+"""The bridge behind a Jupyter Server, as a process; what it serves is in tests/jupyter."""
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from bridges import TOKEN, bridge
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
+
+
+COMMAND = [sys.executable, "-P", "-m", "mcp_notebook.cli_jupyter_bridge"]
+
+
+@contextmanager
+def _server_bridge(home):
+    env = {"MCP_NOTEBOOK_TOKEN": TOKEN, "TMPDIR": str(home), "MCP_NOTEBOOK_CERTFILE": "/none.pem"}
+    options = {"command": COMMAND, "stdin": subprocess.PIPE, "bufsize": 0}
+    with bridge(home, env=env, **options) as running:
+        yield running, Path(json.loads(running.line())["socket"])
+
+
+def test_it_listens_in_a_folder_of_the_users_own_and_only_to_who_has_its_token(home):
+    with _server_bridge(home) as (running, path):
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        transport = httpx2.HTTPTransport(uds=str(path))
+        with httpx2.Client(transport=transport, base_url="http://localhost") as http:
+            assert http.post("/mcp").status_code == 401
+            http.headers["Authorization"] = f"Bearer {TOKEN}"
+            running.send(b"[]")
+            assert (
+                http.post("/mcp/sales")
+                .json()["error"]
+                .endswith("also of those that are opened later.")
+            )
+            assert http.post("/mcp", headers={"Host": "evil.example"}).status_code == 403
+
+
+@pytest.mark.parametrize("how", ["stdin", "signal"])
+def test_it_ends_with_its_server_or_a_signal_and_leaves_nothing(home, how):
+    with _server_bridge(home) as (running, path):
+        if how == "stdin":
+            running.process.stdin.close()
+        else:
+            running.process.send_signal(signal.SIGTERM)
+        assert running.wait() == 0
+        assert not path.parent.exists()
+
+
+def test_a_setting_that_cannot_be_used_is_named(home):
+    with bridge(home, command=COMMAND, env={"MCP_NOTEBOOK_MAX_CALLS": "many"}) as running:
+        assert running.wait() == 1
+        assert "MCP_NOTEBOOK_MAX_CALLS" in running.said

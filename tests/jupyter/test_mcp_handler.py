@@ -1,0 +1,194 @@
+"""The tools of a real Jupyter Server's kernels, called below its own address and login."""
+
+import anyio
+import anyio.to_thread
+import httpx2
+import psutil
+import pytest
+from clients import ERAS, over_http, text_of
+from jupyter_servers import LOOK, TOKEN, wait_for
+from live import TIMEOUT, live_kernel
+
+pytestmark = pytest.mark.anyio
+
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+ADD = '%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1'
+
+
+@pytest.fixture(params=ERAS)
+def era(request):
+    return request.param
+
+
+def _connect(server, era, notebook="", **options):
+    url = f"{server.url}mcp" + (f"/{notebook}" if notebook else "")
+    return over_http(url, era, token=TOKEN, **options)
+
+
+async def test_the_tools_of_all_notebooks_are_called_below_the_servers_base_url(server, era):
+    async with _connect(server, era) as client:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert {"double_sales", "double_rain", "sales.measure", "rain.measure"} <= names
+        assert text_of(await client.call_tool("double_rain", {"n": 21})) == "42"
+
+
+@pytest.mark.parametrize("notebook", ["sales", "sales.ipynb"])
+async def test_below_the_name_of_a_notebook_are_its_tools_alone(server, notebook):
+    async with _connect(server, "auto", notebook) as client:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert names == {"double_sales", "measure", "count_to", "wait_to_be_stopped"}
+        assert text_of(await client.call_tool("double_sales", {"n": 4})) == "8"
+
+
+# -- while a call runs -----------------------------------------------------------------------------
+
+
+async def test_progress_arrives_while_the_call_runs_and_the_server_answers_others(
+    server, era, tmp_path
+):
+    release = tmp_path / "release"
+    seen = []
+
+    async def note(progress, total, message):
+        seen.append(progress)
+        assert await anyio.to_thread.run_sync(server.states), "the server is not blocked"
+        # Without this, the next one would not come.
+        await anyio.Path(f"{release}-{int(progress) - 1}").touch()
+
+    async with _connect(server, era, "sales") as client:
+        result = await client.call_tool(
+            "count_to", {"n": 3, "release": str(release)}, progress_callback=note
+        )
+    assert text_of(result) == "counted"
+    assert seen == [1, 2, 3]
+
+
+async def test_a_client_that_hangs_up_stops_its_call(server, tmp_path):
+    seen = tmp_path / "seen"
+    async with _connect(server, "auto", "sales") as client:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "wait_to_be_stopped", {"seen": str(seen)})
+                await _wait_for_file(f"{seen}-began")
+                scope.cancel()
+        await _wait_for_file(f"{seen}-stopped")
+
+
+async def test_a_client_of_the_handshake_era_stops_its_call_by_a_message(server, tmp_path):
+    seen = tmp_path / "seen"
+    async with _connect(server, "legacy", "sales") as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(client.call_tool, "wait_to_be_stopped", {"seen": str(seen)})
+        await _wait_for_file(f"{seen}-began")
+        tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await _wait_for_file(f"{seen}-stopped")
+
+
+async def test_arguments_may_have_63_megabytes(server, era):
+    async with _connect(server, era, "sales") as client:
+        result = await client.call_tool("measure", {"text": "x" * 63_000_000})
+    assert text_of(result) == "63000000"
+
+
+async def _wait_for_file(path):
+    with anyio.fail_after(TIMEOUT):
+        while not await anyio.Path(path).exists():  # noqa: ASYNC110 - another process
+            await anyio.sleep(LOOK)
+
+
+# -- who is let in ---------------------------------------------------------------------------------
+
+
+def _ask(server, path="mcp", method="POST", cookies=None, **headers):
+    return httpx2.request(
+        method,
+        f"{server.url}{path}",
+        json=LIST,
+        headers={"Accept": "application/json, text/event-stream"} | headers,
+        cookies=cookies,
+        trust_env=False,
+        timeout=TIMEOUT,
+    )
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}])
+def test_without_the_right_token_the_answer_is_401_and_no_redirect(server, method, headers):
+    answer = _ask(server, method=method, **headers)
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert answer.json()["message"].startswith("The token is missing or wrong.")
+
+
+def test_a_cookie_alone_is_refused_even_with_its_xsrf_token(server):
+    with httpx2.Client(trust_env=False, follow_redirects=True) as browser:
+        browser.get(f"{server.url}api/status", headers={"Authorization": f"token {TOKEN}"})
+        browser.get(f"{server.url}login")
+        xsrf = browser.cookies.get("_xsrf")
+        assert browser.get(f"{server.url}api/kernels").status_code == 200, "the cookie is good"
+        for headers in ({}, {"X-XSRFToken": xsrf}):
+            answer = browser.post(f"{server.url}mcp", json=LIST, headers=headers)
+            assert answer.status_code == 403
+        assert "cookie of a browser is not enough" in answer.json()["message"]
+
+
+def test_a_page_of_another_origin_is_refused_even_with_the_token(server):
+    good = {"Authorization": f"token {TOKEN}"}
+    answer = _ask(server, **good, Origin="https://evil.example")
+    assert answer.status_code == 403
+    assert "Origin" in answer.json()["message"]
+    own = server.url.removesuffix("/base/")
+    assert _ask(server, **good, Origin=own).status_code != 403
+
+
+def test_an_unknown_notebook_is_answered_with_those_that_there_are(server):
+    answer = _ask(server, "mcp/weather", Authorization=f"token {TOKEN}")
+    assert answer.status_code == 404
+    assert "called 'weather'. Notebooks with tools: rain, sales." in answer.json()["error"]
+
+
+# -- which kernels ---------------------------------------------------------------------------------
+
+
+async def test_a_kernel_that_is_not_the_servers_is_not_served(server):
+    with live_kernel(server.home, notebook=str(server.home / "alien.ipynb")) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok('%%mcp_tool\ndef alien() -> int:\n    "Alien."\n    return 1')
+        async with _connect(server, "auto") as client:
+            assert "alien" not in {tool.name for tool in (await client.list_tools()).tools}
+        answer = _ask(server, "mcp/alien", Authorization=f"token {TOKEN}")
+        assert answer.status_code == 404
+
+
+async def test_a_client_stays_when_its_kernel_is_restarted(server, era):
+    kernel_id = server.start_kernel("%load_ext mcp_notebook", ADD, path="restarted.ipynb")
+    async with _connect(server, era, "restarted") as client:
+        await _wait_for_tools(client)
+        assert text_of(await client.call_tool("add", {"a": 1})) == "2"
+        server.http.post(f"api/kernels/{kernel_id}/restart").raise_for_status()
+        assert not (await client.list_tools()).tools
+        server.run(kernel_id, "%load_ext mcp_notebook", ADD.replace("+ 1", "+ 2"))
+        await _wait_for_tools(client)
+        assert text_of(await client.call_tool("add", {"a": 1})) == "3"
+    server.http.delete(f"api/kernels/{kernel_id}").raise_for_status()
+
+
+async def _wait_for_tools(client):
+    with anyio.fail_after(TIMEOUT):
+        while not (await client.list_tools()).tools:  # noqa: ASYNC110 - another process
+            await anyio.sleep(LOOK)
+
+
+async def test_a_bridge_that_died_is_started_again(server):
+    (bridge,) = _bridges_of(server)
+    bridge.kill()
+    wait_for(lambda: not bridge.is_running())
+    async with _connect(server, "auto", "sales") as client:
+        assert text_of(await client.call_tool("double_sales", {"n": 4})) == "8"
+    (successor,) = _bridges_of(server)
+    assert successor != bridge
+
+
+def _bridges_of(server):
+    children = psutil.Process(server.process.pid).children()
+    return [child for child in children if "mcp_notebook.cli_jupyter_bridge" in child.cmdline()]

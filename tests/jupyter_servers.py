@@ -1,0 +1,124 @@
+"""Real Jupyter Servers for tests, on loopback, within the test's home folder."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from jupyter_client.blocking import BlockingKernelClient
+from live import TIMEOUT, LiveKernel, Output, kernel_env
+
+TOKEN = "token-of-the-tests-0123456789abcdef"
+HEADERS = {"Authorization": f"token {TOKEN}"}
+LOOK = 0.1
+
+
+def wait_for(look: Callable[[], Any]) -> Any:
+    """Return what it finds, as soon as it finds anything."""
+    deadline = time.monotonic() + TIMEOUT
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(LOOK)
+    return found
+
+
+@dataclass
+class JupyterServer:
+    """A Jupyter Server, seen through its REST API."""
+
+    http: httpx2.Client
+    home: Path
+    process: subprocess.Popen[bytes]
+    url: str
+    """Its address with its base URL; ends with a slash."""
+
+    def start_kernel(self, *cells: str, path: str | None = None) -> str:
+        """Start a kernel, run cells in it, leave it alone, and return its id.
+
+        Args:
+            *cells: What to run.
+            path: The notebook that it is for, as seen by the server; None for no notebook.
+        """
+        if path is None:
+            kernel = self.http.post("api/kernels").raise_for_status().json()
+        else:
+            what = {"path": path, "name": path, "type": "notebook", "kernel": {"name": "python3"}}
+            kernel = self.http.post("api/sessions", json=what).raise_for_status().json()["kernel"]
+        self.run(kernel["id"], *cells)
+        return kernel["id"]
+
+    def run(self, kernel_id: str, *cells: str) -> list[Output]:
+        """Run cells in a kernel that runs."""
+        with self.kernel(kernel_id) as kernel:
+            return [kernel.ok(cell) for cell in cells]
+
+    @contextmanager
+    def kernel(self, kernel_id: str) -> Iterator[LiveKernel]:
+        """Connect to a kernel for the block."""
+        file = self.home / "runtime" / f"kernel-{kernel_id}.json"
+        client = BlockingKernelClient(connection_file=str(file))
+        client.load_connection_file()
+        client.start_channels()
+        try:
+            client.wait_for_ready(timeout=TIMEOUT)
+            yield LiveKernel(None, client, self.home)
+        finally:
+            client.stop_channels()
+
+    def states(self) -> dict[str, str]:
+        """Return what the server takes its kernels for."""
+        kernels = self.http.get("api/kernels").raise_for_status().json()
+        return {kernel["id"]: kernel["execution_state"] for kernel in kernels}
+
+
+def server_env(home: Path) -> dict[str, str]:
+    """Return the environment that keeps a server within a home folder."""
+    return kernel_env(home) | {
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+    }
+
+
+@contextmanager
+def jupyter_server(
+    home: Path, *options: str, env: dict[str, str] | None = None
+) -> Iterator[JupyterServer]:
+    """Run a Jupyter Server with the extensions that are installed, and end it."""
+    settings = {
+        "ServerApp.ip": "127.0.0.1",
+        "ServerApp.port": 0,
+        "ServerApp.root_dir": home,
+        "IdentityProvider.token": TOKEN,
+    }
+    command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"]
+    command += [f"--{name}={value}" for name, value in settings.items()]
+    with (home / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, *options],
+            env=server_env(home) | (env or {}),
+            cwd=home,
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+        )
+    try:
+        url = wait_for(lambda: _find_url(process, home))
+        with httpx2.Client(base_url=url, headers=HEADERS, timeout=TIMEOUT, trust_env=False) as http:
+            yield JupyterServer(http, home, process, url)
+    finally:
+        process.terminate()
+        process.wait(TIMEOUT)
+
+
+def _find_url(process: subprocess.Popen[bytes], home: Path) -> str | None:
+    """Return where a server listens, once it does."""
+    assert process.poll() is None, (home / "server.log").read_text()
+    try:
+        return json.loads((home / "runtime" / f"jpserver-{process.pid}.json").read_text())["url"]
+    except (FileNotFoundError, json.JSONDecodeError):  # not there yet; half written
+        return None
