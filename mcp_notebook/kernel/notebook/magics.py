@@ -124,7 +124,7 @@ class McpMagics(Magics):
         except McpNotebookError as error:
             raise UsageError(make_printable(str(error))) from None
 
-    extend_help(mcp, lambda: f"::\n\n{describe_verbs()}")
+    extend_help(mcp, describe_verbs)
 
     def _expand(self, words: str) -> str:
         """Put the notebook's variables into the options."""

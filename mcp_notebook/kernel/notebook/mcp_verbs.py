@@ -20,6 +20,7 @@ from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
+from mcp_notebook.kernel.notebook.option_help import format_entry
 from mcp_notebook.kernel.notebook.result_display import show_result
 from mcp_notebook.kernel.notebook.tool_card import build_table
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
@@ -84,10 +85,11 @@ def run_verb(notebook: Notebook, line: str) -> None:
 
 
 def describe_verbs() -> str:
-    """Return the verbs as an indented table, for ``%mcp?``."""
-    rows = [(f"%mcp {name} {verb.arguments}".strip(), verb.help) for name, verb in VERBS.items()]
-    width = max(len(usage) for usage, _ in rows)
-    return "\n".join(f"    {usage:<{width}}  {text}" for usage, text in rows)
+    """Return the verbs, each with what it does, for ``%mcp?``."""
+    return "\n".join(
+        format_entry(f"%mcp {name} {verb.arguments}".strip(), verb.help)
+        for name, verb in VERBS.items()
+    )
 
 
 # -- one function for each verb --------------------------------------------------------------------

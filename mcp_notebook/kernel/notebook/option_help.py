@@ -26,8 +26,8 @@ def describe_line_options() -> str:
     from mcp_notebook.kernel.tools.option_table import list_options  # noqa: PLC0415 - see above
 
     rows = list_options()
-    entries = [_format_entry(_format_head(row), row.text) for row in rows if row.line]
-    entries.append(_format_entry("--prefix sales_", _PREFIX))
+    entries = [format_entry(_format_head(row), row.text) for row in rows if row.line]
+    entries.append(format_entry("--prefix sales_", _PREFIX))
     python_only = ", ".join(f"`{row.name}`" for row in rows if not row.line)
     end = textwrap.fill(f"Only as keywords of `@mcp_tool`: {python_only}.", _WIDTH)
     return "\n".join(["Options:\n", *entries, "", end])
@@ -38,7 +38,7 @@ def describe_keywords() -> str:
     from mcp_notebook.kernel.tools.option_table import list_options  # noqa: PLC0415 - see above
 
     entries = [
-        _format_entry(f"{row.name}: {row.kind} (default: {row.default})", row.text)
+        format_entry(f"{row.name}: {row.kind} (default: {row.default})", row.text)
         for row in list_options()
     ]
     return "\n".join(["Keywords:\n", *entries])
@@ -69,7 +69,8 @@ def _format_head(row: "OptionRow") -> str:
     return f"{examples}  ({row.keyword} in Python)" if is_flag else examples
 
 
-def _format_entry(head: str, text: str) -> str:
+def format_entry(head: str, text: str) -> str:
+    """Return a line and below it what it does, narrow enough for a notebook."""
     return "\n".join(_indent(head, 2)) + "\n" + "\n".join(_indent(text, 6))
 
 

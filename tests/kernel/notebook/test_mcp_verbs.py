@@ -145,9 +145,12 @@ def test_wrong_input_gets_one_sentence_that_says_what_to_do(rain, line, said):
 
 def test_the_help_of_mcp_has_every_verb_with_its_arguments(kernel):
     shown = kernel.open_pager("%mcp?")
+    words = " ".join(shown.split())
     for name, verb in VERBS.items():
-        assert f"%mcp {name} {verb.arguments}".strip() in shown
-        assert verb.help in shown
+        assert f"%mcp {name} {verb.arguments}".strip() in words
+        assert verb.help in words
+    text, _, _ = shown.partition("\x1b[31mFile:")
+    assert max(map(len, text.splitlines())) <= 92  # the width of a notebook, not of a terminal
     assert "%mcp status`` never shows a call on the main thread as running" in shown
 
 
