@@ -17,10 +17,7 @@ def test_the_card_can_be_read_in_both_themes(open_notebook, app):
     card = notebook.output_of(CARD)
     expect(card).to_contain_text("top_customers")
     expect(card).to_contain_text("read-only")
-    for theme in THEMES:
-        notebook.use_theme(theme)
-        notebook.photograph(f"quickstart_{app}_{theme}", card)
-        assert find_flaws(card) == []
+    _look_at(f"quickstart_{app}", notebook, card)
 
 
 def test_a_client_calls_what_the_notebook_has_after_changes_and_a_restart(
@@ -37,11 +34,18 @@ def test_a_client_calls_what_the_notebook_has_after_changes_and_a_restart(
     notebook.run("orders.loc[orders.customer == 'Ada', 'customer'] = 'Dana'")
     assert "Dana" in assistant.call("top_customers", region="EU")
 
+    # Each of them is in the log, and so is what went wrong.
+    assert "allowed" in assistant.call("top_customers", n="many")
+    log = notebook.run("%mcp log")
+    expect(log.locator("tbody tr")).to_have_count(3)
+    _look_at("log", notebook, log)
+
     # A cell that is edited and run again changes its tool, and the card below it.
     notebook.set_source(CARD, "%%mcp_tool\ndef best_region() -> str:\n    return 'US'")
     card = notebook.run_cell(CARD)
     expect(card).to_contain_text("best_region")
     expect(card).to_contain_text("`top_customers` is gone")
+    _look_at("warning", notebook, card)
     assistant.wait_for_tools("best_region")
 
     notebook.restart()
@@ -49,3 +53,11 @@ def test_a_client_calls_what_the_notebook_has_after_changes_and_a_restart(
     notebook.run_all()
     assistant.wait_for_tools("best_region")
     assert assistant.call("best_region") == "US"
+
+
+def _look_at(name, notebook, shown):
+    """Keep pictures of an output, and look for flaws, in both themes."""
+    for theme in THEMES:
+        notebook.use_theme(theme)
+        notebook.photograph(f"{name}_{theme}", shown)
+        assert find_flaws(shown) == []
