@@ -1,6 +1,5 @@
 """One server and one browser for all tests of the browser, a page for each."""
 
-import os
 import shutil
 import tempfile
 from importlib.util import find_spec
@@ -17,8 +16,7 @@ else:
     import assistant
     from lab_page import Guard, NotebookPage
     from lab_server import lab_server
-    from pictures.first_page import find_browser
-    from playwright.sync_api import sync_playwright
+    from web_browser import launched_chromium
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -34,17 +32,9 @@ def server():
 
 @pytest.fixture(scope="session")
 def chromium():
-    """Debian's Chromium, not one that Playwright would bring."""
-    path = find_browser()
-    if path is None:
-        pytest.fail("These tests need Chromium: `apt install chromium`.", pytrace=False)
-    arguments = ["--disable-background-networking"]
-    if os.geteuid() == 0:
-        arguments.append("--no-sandbox")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+    """The one browser."""
+    with launched_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """What can be said of how HTML looks: whether all can read it, reach it, and see it whole."""
 
 from axe_playwright_python.sync_playwright import Axe
+from lab_page import THEMES, NotebookPage
 from playwright.sync_api import Locator
 
 MARK = "data-looked-at"
@@ -32,3 +33,11 @@ def find_flaws(output: Locator) -> list[str]:
         for node in flaw["nodes"]
     ]
     return flaws + [f"cut off: {text}" for text in output.evaluate(_CUT_OFF)]
+
+
+def look_at(name: str, notebook: NotebookPage, shown: Locator) -> None:
+    """Keep pictures of an output, and look for flaws, in both themes."""
+    for theme in THEMES:
+        notebook.use_theme(theme)
+        notebook.photograph(f"{name}_{theme}", shown)
+        assert find_flaws(shown) == []

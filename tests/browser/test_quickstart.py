@@ -1,8 +1,7 @@
 """The quickstart, as a newcomer goes through it in JupyterLab and in Notebook 7."""
 
 import pytest
-from lab_page import THEMES
-from looks import find_flaws
+from looks import look_at
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -17,7 +16,7 @@ def test_the_card_can_be_read_in_both_themes(open_notebook, app):
     card = notebook.output_of(CARD)
     expect(card).to_contain_text("top_customers")
     expect(card).to_contain_text("read-only")
-    _look_at(f"quickstart_{app}", notebook, card)
+    look_at(f"quickstart_{app}", notebook, card)
 
 
 def test_a_client_calls_what_the_notebook_has_after_changes_and_a_restart(
@@ -38,14 +37,14 @@ def test_a_client_calls_what_the_notebook_has_after_changes_and_a_restart(
     assert "allowed" in assistant.call("top_customers", n="many")
     log = notebook.run("%mcp log")
     expect(log.locator("tbody tr")).to_have_count(3)
-    _look_at("log", notebook, log)
+    look_at("log", notebook, log)
 
     # A cell that is edited and run again changes its tool, and the card below it.
     notebook.set_source(CARD, "%%mcp_tool\ndef best_region() -> str:\n    return 'US'")
     card = notebook.run_cell(CARD)
     expect(card).to_contain_text("best_region")
     expect(card).to_contain_text("`top_customers` is gone")
-    _look_at("warning", notebook, card)
+    look_at("warning", notebook, card)
     assistant.wait_for_tools("best_region")
 
     notebook.restart()
@@ -53,11 +52,3 @@ def test_a_client_calls_what_the_notebook_has_after_changes_and_a_restart(
     notebook.run_all()
     assistant.wait_for_tools("best_region")
     assert assistant.call("best_region") == "US"
-
-
-def _look_at(name, notebook, shown):
-    """Keep pictures of an output, and look for flaws, in both themes."""
-    for theme in THEMES:
-        notebook.use_theme(theme)
-        notebook.photograph(f"{name}_{theme}", shown)
-        assert find_flaws(shown) == []

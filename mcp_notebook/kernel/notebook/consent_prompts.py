@@ -120,7 +120,8 @@ def _render(prompt: Prompt, below: str) -> dict[str, str]:
     html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(below)).replace("\n", "<br>")
     return {
         "text/plain": f"{text}\n\n{below}",
-        "text/html": f"<div style='{_STYLE}'>{_render_lines(text)}<div>{html}</div></div>",
+        "text/html": f"<div style='{_STYLE}'>{_render_lines(text)}"
+        f"<div style='margin-top:.7em'>{html}</div></div>",
     }
 
 

@@ -1,0 +1,27 @@
+"""What a notebook shows of the calls of a client."""
+
+import pytest
+from live import TIMEOUT
+from looks import look_at
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+CAREFUL = """\
+%%mcp_tool --confirm
+def forget(customer: str) -> str:
+    "Forget a customer."
+    return f"{customer} is forgotten."
+"""
+
+
+def test_a_question_whether_a_call_may_run_is_answered_in_a_cell(open_notebook, find_assistant):
+    notebook = open_notebook("quickstart.ipynb")
+    notebook.run_all()
+    assistant = find_assistant(notebook.run("%mcp serve"))
+    below = notebook.run(CAREFUL)
+    call = assistant.start_call("forget", customer="Ada")
+    expect(below).to_contain_text("%mcp allow 1 session")
+    look_at("question", notebook, below)
+    notebook.run("%mcp allow 1")
+    assert call.result(TIMEOUT) == "Ada is forgotten."
+    expect(below).not_to_contain_text("%mcp allow 1")

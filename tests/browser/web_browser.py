@@ -1,0 +1,24 @@
+"""The browser: Debian's Chromium, not one that Playwright would bring."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pictures.first_page import find_browser
+from playwright.sync_api import Browser, sync_playwright
+
+
+@contextmanager
+def launched_chromium() -> Iterator[Browser]:
+    """Start it without a window, and end it."""
+    path = find_browser()
+    assert path, "There is no Chromium: `apt install chromium`."
+    arguments = ["--disable-background-networking"]
+    if os.geteuid() == 0:
+        arguments.append("--no-sandbox")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()
