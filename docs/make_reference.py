@@ -19,6 +19,8 @@ from typing import Any
 import typer
 
 from mcp_notebook import cli, meta_keys
+from mcp_notebook.clients.client import Client, Machine
+from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.tools.option_table import list_options
 from mcp_notebook.limits import Limits
@@ -229,6 +231,41 @@ def values_page() -> str:
     )
 
 
+_MACHINES = {
+    "": Machine(platform="linux", home=Path("~"), folder=Path(), env={}),
+    "macOS: ": Machine(platform="darwin", home=Path("~"), folder=Path(), env={}),
+    "Windows: ": Machine(
+        platform="win32", home=Path("~"), folder=Path(), env={"APPDATA": "%APPDATA%"}
+    ),
+}
+
+
+def clients_table() -> str:
+    """Return the table of the clients that can be set up, for the page that says how."""
+    tokens = {"file": "reads the token's file", "variable": "`MCP_NOTEBOOK_TOKEN`", "nowhere": "no"}
+    rows = [
+        (
+            f"`{client.name}`",
+            client.title,
+            _format_files(client),
+            "yes" if client.sees_new_tools else "no: gets `--meta-tools`",
+            tokens[client.header_from],
+        )
+        for client in CLIENTS.values()
+    ]
+    head = ["CLIENT", "Program", "Its settings", "Sees new tools", "`--http`"]
+    return format_table(head, rows)
+
+
+def _format_files(client: Client) -> str:
+    files: dict[str, str] = {}
+    for label, machine in _MACHINES.items():
+        file = f"`{client.find_file(machine).as_posix()}`"
+        if file not in files.values():
+            files[label] = file
+    return ", ".join(label + file for label, file in files.items())
+
+
 PAGES = {
     "values.md": values_page,
     "options.md": options_page,
@@ -238,7 +275,7 @@ PAGES = {
 }
 
 BEGIN, END = "<!-- Written by docs/make_reference.py from the code: -->", "<!-- End -->"
-PARTS = {"operate/limits.md": limits_table}
+PARTS = {"connect-a-client.md": clients_table, "operate/limits.md": limits_table}
 """What pages that are written by hand have between two comments."""
 
 

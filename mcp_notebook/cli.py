@@ -20,6 +20,7 @@ from mcp_notebook.cli_call import call
 from mcp_notebook.cli_config import EXAMPLE as CONFIG_EXAMPLE
 from mcp_notebook.cli_config import config
 from mcp_notebook.cli_help import Command, Group
+from mcp_notebook.cli_install import INSTALL_EXAMPLE, UNINSTALL_EXAMPLE, install, uninstall
 from mcp_notebook.cli_options import (
     TAKES_OPTIONS,
     TAKES_WORDS,
@@ -196,6 +197,9 @@ app.command(
     context_settings=TAKES_OPTIONS,
     epilog=CONFIG_EXAMPLE,
 )(config)
+
+app.command(cls=Command, context_settings=TAKES_OPTIONS, epilog=INSTALL_EXAMPLE)(install)
+app.command(cls=Command, epilog=UNINSTALL_EXAMPLE)(uninstall)
 
 app.command(cls=Command, epilog=AUDIT_EXAMPLE)(audit)
 app.add_typer(cache, name="cache")

@@ -5,10 +5,15 @@ says so. This room knows the clients: where each keeps that file on each platfor
 it looks like, how it can be given a token, and what it needs that others do not. Each fact is from
 the client's documentation or from having tried it; `known_clients` says which.
 
+A settings file is somebody else's. It is changed as a text: `json_text`, `toml_text` and
+`yaml_text` put an entry in, or cut it out; `settings_text` then reads the result and compares it
+with what it should mean, and `installation` writes it, or nothing.
+
 Face: `client` (what is known of one), `known_clients` (all of them, by name), `servers` (the
 command or address that a client gets), `snippets` (what to copy into which file, and the link that
-opens a client with it).
+opens a client with it), `installation` (changing that file).
 
-Runs in the process of the command, and in kernels for ``%mcp config``, on the main thread. It loads
-nothing but the standard library there. It neither starts a client nor talks to one.
+Runs in the process of the command, and in kernels for ``%mcp config``, on the main thread; what
+kernels need of it loads nothing but the standard library. It neither starts a client nor talks to
+one.
 """

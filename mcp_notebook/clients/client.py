@@ -115,9 +115,15 @@ class Client:
     """Whether it lists the tools again when it is told that there are others."""
     commands: tuple[str, ...] = ()
     """Programs that are on the PATH where it is installed."""
+    trace: str | None = None
+    """A folder that it makes in the home folder; None if it makes that of its settings."""
     belongs_to_folder: bool = False
     """Whether the file is one of a project, which needs no program to be installed."""
     make_link: Callable[[str, Entry], str] | None = None
     """Returns a link that opens it and adds an entry; gets the server's name, too."""
     next_step: str
     """What to do once the entry is there, as a sentence."""
+
+    def find_trace(self, machine: Machine) -> Path:
+        """Return the folder that is there where the client has run."""
+        return machine.home / self.trace if self.trace else self.find_file(machine).parent

@@ -40,6 +40,7 @@ _LIST = (
         make_entry=entries.make_claude_code,
         header_from="file",
         commands=("claude",),
+        trace=".claude",
         next_step="Start `claude` again; `/mcp` shows the connection.",
     ),
     Client(
@@ -159,7 +160,7 @@ _LIST = (
     Client(
         # What Claude Code, VS Code's Copilot and others read in the folder of a project.
         name="mcp.json",
-        title="any client that reads .mcp.json in this folder",
+        title="Project (.mcp.json)",
         find_file=lambda machine: machine.folder / ".mcp.json",
         make_entry=entries.make_plain,
         belongs_to_folder=True,

@@ -7,16 +7,17 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from mcp_notebook.clients.client import Endpoint, Launch, Machine
 from mcp_notebook.clients.known_clients import CLIENTS
-from mcp_notebook.clients.snippets import name_entry, render_document, render_snippet
+from mcp_notebook.clients.rendering import name_entry, render_document
+from mcp_notebook.clients.snippets import render_snippet
 
 MACHINE = Machine(platform="linux", home=Path("/home/ada"), folder=Path("/work"), env={})
-READERS = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
+READERS = {"json": json.loads, "toml": tomllib.loads, "yaml": YAML(typ="safe", pure=True).load}
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 LAUNCHES = st.builds(
     Launch,
@@ -59,5 +60,5 @@ def test_a_variable_that_a_client_reads_is_to_be_set_first():
 
 def test_a_kernel_loads_no_library_for_it():
     code = "import mcp_notebook.clients.snippets, mcp_notebook.clients.servers, sys; "
-    code += "assert not {'ruamel', 'tomlkit', 'mcp'} & sys.modules.keys()"
+    code += "assert not {'ruamel', 'mcp'} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)

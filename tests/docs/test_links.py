@@ -41,7 +41,7 @@ def test_links_of_notebooks_lead_to_files_and_headings_that_exist(path, tmp_path
     ("link", "problem"),
     [
         ("docs/index.md", None),
-        ("docs/connect-a-client.md#vs-code", None),
+        ("docs/connect-a-client.md#by-hand", None),
         ("docs/connect-a-client.md#emacs", "no such heading"),
         ("docs/nothing.md", "no such file"),
         ("../outside.md", "no such file"),

@@ -5,6 +5,8 @@ import tomllib
 
 from documents import GETTING_STARTED, README, ROOT, SETUP
 
+from mcp_notebook.clients.known_clients import CLIENTS
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -28,10 +30,12 @@ def test_the_two_commands_that_do_all_setup_are_there_word_for_word():
     assert {"demo", "test"} <= set(PROJECT["optional-dependencies"])
 
 
-def test_three_clients_are_configured():
-    (claude,) = (line for line in README.shell_lines if line.startswith("claude mcp add "))
-    assert claude.endswith(" mcp-notebook stdio")
-    assert len(list(README.servers())) == 2
+def test_a_client_is_connected_by_one_line_and_any_other_by_another():
+    (line,) = (line for line in README.shell_lines if line.startswith("mcp-notebook install "))
+    assert line.split()[-1] in CLIENTS
+    assert len(list(README.servers())) == 1
+    for client in CLIENTS.values():
+        assert client.belongs_to_folder or client.title in README.text
 
 
 def test_it_leads_to_each_part_of_the_site():

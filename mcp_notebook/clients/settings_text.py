@@ -1,0 +1,176 @@
+"""Adds, finds and removes a server in the text of a client's settings, and changes nothing else.
+
+Pure functions on texts, in the process of the command. Each format has a module that makes the
+change; here it is checked that the new text means what it should, and nothing else.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from mcp_notebook.clients.client import Client, Entry, Syntax
+from mcp_notebook.clients.json_text import cut_json, put_json, read_json
+from mcp_notebook.clients.rendering import render_document
+from mcp_notebook.clients.toml_text import cut_toml, put_toml, read_toml
+from mcp_notebook.clients.yaml_text import cut_yaml, put_yaml, read_yaml
+
+_READERS: dict[Syntax, Callable[[str], Any]] = {
+    "json": read_json,
+    "toml": read_toml,
+    "yaml": read_yaml,
+}
+_MARK = "\ufeff"
+"""What some editors put before a text."""
+
+
+def find_entry(client: Client, text: str, name: str) -> Entry | None:
+    """Return what a client's settings say about a server; None if they say nothing.
+
+    Args:
+        client: Whose settings they are.
+        text: The settings.
+        name: Of the server.
+
+    Raises:
+        ValueError: They are not valid; the end of a sentence says what is wrong.
+    """
+    return _find(client, _read_servers(client, _read(client, text)), name)
+
+
+def add_entry(client: Client, text: str, name: str, entry: Entry) -> str:
+    """Return settings with a server, in the place of one that has its name.
+
+    Args:
+        client: Whose settings they are.
+        text: The settings; "" for none.
+        name: Of the server.
+        entry: What they shall say.
+
+    Raises:
+        ValueError: As for `find_entry`, or they cannot be changed without writing them anew.
+    """
+    mark, text = _split_mark(text)
+    document = _read(client, text)
+    servers = _read_servers(client, document)
+    if _find(client, servers, name) == entry:
+        return mark + text
+    expected = copy.deepcopy(document)
+    if not document:
+        expected |= client.required or {}
+    if client.is_list:
+        others = [server for server in servers if not _has_name(server, name)]
+        place = next(
+            (i for i, server in enumerate(servers) if _has_name(server, name)), len(others)
+        )
+        expected[client.section] = [*others[:place], entry, *others[place:]]
+    else:
+        expected[client.section] = dict(servers) | {name: entry}
+    if client.syntax == "json":
+        changed = put_json(text, client.section, name, entry)
+    elif client.syntax == "toml":
+        changed = put_toml(text, client.section, name, entry)
+    else:
+        changed = put_yaml(
+            text,
+            client.section,
+            name,
+            entry,
+            is_list=client.is_list,
+            required=client.required,
+        )
+    return mark + _check(client, changed, expected)
+
+
+def remove_entry(client: Client, text: str, name: str) -> str:
+    """Return settings without a server, which they have; "" if nothing else was in them.
+
+    Args:
+        client: Whose settings they are.
+        text: The settings.
+        name: Of the server.
+
+    Raises:
+        ValueError: As for `find_entry`, or they cannot be changed without writing them anew.
+    """
+    mark, text = _split_mark(text)
+    document = _read(client, text)
+    servers = _read_servers(client, document)
+    entry = _find(client, servers, name)
+    assert entry is not None
+    if text == render_document(client, entry, name):
+        return ""
+    expected = copy.deepcopy(document)
+    if client.is_list:
+        expected[client.section] = [server for server in servers if not _has_name(server, name)]
+    else:
+        expected[client.section] = {key: servers[key] for key in servers if key != name}
+    cut = {"json": cut_json, "toml": cut_toml, "yaml": cut_yaml}[client.syntax]
+    changed = cut(text, client.section, name)
+    if client.syntax == "toml" and not expected[client.section]:
+        # A table without members need not be written.
+        expected = {key: value for key, value in expected.items() if key != client.section}
+        if client.section in _read(client, changed):
+            expected[client.section] = {}
+    return mark + _check(client, changed, expected)
+
+
+def _split_mark(text: str) -> tuple[str, str]:
+    return (_MARK, text[1:]) if text.startswith(_MARK) else ("", text)
+
+
+def _read(client: Client, text: str) -> dict[str, Any]:
+    try:
+        document = _READERS[client.syntax](_split_mark(text)[1])
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is not valid {client.syntax.upper()}: {error}") from None
+    if not isinstance(document, dict):
+        raise ValueError("holds no settings: it is not an object with members")  # noqa: TRY004 - the text is wrong
+    return document
+
+
+def _read_servers(client: Client, document: dict[str, Any]) -> Any:
+    kind = list if client.is_list else dict
+    servers = document.get(client.section)
+    if servers is None:
+        return kind()
+    if not isinstance(servers, kind):
+        noun = "a list" if client.is_list else "an object"
+        raise ValueError(f"has a member {client.section!r} that is not {noun}")  # noqa: TRY004
+    return servers
+
+
+def _find(client: Client, servers: Any, name: str) -> Entry | None:
+    if client.is_list:
+        entry = next((server for server in servers if _has_name(server, name)), None)
+    else:
+        entry = servers.get(name)
+    return entry if entry is None or isinstance(entry, dict) else {}
+
+
+def _has_name(server: object, name: str) -> bool:
+    return isinstance(server, dict) and server.get("name") == name
+
+
+def _check(client: Client, text: str, expected: dict[str, Any]) -> str:
+    """Return a text that means what it should.
+
+    Raises:
+        ValueError: It does not.
+    """
+    try:
+        document = _READERS[client.syntax](text)
+    except (ValueError, RecursionError):
+        document = None
+    # By their texts: a number that is none is not equal to itself.
+    if repr(_sort(document)) != repr(_sort(expected)):
+        raise ValueError(
+            "is laid out in a way that cannot be changed without writing all of it anew"
+        )
+    return text
+
+
+def _sort(value: Any) -> Any:
+    """Return a value whose text does not depend on the order of members."""
+    if isinstance(value, dict):
+        return {key: _sort(value[key]) for key in sorted(value, key=repr)}
+    return [_sort(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,205 @@
+"""A settings file is changed in one step, with a backup, or left alone."""
+
+import json
+import stat
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_notebook.clients.client import Launch, Machine
+from mcp_notebook.clients.installation import (
+    apply_change,
+    find_backup,
+    is_installed,
+    plan_installation,
+    plan_removal,
+)
+from mcp_notebook.clients.known_clients import CLIENTS
+from mcp_notebook.errors import ClientError
+from mcp_notebook.settings import Settings
+
+CURSOR = CLIENTS["cursor"]
+LAUNCH = Launch(command="/env/bin/python", arguments=("stdio",), env={}, runs_notebooks=False)
+ALL = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+EXISTING = {
+    "json": '{\n\t// mine\n\t"a": [1, 2,], "b": {}\n}\n',
+    "toml": '# mine\na = "b" # c\n\n[mcp_servers.x]\ncommand = "y"\n# last',
+    "yaml": "# mine\na:   [1,   2]\nextensions:\nmcpServers: []   # none",
+}
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(home=tmp_path / "home")
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "settings"
+
+
+def install(client, file, settings, launch=LAUNCH, **options):
+    change = plan_installation(client, file, "notebook", launch, **options)
+    return apply_change(change, settings)
+
+
+def uninstall(client, file, settings):
+    return apply_change(plan_removal(client, file, "notebook", settings), settings)
+
+
+@ALL
+def test_a_new_file_is_made_and_removed_again(client, tmp_path, settings):
+    file = tmp_path / "new" / "folder" / "settings"
+    assert install(client, file, settings) is None
+    assert "/env/bin/python" in file.read_text()
+    assert not plan_installation(client, file, "notebook", LAUNCH).is_needed
+    uninstall(client, file, settings)
+    assert not file.exists()
+
+
+@ALL
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_an_existing_file_is_kept_and_restored_to_the_byte(client, end, mark, file, settings):
+    before = (mark + EXISTING[client.syntax]).replace("\n", end).encode()
+    file.write_bytes(before)
+    backup = install(client, file, settings)
+    assert backup.read_bytes() == before
+    assert backup == find_backup(settings, file)
+    assert file.read_bytes() != before
+    uninstall(client, file, settings)
+    assert file.read_bytes() == before
+
+
+def test_what_has_changed_since_stays_when_a_server_is_removed(file, settings):
+    file.write_text('{"theme": "dark"}')
+    install(CURSOR, file, settings)
+    file.write_text(file.read_text().replace("dark", "light"))
+    uninstall(CURSOR, file, settings)
+    assert json.loads(file.read_text()) == {"theme": "light", "mcpServers": {}}
+
+
+def test_a_server_with_other_settings_is_replaced_only_if_told_so(file, settings):
+    install(CURSOR, file, settings)
+    before = file.read_bytes()
+    other = replace(LAUNCH, command="/other/python")
+    with pytest.raises(ClientError, match=r"already has a server 'notebook' .*Add --replace"):
+        install(CURSOR, file, settings, other)
+    assert file.read_bytes() == before
+    install(CURSOR, file, settings, other, replace=True)
+    assert "/other/python" in file.read_text()
+    uninstall(CURSOR, file, settings)
+    assert json.loads(file.read_text() if file.exists() else "{}") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("cursor", '{\n  "a": 1\n  "b": 2\n}', r"is not valid JSON: line 3: '\"b\": 2' was not"),
+        ("cursor", '{"a": 1', "is not valid JSON: line 1: it ends too early"),
+        ("cursor", '{"a": NaN}', "is not valid JSON: NaN is no number"),
+        ("cursor", "[" * 100_000, "is not valid JSON: it is nested too deeply"),
+        ("cursor", "[]", "holds no settings"),
+        ("cursor", '{"mcpServers": []}', "has a member 'mcpServers' that is not an object"),
+        ("codex", "a = \n", r"is not valid TOML: .*line 1"),
+        ("codex", "mcp_servers = { x = { a = 1 } }\n", "is laid out in a way that cannot be"),
+        ("goose", "a: [\n", "is not valid YAML: line 2"),
+        ("goose", "extensions: 1\n", "has a member 'extensions' that is not an object"),
+        ("goose", "a: &x {}\nextensions: *x\n", "is laid out in a way that cannot be changed"),
+        ("continue", "mcpServers: {}\n", "has a member 'mcpServers' that is not a list"),
+        ("cursor", b"\xff", "is not UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_changed_is_named_and_left_alone(name, text, problem, file, settings):
+    before = text if isinstance(text, bytes) else text.encode()
+    file.write_bytes(before)
+    client = CLIENTS[name]
+    with pytest.raises(ClientError, match=problem) as failure:
+        install(client, file, settings)
+    assert str(failure.value).startswith(f"{client.title}'s settings, {file}, were left alone: ")
+    assert f"copy the lines of `mcp-notebook config {name}`" in str(failure.value)
+    assert file.read_bytes() == before
+
+
+@given(content=st.binary())
+def test_no_content_ends_in_anything_but_a_valid_file_or_a_message(content, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("any")
+    for client in (CURSOR, CLIENTS["codex"], CLIENTS["goose"]):
+        (folder / "settings").write_bytes(content)
+        try:
+            install(client, folder / "settings", Settings(home=folder / "home"))
+        except ClientError:
+            assert (folder / "settings").read_bytes() == content
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of Unix")
+def test_a_file_keeps_its_permissions_and_a_link_stays_one(tmp_path, file, settings):
+    target = tmp_path / "dotfiles"
+    target.write_text("{}")
+    target.chmod(0o640)
+    file.symlink_to(target)
+    backup = install(CURSOR, file, settings)
+    assert file.is_symlink()
+    assert "mcpServers" in target.read_text()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path, settings):
+    (tmp_path / "taken").write_text("no folder")
+    file = tmp_path / "taken" / "mcp.json"
+    with pytest.raises(ClientError, match=r"cannot be (read|written).* config cursor`"):
+        install(CURSOR, file, settings)
+
+
+def test_a_file_that_changes_while_it_is_changed_is_left_alone(file, settings):
+    change = plan_installation(CURSOR, file, "notebook", LAUNCH)
+    file.write_text("{}")
+    with pytest.raises(ClientError, match=r"changed .* meanwhile, so nothing was written. Run"):
+        apply_change(change, settings)
+    assert file.read_text() == "{}"
+
+
+@ALL
+def test_a_server_that_is_not_there_cannot_be_removed(client, file, settings):
+    with pytest.raises(ClientError, match=r"has no server 'notebook' in .*nothing to remove"):
+        uninstall(client, file, settings)
+    file.write_text("" if client.syntax == "toml" else "{}")
+    with pytest.raises(ClientError, match=r"has no server 'notebook' in .*nothing to remove"):
+        uninstall(client, file, settings)
+
+
+def test_a_difference_is_shown_as_diff_would(file):
+    file.write_text('{\n  "a": 1\n}\n')
+    lines = plan_installation(CURSOR, file, "notebook", LAUNCH).format_diff().splitlines()
+    assert lines[:6] == [
+        f"--- {file}",
+        f"+++ {file}",
+        "@@ -1,3 +1,12 @@",
+        " {",
+        '-  "a": 1',
+        '+  "a": 1,',
+    ]
+    assert '+      "command": "/env/bin/python",' in lines
+
+
+def test_a_client_is_found_by_its_folder_or_its_command(tmp_path):
+    def machine(**env):
+        return Machine(platform="linux", home=tmp_path, folder=tmp_path, env={"PATH": "", **env})
+
+    assert not is_installed(CURSOR, machine())
+    assert not is_installed(CLIENTS["claude-code"], machine())
+    assert is_installed(CLIENTS["vscode-workspace"], machine())
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".claude").mkdir()
+    assert is_installed(CURSOR, machine())
+    assert is_installed(CLIENTS["claude-code"], machine())
+    program = tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    assert is_installed(CLIENTS["codex"], machine(PATH=str(program.parent)))
+    assert not is_installed(CLIENTS["gemini"], machine(PATH=str(Path(program.parent))))

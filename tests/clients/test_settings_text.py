@@ -1,0 +1,226 @@
+"""A server is added to and removed from settings, and everything else stays as it is."""
+
+import json
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_notebook.clients.known_clients import CLIENTS
+from mcp_notebook.clients.rendering import name_entry, render_document
+from mcp_notebook.clients.servers import build_launch
+from mcp_notebook.clients.settings_text import add_entry, find_entry, remove_entry
+from mcp_notebook.settings import Settings
+
+CURSOR, CODEX, GOOSE, CONTINUE = (CLIENTS[n] for n in ("cursor", "codex", "goose", "continue"))
+ALL = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+
+
+def make_entry(client, name="notebook"):
+    return name_entry(client, client.make_entry(build_launch(client, Settings())), name)
+
+
+def add(client, text, name="notebook"):
+    return add_entry(client, text, name, make_entry(client, name))
+
+
+def is_within(text, longer):
+    """Return whether a text is what remains of another one if parts of it are left out."""
+    rest = iter(longer)
+    return all(letter in rest for letter in text)
+
+
+# -- made-up documents -----------------------------------------------------------------------------
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6)
+KEYS = st.text("abcdefg", min_size=1, max_size=4)
+LINE_BREAKS = st.sampled_from(["\n", "\r\n"])
+
+
+@st.composite
+def json_texts(draw, section="mcpServers"):
+    """Return an object with comments and trailing commas, in any layout."""
+    end = draw(LINE_BREAKS)
+    space = st.lists(
+        st.sampled_from([" ", "  ", "\t", end, f"// }}, x{end}", '/* " { */', f"/*{end}*/"]),
+        max_size=3,
+    ).map("".join)
+    scalar = st.one_of(WORDS, st.integers(), st.booleans(), st.none()).map(json.dumps)
+
+    def value(depth):
+        kind = draw(st.sampled_from(["object", "list", "scalar"] if depth else ["scalar"]))
+        if kind == "scalar":
+            return draw(scalar)
+        if kind == "list":
+            return "[" + items([value(depth - 1) for _ in range(draw(st.integers(0, 2)))]) + "]"
+        return an_object({draw(KEYS): value(depth - 1) for _ in range(draw(st.integers(0, 3)))})
+
+    def an_object(members):
+        return "{" + items([f"{json.dumps(k)}{draw(space)}:{v}" for k, v in members.items()]) + "}"
+
+    def items(texts):
+        comma = "," if texts and draw(st.booleans()) else ""
+        inner = ",".join(draw(space) + text + draw(space) for text in texts)
+        return inner + comma + draw(space)
+
+    members = {draw(KEYS): value(2) for _ in range(draw(st.integers(0, 3)))}
+    if draw(st.booleans()):
+        servers = {draw(KEYS): value(1) for _ in range(draw(st.integers(0, 2)))}
+        members[section] = an_object(servers)
+    return draw(space) + an_object(members) + draw(space)
+
+
+@st.composite
+def toml_texts(draw):
+    """Return tables with comments between them."""
+    value = st.one_of(
+        st.integers(-9, 9).map(str),
+        WORDS.map(json.dumps),
+        st.sampled_from(["[1, # one\n  2,\n]", '"""\n[mcp_servers.x]\n"""', "{ a = 1 }", "nan"]),
+    ).filter(is_toml)
+    blank = st.sampled_from(["", "\n", "# a comment\n", "\n  # [mcp_servers.notebook]\n\n"])
+    lines = []
+
+    def members():
+        for key in draw(st.lists(KEYS, max_size=3, unique=True)):
+            comment = draw(st.sampled_from(["", "  # why"]))
+            lines.append(f"{key} = {draw(value)}{comment}\n{draw(blank)}")
+
+    members()
+    for name in draw(st.lists(KEYS.map(str.upper), max_size=3, unique=True)):
+        title = draw(st.sampled_from([name, f"mcp_servers.{name}", f"mcp_servers.{name}.env"]))
+        lines.append(f"{draw(blank)}[{title}]{draw(st.sampled_from(['', ' # x']))}\n")
+        members()
+    return "".join(lines)
+
+
+def is_toml(text):
+    try:
+        tomllib.loads(f"a = {text}")
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+@st.composite
+def yaml_texts(draw, section="extensions", *, is_list=False):
+    """Return a mapping with comments, blocks and lists, indented in any way."""
+    end = draw(LINE_BREAKS)
+    step = " " * draw(st.integers(1, 4))
+    blank = st.sampled_from(["", end, f"# a: b{end}", f"{end}    # - x{end}{end}"])
+    comment = st.sampled_from(["", "  # why", "   "])
+    scalar = st.one_of(
+        st.integers().map(str),
+        WORDS.map(json.dumps),
+        st.sampled_from(["plain text", "'it''s'", "yes", "~", "{a: 1, b: [x]}", "[1, 2]"]),
+    )
+
+    def mapping(indent, depth, least=1):
+        keys = draw(st.lists(KEYS, min_size=least, max_size=3, unique=True))
+        return "".join(f"{indent}{key}:{member(indent, depth)}" for key in keys)
+
+    def member(indent, depth):
+        kinds = ["scalar", "block"] + ["mapping", "list"] * bool(depth)
+        match draw(st.sampled_from(kinds)):
+            case "scalar":
+                return f" {draw(scalar)}{draw(comment)}{end}{draw(blank)}"
+            case "block":
+                mark = draw(st.sampled_from(["|", ">-", "|+"]))
+                return f" {mark}{end}{indent}{step}a # b{end}{indent}{step}c: d{end}"
+            case "mapping":
+                return f"{draw(comment)}{end}{mapping(indent + step, depth - 1)}"
+            case _:
+                return f"{end}{items(indent + step, depth - 1)}"
+
+    def items(indent, depth):
+        texts = [mapping(indent + "  ", depth) for _ in range(draw(st.integers(1, 2)))]
+        return "".join(f"{indent}- {text[len(indent) + 2 :]}" for text in texts)
+
+    parts = [mapping("", 2, 0)]
+    match draw(st.sampled_from(["none", "empty", "flow", "block"])):
+        case "empty":
+            parts.append(f"{section}:{draw(comment)}{end}")
+        case "flow":
+            flows = ["[]", "[{name: a}]"] if is_list else ["{}", "{a: {b: 1}}"]
+            parts.append(f"{section}: {draw(st.sampled_from(flows))}{draw(comment)}{end}")
+        case "block":
+            inner = items(draw(st.sampled_from(["", step])), 1) if is_list else mapping(step, 1)
+            parts.append(f"{section}:{end}{inner}")
+    return draw(blank) + "".join(draw(st.permutations(parts))) + draw(blank)
+
+
+# -- what holds for all of them --------------------------------------------------------------------
+
+
+def check(client, text):
+    """Check that a server is added, found and removed, and that all else stays."""
+    before = find_entry(client, text, "notebook")
+    added = add(client, text)
+    assert is_within("".join(text.split()), added)
+    assert find_entry(client, added, "notebook") == make_entry(client)
+    assert add(client, added) == added
+    assert before is None
+    removed = remove_entry(client, added, "notebook")
+    assert find_entry(client, removed, "notebook") is None
+    return removed
+
+
+@given(text=json_texts())
+def test_all_of_a_json_text_stays_with_its_comments(text):
+    removed = check(CURSOR, text)
+    assert is_within("".join(text.split()), "".join(removed.split())) or not removed
+
+
+@given(text=json_texts())
+def test_json_that_has_servers_is_as_before_once_ours_is_removed(text):
+    with_server = add(CURSOR, text, "other")
+    assert check(CURSOR, with_server) == with_server
+
+
+@given(text=toml_texts())
+def test_all_of_a_toml_text_stays_with_its_comments(text):
+    removed = check(CODEX, text)
+    assert removed == text or not text.strip()
+
+
+@given(text=yaml_texts())
+def test_all_of_a_yaml_text_stays_with_its_comments(text):
+    removed = check(GOOSE, text)
+    assert is_within("".join(text.split()), "".join(removed.split())) or not removed
+
+
+@given(text=yaml_texts("mcpServers", is_list=True))
+def test_all_of_a_yaml_text_with_a_list_of_servers_stays(text):
+    removed = check(CONTINUE, text)
+    assert is_within("".join(text.split()), "".join(removed.split())) or not removed
+
+
+@given(text=yaml_texts())
+def test_yaml_that_has_servers_is_as_before_once_ours_is_removed(text):
+    with_server = add(GOOSE, text, "other")
+    assert check(GOOSE, with_server) == with_server
+
+
+@given(text=yaml_texts("mcpServers", is_list=True))
+def test_a_list_in_yaml_is_as_before_once_ours_is_removed(text):
+    with_server = add(CONTINUE, text, "other")
+    assert check(CONTINUE, with_server) == with_server
+
+
+@ALL
+def test_an_empty_file_becomes_what_a_new_one_is_and_is_empty_again(client):
+    added = add(client, "")
+    assert added == render_document(client, make_entry(client), "notebook")
+    assert remove_entry(client, added, "notebook") == ""
+
+
+@ALL
+def test_another_server_of_that_name_is_replaced_in_its_place(client):
+    text = add(client, add(client, add(client, "", "first"), "notebook"), "last")
+    other = {"name": "notebook"} if client.is_list else {}
+    changed = add_entry(client, text, "notebook", other | {"url": "x"})
+    assert find_entry(client, changed, "notebook") == other | {"url": "x"}
+    order = [changed.index(name) for name in ("first", "notebook", "last")]
+    assert order == sorted(order)
+    assert add(client, changed) == text
