@@ -40,6 +40,7 @@ from mcp_notebook.kernel.link.endpoint import Address, Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.link.shutdown_hook import ShutdownHook
+from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
 from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared
 from mcp_notebook.kernel.notebook.completion import complete_mcp, complete_mcp_tool
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
@@ -64,6 +65,8 @@ _REPLACED = "_mcp_notebook_replaced"
 """Attribute of the shell that holds the extension that ``%reload_ext`` has just unloaded."""
 _DECORATED = "_mcp_notebook_decorated"
 """Attribute of the shell that holds what was decorated when ``%unload_ext`` unloaded it."""
+_CARDS = "_mcp_notebook_cards"
+"""Attribute of the shell that holds the cards of the extension that was unloaded last."""
 _FORK_HOOK = "_mcp_notebook_fork_hook"
 
 
@@ -82,12 +85,12 @@ class Extension:
     ) -> None:
         self.shell = shell
         self.settings = settings
-        schemas = SchemaCache(settings.schemas_folder) if settings.schema_cache else None
         self._previous = previous
+        schemas = SchemaCache(settings.schemas_folder) if settings.schema_cache else None
         self.registry = ToolRegistry(self._tools_changed, schemas)
-        self.cell_tools: CellTools = CellTools(
-            self.registry, previous.cell_tools if previous else None
-        )
+        cell_tools = previous.cell_tools if previous else None
+        self.cell_tools: CellTools = CellTools(self.registry, cell_tools)
+        self.cards: ToolCards = ToolCards(self.registry, shell, getattr(shell, _CARDS, None))
         self._id = settings.kernel_id or make_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
         self.custom_types: CustomTypes = previous.custom_types if previous else CustomTypes()
@@ -103,8 +106,8 @@ class Extension:
             log=previous.invoker.log if previous else CallLog(settings.max_logged_calls),
         )
         self._record: Record | None = None
-        new_file = NotebookFile(shell.user_ns, self._read_traces)
-        self.notebook_file: NotebookFile = previous.notebook_file if previous else new_file
+        file = previous.notebook_file if previous else None
+        self.notebook_file: NotebookFile = file or NotebookFile(shell.user_ns, self._read_traces)
         self._pid = os.getpid()
         self._activity = KernelActivity(shell.kernel, self.invoker)
         self._prompts = ConsentPrompts(shell)
@@ -218,28 +221,13 @@ class Extension:
             host=socket.gethostname(),
             version=__version__,
             protocol=messages.PROTOCOL_VERSION,
-            **self._name_notebook(),
-            jupyter_id=self._read_jupyter_id(),
+            **self.notebook_file.describe(self._pid),
+            jupyter_id=_read_jupyter_id(self.shell),
             owner="bridge" if self.settings.kernel_id else "user",
             socket=address.socket,
             port=address.port,
             token=address.token,
         )
-
-    def _read_jupyter_id(self) -> str | None:
-        """Return the id in the name of the connection file that the frontend has made."""
-        app = getattr(getattr(self.shell, "kernel", None), "parent", None)
-        name = Path(getattr(app, "connection_file", None) or "").stem
-        return name.removeprefix("kernel-") if name.startswith("kernel-") else None
-
-    def _name_notebook(self) -> dict[str, Any]:
-        """Return what the record says of the notebook."""
-        path, first_path = self.notebook_file.path, self.notebook_file.first_path
-        return {
-            "notebook": _write_path(path),
-            "first_notebook": _write_path(first_path),
-            "name": path.stem.encode(errors="replace").decode() if path else f"kernel-{self._pid}",
-        }
 
     def _read_traces(self) -> list[Departure | Record]:
         """Return what other kernels have left: among them, earlier ones of this notebook."""
@@ -250,7 +238,9 @@ class Extension:
         """Publish the notebook's new name if its file was renamed."""
         if self.notebook_file.follow() and self._record is not None:
             try:
-                self._record = self._record.model_copy(update=self._name_notebook())
+                self._record = self._record.model_copy(
+                    update=self.notebook_file.describe(self._pid)
+                )
                 write_record(self.settings.records_folder, self._record)
             except OSError:
                 logger.exception("the notebook's new name could not be published")
@@ -260,6 +250,7 @@ class Extension:
         previous, self._previous = self._previous, None
         if previous is not None:
             self.registry.add(*previous.registry.tools)
+            self.cards.refresh()
         else:
             warning = self._folders.describe_home()
             if warning:
@@ -267,6 +258,9 @@ class Extension:
             self.cell_tools.begin_run(find_cell())  # of the cell with `%load_ext`
             earlier = vars(self.shell).pop(_DECORATED, ())
             declare_decorated(self.registry, self.shell.user_ns, earlier)
+            self.cards.refresh()
+            names = [tool.name for tool in self.registry.tools]
+            self.cards.show([name for name in names if not self.cards.has(name)])
 
     # -- called by the notebook and by the parts ---------------------------------------------------
 
@@ -286,6 +280,8 @@ class Extension:
     def _tools_changed(self) -> None:
         self.invoker.cache.keep(self.registry.tools)
         self._endpoint.announce_tools()
+        if not self.cell_tools.is_in_cell():  # cards follow what a cell does when it ends
+            self.cards.refresh()
 
     def _before_cell(self, info: object) -> None:
         self.invoker.cell_started()
@@ -294,10 +290,13 @@ class Extension:
 
     def _after_cell(self, result: object) -> None:
         self.invoker.cell_ended()
-        names = self.cell_tools.end_run(result)
-        if names:
-            print_output(describe_undeclared(names))
-        for sentence in self.registry.follow(self.shell.user_ns):
+        run = self.cell_tools.end_run(result)
+        notes = self.registry.follow(self.shell.user_ns)
+        self.cards.show(run.added)
+        self.cards.refresh()
+        if run.dropped:
+            print_output(describe_undeclared(run.dropped))
+        for sentence in notes:
             print_note(sentence)
         self.invoker.cache.keep(self.registry.tools)
 
@@ -311,12 +310,11 @@ class Extension:
         return complete_mcp_tool(namespace, event.line)
 
 
-def _write_path(path: Path | None) -> str | None:
-    """Return a path as records have it; None if it is not UTF-8, and no record can have it."""
-    try:
-        return None if path is None else os.fspath(path).encode().decode()
-    except UnicodeEncodeError:
-        return None
+def _read_jupyter_id(shell: InteractiveShell) -> str | None:
+    """Return the id in the name of the connection file that the frontend has made."""
+    app = getattr(getattr(shell, "kernel", None), "parent", None)
+    name = Path(getattr(app, "connection_file", None) or "").stem
+    return name.removeprefix("kernel-") if name.startswith("kernel-") else None
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -333,6 +331,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     except McpNotebookError as error:
         raise UsageError(str(error)) from None
     vars(shell).pop(_REPLACED, None)
+    vars(shell).pop(_CARDS, None)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
@@ -340,9 +339,11 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     extension: Extension | None = getattr(shell, EXTENSION, None)
     if extension is not None:
         extension.unload()
+        setattr(shell, _CARDS, extension.cards)
         if _is_reload():
             setattr(shell, _REPLACED, extension)
         else:
+            extension.cards.close()
             setattr(shell, _DECORATED, list_decorated(extension.registry, shell.user_ns))
 
 

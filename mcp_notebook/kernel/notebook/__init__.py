@@ -7,12 +7,12 @@ authors, who import them from `mcp_notebook`, `mcp_tool` and `mcp_tools` (`decor
 `registry` (`registry`).
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
-it to a function, `declarations` builds the tools, `cell_tools` adds them as the cell's, and
-`tool_card` shows them. `mcp_verbs` has one function for each verb of ``%mcp``; `background_bridge`
-starts and stops the process behind ``%mcp serve``, and `result_display` shows the result of ``%mcp
-call``. `option_help` puts together what ``%%mcp_tool?`` and ``mcp_tool?`` explain.
-`consent_prompts` shows questions whether calls may run, which ``%mcp allow`` and ``%mcp deny``
-answer. `live_display` is an output that is shown anew from any thread.
+it to a function, `declarations` builds the tools, `cell_tools` adds them as the cell's, and `cards`
+shows them when the cell has ended. `mcp_verbs` has one function for each verb of ``%mcp``;
+`background_bridge` starts and stops the process behind ``%mcp serve``, and `result_display` shows
+the result of ``%mcp call``. `option_help` puts together what ``%%mcp_tool?`` and ``mcp_tool?``
+explain. `consent_prompts` shows questions whether calls may run, which ``%mcp allow`` and ``%mcp
+deny`` answer. `live_display` is an output that is shown anew from any thread.
 
 Threads: magics and cells run on the kernel's main thread. The decorators and `registry` work on any
 thread, also inside a tool, and the decorators even without a notebook: there they only mark the

@@ -7,7 +7,7 @@ A cell that is deleted runs no more, so its tools stay as well.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,18 @@ class _Run:
     """The names of the tools that it has declared."""
     new: set[str] = field(default_factory=set)
     """Those of them that were no tools before."""
+    added: set[str] = field(default_factory=set)
+    """The names of the tools that it has added and that do not belong to it."""
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """What a cell has changed."""
+
+    added: frozenset[str] = frozenset()
+    """The names of the tools that it has declared or added."""
+    dropped: tuple[str, ...] = ()
+    """The names of the tools that an earlier run had declared and this one has not."""
 
 
 class CellTools:
@@ -52,16 +64,14 @@ class CellTools:
         runs = self.runs.setdefault(threading.get_ident(), [])
         runs.append(_Run(cell or (runs[-1].cell if runs else None)))
 
-    def end_run(self, result: Any) -> tuple[str, ...]:
+    def end_run(self, result: Any) -> EndedRun:
         """Remove the tools that an earlier run of the cell declared and this one did not.
 
-        A cell that failed may not have come to its declarations, so it loses none.
+        A cell that failed may not have come to its declarations, so it loses none. What a cell
+        within another has declared, the outer one has declared.
 
         Args:
             result: IPython's; None if the cell was cancelled.
-
-        Returns:
-            The names of the tools that are gone.
         """
         info = getattr(result, "info", None)
         if info is not None and not (info.raw_cell or "").strip():
@@ -69,19 +79,25 @@ class CellTools:
             self.begin_run(getattr(info, "cell_id", None))
         runs = self.runs.get(threading.get_ident())
         if not runs:
-            return ()  # the extension was loaded while the cell ran
+            return EndedRun()  # the extension was loaded while the cell ran
         run = runs.pop()
         if not runs:
             del self.runs[threading.get_ident()]
         elif runs[-1].cell == run.cell:
             runs[-1].declared |= run.declared
             runs[-1].new |= run.new
-            return ()
+            runs[-1].added |= run.added
+            return EndedRun()
+        added = frozenset(run.declared | run.added)
         if run.cell is None or not getattr(result, "success", False):
-            return ()
+            return EndedRun(added)
         names = ", ".join(f"`{name}`" for name in sorted(run.declared))
         reason = f"Its cell now declares {names}." if names else "Its cell no longer declares it."
-        return self.registry.retain(run.cell, run.declared, reason, run.new)
+        return EndedRun(added, self.registry.retain(run.cell, run.declared, reason, run.new))
+
+    def is_in_cell(self) -> bool:
+        """Return whether a cell runs on this thread."""
+        return threading.get_ident() in self.runs
 
     def add(self, *tools: DeclaredTool) -> None:
         """Add tools to the registry; they belong to the cell that runs here, if one does.
@@ -89,14 +105,27 @@ class CellTools:
         Raises:
             DefinitionError: As `ToolRegistry.add`.
         """
-        runs = self.runs.get(threading.get_ident())
-        # A tool that is called while a cell awaits something is no part of that cell.
-        run = runs[-1] if runs and current_capture() is None else _Run(None)
+        run = self._find_run()
         names = {tool.name for tool in tools}
         new = {name for name in names if self.registry.get(name) is None}
         self.registry.add(*(replace(tool, cell=run.cell) for tool in tools))
         run.declared |= names
         run.new |= new
+
+    def note_added(self, names: Iterable[str]) -> None:
+        """Note that tools were added by the cell that runs here, if one does.
+
+        They do not belong to it: they stay when it runs again without adding them.
+
+        Args:
+            names: The tools' names.
+        """
+        self._find_run().added.update(names)
+
+    def _find_run(self) -> _Run:
+        runs = self.runs.get(threading.get_ident())
+        # A tool that is called while a cell awaits something is no part of that cell.
+        return runs[-1] if runs and current_capture() is None else _Run(None)
 
 
 def describe_undeclared(names: Sequence[str]) -> str:

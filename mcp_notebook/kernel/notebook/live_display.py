@@ -28,7 +28,8 @@ class LiveDisplay:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._id = f"mcp-notebook-{secrets.token_hex(8)}"
+        self.id = f"mcp-notebook-{secrets.token_hex(8)}"
+        """By which IPython's `display` can show it, too, as a part of the cell that runs."""
 
     def show(self, data: Mapping[str, str]) -> None:
         """Show a MIME bundle below the cell that runs, or ran last."""
@@ -39,7 +40,7 @@ class LiveDisplay:
         self._publish("update_display_data", data)
 
     def _publish(self, kind: str, data: Mapping[str, str]) -> None:
-        content = {"data": dict(data), "metadata": {}, "transient": {"display_id": self._id}}
+        content = {"data": dict(data), "metadata": {}, "transient": {"display_id": self.id}}
         kernel = self._shell.kernel
         try:
             # Not by `display_pub.publish`: it flushes the streams, which may be anybody's, and

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
-from IPython.display import display
 
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel.calls.invoker import Invoker
@@ -23,7 +22,6 @@ from mcp_notebook.kernel.notebook.declarations import (
 from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
 from mcp_notebook.kernel.notebook.mcp_verbs import Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.option_help import describe_line_options, extend_help
-from mcp_notebook.kernel.notebook.tool_card import build_card
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.settings import Settings
 from mcp_notebook.wording import make_printable
@@ -102,7 +100,6 @@ class McpMagics(Magics):
             self._cell_tools.add(*tools)
         except DefinitionError as error:
             raise UsageError(make_printable(str(error))) from None
-        display(build_card(tools, [tool.name for tool in self._registry.tools]), raw=True)
 
     mcp_tool.parser = build_parser()
     extend_help(mcp_tool, describe_line_options)

@@ -19,10 +19,10 @@ from mcp_notebook.errors import NoSuchTool
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
+from mcp_notebook.kernel.notebook.cards.tool_table import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.option_help import format_entry
 from mcp_notebook.kernel.notebook.result_display import show_result
-from mcp_notebook.kernel.notebook.tool_card import build_table
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.missing_tools import META_TOOLS, explain_dropped, explain_reserved_name

@@ -52,6 +52,27 @@ class NotebookFile:
         self._inode = inode  # without one, the folder is not searched again before every cell
         return self.path != before
 
+    def describe(self, pid: int) -> dict[str, Any]:
+        """Return what a kernel's record says of its notebook.
+
+        Args:
+            pid: The kernel's process id, which is its name if the file is not known.
+        """
+        path = self.path
+        return {
+            "notebook": _write_path(path),
+            "first_notebook": _write_path(self.first_path),
+            "name": path.stem.encode(errors="replace").decode() if path else f"kernel-{pid}",
+        }
+
+
+def _write_path(path: Path | None) -> str | None:
+    """Return a path as records have it; None if it is not UTF-8, and no record can have it."""
+    try:
+        return None if path is None else os.fspath(path).encode().decode()
+    except UnicodeEncodeError:
+        return None
+
 
 def _find_path(namespace: Mapping[str, Any]) -> Path | None:
     # VS Code sets the variable; Jupyter Server and our bridge set JPY_SESSION_NAME.

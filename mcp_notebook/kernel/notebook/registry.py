@@ -77,6 +77,7 @@ class NotebookTools(Mapping[str, Tool]):
             if names.count(name) > 1:
                 raise DefinitionError(f"`{name}` is added twice: rename one of them.")
         registry.add(*declared)
+        _get_extension().cell_tools.note_added(names)
 
     def remove(self, *names: str) -> None:
         """Remove tools, all or none. Functions of the notebook stay defined.

@@ -4,6 +4,7 @@ Runs in the user's kernel: on cards, and when a value is refused. Pure.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from mcp_notebook.kernel.schemas.schema_parts import Part, Schema, resolve
 
@@ -23,60 +24,97 @@ _FORMATS = {
 }
 
 
-def describe_schema(schema: Part, root: Schema) -> str:
+@dataclass(frozen=True)
+class Words:
+    """What the types of JSON are called."""
+
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """A type's name; JSON's own if it is not here."""
+    plurals: Mapping[str, str] = field(default_factory=dict)
+    """A type's name where a list or an object has several; as `kinds` if it is not here."""
+    either: str = " | "
+    """Between two alternatives."""
+
+    def name(self, kind: str) -> str:
+        """Return the name of a type of JSON."""
+        return self.kinds.get(kind, kind)
+
+
+JSON_WORDS = Words()
+"""For models, which know JSON."""
+PLAIN_WORDS = Words(
+    kinds={
+        "string": "text",
+        "integer": "whole number",
+        "boolean": "true or false",
+        "array": "list",
+        "null": "None",
+    },
+    plurals={
+        "string": "texts",
+        "integer": "whole numbers",
+        "number": "numbers",
+        "array": "lists",
+        "object": "objects",
+    },
+    either=" or ",
+)
+"""For people, who know Python and not JSON Schema."""
+
+
+def describe_schema(schema: Part, root: Schema, words: Words = JSON_WORDS) -> str:
     """Say in a few words what a JSON Schema allows: ``integer from 1 to 10``.
 
     Args:
         schema: The schema, or a part of one.
         root: The whole schema, for its ``$defs``.
+        words: What the types are called.
     """
     target = resolve(schema, root)
     if "const" in target:
         return repr(target["const"])
     if "enum" in target:
-        return join_items([repr(value) for value in target["enum"]], " | ", MAX_VALUES)
+        return join_items([repr(value) for value in target["enum"]], words.either, MAX_VALUES)
     options = target.get("anyOf") or target.get("oneOf")
     if options:
         # "$ref" in an option is named, not followed: a tree contains itself.
-        return " | ".join(dict.fromkeys(_describe_option(option, root) for option in options))
+        return words.either.join(
+            dict.fromkeys(_describe_option(option, root, words) for option in options)
+        )
     if target.get("type") == "array":
-        return _describe_array(target, root)
+        return _describe_array(target, root, words)
     if target.get("type") == "object":
-        return _describe_object(target, root)
+        return _describe_object(target, root, words)
     kind = target.get("type", "any value")
-    words = kind if isinstance(kind, str) else " | ".join(map(str, kind))
+    kinds = [kind] if isinstance(kind, str) else kind
+    phrase = words.either.join(words.name(str(item)) for item in kinds)
     name = target.get("contentEncoding") or target.get("format") or ""
-    return _FORMATS.get(name, words) + _describe_bounds(target)
+    return _FORMATS.get(name, phrase) + _describe_bounds(target)
 
 
-def _describe_option(schema: Part, root: Schema) -> str:
+def _describe_option(schema: Part, root: Schema, words: Words) -> str:
     target = resolve(schema, root)
     if target.get("type") == "object" and target.get("properties"):
-        return _describe_object(target, root, MAX_FIELDS)
+        return _describe_object(target, root, words, MAX_FIELDS)
     if isinstance(schema, Mapping) and "$ref" in schema and "enum" not in target:
         return str(target.get("title") or schema["$ref"].rpartition("/")[2])
-    return describe_schema(target, root)
+    return describe_schema(target, root, words)
 
 
-def _describe_array(schema: Schema, root: Schema) -> str:
+def _describe_array(schema: Schema, root: Schema, words: Words) -> str:
+    name = words.name("array")
     if "prefixItems" in schema:
-        return (
-            f"array [{', '.join(_describe_option(item, root) for item in schema['prefixItems'])}]"
-        )
-    items = schema.get("items")
-    of = f" of {_describe_part(items, root)}" if isinstance(items, dict) and items else ""
-    return f"array{of}{_describe_bounds(schema)}"
+        items = [_describe_option(item, root, words) for item in schema["prefixItems"]]
+        return f"{name} [{', '.join(items)}]"
+    of = _describe_parts(schema.get("items"), root, words)
+    return f"{name}{of}{_describe_bounds(schema)}"
 
 
-def _describe_object(schema: Schema, root: Schema, limit: int = MAX_VALUES) -> str:
+def _describe_object(schema: Schema, root: Schema, words: Words, limit: int = MAX_VALUES) -> str:
+    name = words.name("object")
     if schema.get("properties"):
-        return f"object with {join_items(list(schema['properties']), ', ', limit)}"
-    values = schema.get("additionalProperties")
-    return (
-        f"object of {_describe_part(values, root)}"
-        if isinstance(values, dict) and values
-        else "object"
-    )
+        return f"{name} with {join_items(list(schema['properties']), ', ', limit)}"
+    return f"{name}{_describe_parts(schema.get('additionalProperties'), root, words)}"
 
 
 def _describe_bounds(schema: Schema) -> str:
@@ -113,9 +151,16 @@ def _describe_range(schema: Schema, low: str, high: str, both: str) -> str:
     return ""
 
 
-def _describe_part(schema: Part, root: Schema) -> str:
-    text = _describe_option(schema, root)
-    return f"({text})" if " | " in text else text
+def _describe_parts(schema: Part | None, root: Schema, words: Words) -> str:
+    """Return what a list or an object has, as words that follow its name; "" if it may be any."""
+    if not isinstance(schema, Mapping) or not schema:
+        return ""
+    text = _describe_option(schema, root, words)
+    kind = str(schema.get("type"))
+    singular, plural = words.name(kind), words.plurals.get(kind)
+    if plural is not None and f"{text} ".startswith(f"{singular} "):
+        text = plural + text.removeprefix(singular)
+    return f" of ({text})" if words.either in text else f" of {text}"
 
 
 def join_items(items: Sequence[str], separator: str, limit: int) -> str:

@@ -98,7 +98,10 @@ class ToolRegistry:
             _check_icons(tools)
             return {tool.name: tool for tool in tools}
 
-        self._change(replace_in)
+        drops = []
+        if new.name != old.name and self.get(old.name) is old:
+            drops = [Drop([old], f"It was renamed to `{new.name}`.", new_tools=[new])]
+        self._change(replace_in, drops)
 
     def remove(self, *names: str, reason: str | None = None) -> None:
         """Remove tools; names without a tool are ignored.

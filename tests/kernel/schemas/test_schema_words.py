@@ -1,6 +1,8 @@
 """What a schema allows, in a few words."""
 
-from mcp_notebook.kernel.schemas.schema_words import MAX_VALUES, describe_schema
+import pytest
+
+from mcp_notebook.kernel.schemas.schema_words import MAX_VALUES, PLAIN_WORDS, describe_schema
 
 
 def test_many_allowed_values_are_cut():
@@ -16,3 +18,26 @@ def test_any_schema_of_an_authors_own_has_words():
 
 def test_a_secret_is_called_one():
     assert describe_schema({"type": "string", "format": "password"}, {}) == "secret text"
+
+
+TEXT, NUMBER = {"type": "string"}, {"type": "number"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "integer", "minimum": 1}, "whole number at least 1"),
+        ({"anyOf": [TEXT, {"type": "null"}]}, "text or None"),
+        ({"type": ["boolean", "null"]}, "true or false or None"),
+        ({"enum": ["red", "blue"]}, "'red' or 'blue'"),
+        ({"type": "array", "items": NUMBER | {"maximum": 9}}, "list of numbers at most 9"),
+        ({"type": "array", "items": {"type": ["string", "null"]}}, "list of (text or None)"),
+        ({"type": "array", "items": {}}, "list"),
+        ({"type": "array", "prefixItems": [TEXT, NUMBER]}, "list [text, number]"),
+        ({"type": "object", "additionalProperties": NUMBER}, "object of numbers"),
+        ({"type": "object", "properties": {"a": {}, "b": {}}}, "object with a, b"),
+        ({}, "any value"),
+    ],
+)
+def test_people_who_know_python_read_plain_words(schema, said):
+    assert describe_schema(schema, schema, PLAIN_WORDS) == said

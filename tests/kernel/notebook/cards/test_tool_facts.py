@@ -1,4 +1,4 @@
-"""The card under a cell of tools: HTML, and the same in plain text."""
+"""What a card says of its tools, as HTML and as plain text."""
 
 import enum
 from dataclasses import replace
@@ -12,14 +12,29 @@ from pydantic import Field, SecretStr, WithJsonSchema
 
 from mcp_notebook import Hidden, Secret
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.notebook.tool_card import build_card, build_table
+from mcp_notebook.kernel.notebook.cards.card_html import MAX_UNFOLDED, render_html
+from mcp_notebook.kernel.notebook.cards.card_text import render_text
+from mcp_notebook.kernel.notebook.cards.tool_facts import gather_facts
+from mcp_notebook.kernel.notebook.cards.tool_state import LIVE, ToolState, describe_moved_tool
+from mcp_notebook.kernel.notebook.cards.tool_table import build_table
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
-from mcp_notebook.wording import make_printable
 
 
 def rain(city: str, limit: Annotated[int, Hidden] = 10):
     """Rain per year."""
+
+
+STAMP = "Made on 2026-11-22 11:53 in kernel 99."
+
+
+def build_card(tools, names, state=LIVE):
+    facts = [gather_facts(tool, lambda name: name in names) for tool in tools]
+    states = {tool.name: state for tool in tools}
+    return {
+        "text/html": render_html(facts, states, STAMP),
+        "text/plain": render_text(facts, states, STAMP),
+    }
 
 
 def shown(names=(), **options):
@@ -30,12 +45,68 @@ def shown(names=(), **options):
 
 def test_a_card_without_options_says_nothing_of_them():
     html, text = shown()
-    card, _, removal = text.rpartition("\n\n")
-    assert card == "MCP tool rain(city: str)\n    Rain per year.\n    - city: string"
-    assert removal == "`%mcp remove rain` removes it; deleting the cell does not."
+    card, _, end = text.rpartition("\n\n")
+    assert card == (
+        "MCP tool rain(city: str)\n    [live]\n    Rain per year.\n    - city: text, required"
+    )
+    assert end == f"Remove it  %mcp remove rain  (Deleting the cell does not.)\n{STAMP}"
     assert "<img" not in html
-    assert html.count("opacity") == 1  # of the last line
     assert "limit" not in html
+
+
+def test_a_card_says_which_parameters_are_required_and_what_the_others_are_without():
+    def snow(city: str, year: int = 2012, *, days: list[int] | None = None): ...
+
+    html, text = build_card([make_tool(snow)], ()).values()
+    assert "- city: text, required" in text
+    assert "- year: whole number, default 2012" in text
+    assert "- days: list of whole numbers or None, default None" in text
+    page = BeautifulSoup(html, "html.parser")
+    rows = [[cell.text for cell in row("td")] for row in page.table("tr")]
+    assert rows[0] == ["city", "text", "required", ""]
+    assert rows[1] == ["year", "whole number", "default 2012", ""]
+
+
+def test_a_tool_without_parameters_says_so():
+    html, _ = build_card([make_tool(lambda: 1, ToolOptions(name="one"))], ()).values()
+    assert "No parameters." in html
+
+
+def test_a_card_of_a_tool_that_is_not_live_says_why_and_neither_how_to_call_nor_to_remove_it():
+    state = describe_moved_tool("rain")
+    for text in build_card([make_tool(rain)], (), state).values():
+        assert "replaced" in text
+        assert "Another cell has declared" in text
+        assert "Rain per year." in text
+        assert "required" not in text
+        assert "%mcp remove" not in text
+        assert STAMP in text
+
+
+def test_several_tools_are_on_one_card_and_folded_if_they_are_many():
+    tools = [make_tool(rain, ToolOptions(name=f"rain_{n}")) for n in range(MAX_UNFOLDED + 1)]
+    few, _ = build_card(tools[:MAX_UNFOLDED], ()).values()
+    many, text = build_card(tools, ()).values()
+    page = BeautifulSoup(many, "html.parser")
+    folded = [fold.summary.text for fold in page("details")[:-1]]
+    assert folded == [f"rain_{n} \N{BLACK CIRCLE} live Rain per year." for n in range(len(folded))]
+    assert len(folded) == len(tools)
+    assert page.b.text == "6 MCP tools"
+    assert few.count("<details") == 1  # what can be done with them
+    assert text.count("[live]") == len(tools)
+    names = " ".join(tool.name for tool in tools)
+    for card in (many, text):
+        assert f"%mcp remove {names}" in card
+
+
+def test_a_line_to_copy_can_be_selected_where_no_script_adds_the_button():
+    html, _ = shown()
+    page = BeautifulSoup(html, "html.parser")
+    (script,) = page("script")
+    line = script.previous_sibling
+    assert (line.name, line.text) == ("code", "%mcp remove rain")
+    assert "user-select:all" in line["style"]
+    assert not page("button")
 
 
 @pytest.mark.parametrize("kind", [0, 1])
@@ -50,7 +121,7 @@ def test_a_card_shows_what_the_author_said(kind):
             examples=[{"city": "Oslo"}],
         )
     )[kind]
-    for said in ("Rain fall", "read-only, closed world", "priority 2", "Examples of arguments"):
+    for said in ("Rain fall", "read-only", "closed world", "priority 2", "Examples of arguments"):
         assert said in text
     assert ("tags: weather, &lt;b&gt;", "tags: weather, <b>")[kind] in text
 
@@ -77,7 +148,7 @@ def test_a_default_that_is_a_secret_is_on_no_card_and_in_no_list():
     assert "log_in(key: SecretStr = ..., pin: Secret[int] = ..., " in text
     assert "by_hand(key=...)" in text
     assert "- key: secret text, optional" in text
-    assert "- user: string, default 'ann'" in text
+    assert "- user: text, default 'ann'" in text
 
 
 @pytest.mark.parametrize("kind", [0, 1])
@@ -92,20 +163,14 @@ def double(n: int = 2) -> list[int]:
 
 def test_a_card_shows_defaults_and_what_the_structured_result_is():
     _, text = build_card([make_tool(double)], ()).values()
-    assert "    [structured result: array of integer]" in text
-    assert "    - n: integer, default 2" in text
-
-
-def test_a_table_has_a_line_for_each_tool():
-    html, text = build_table([make_tool(rain), make_tool(double)]).values()
-    assert text == "rain(city: str)     Rain per year.\ndouble(n: int = 2)  Twice."
-    assert html.count("<tr>") == 2
+    assert "    [live \N{MIDDLE DOT} structured result: list of whole numbers]" in text
+    assert "    - n: whole number, default 2" in text
 
 
 def test_a_card_shows_icons_and_their_addresses_stay_within_their_quotes():
     html, _ = shown(icons=["https://example.com/a.png?'><script>", "data:image/svg+xml,<svg/>"])
     assert html.count("<img ") == 2
-    assert "<script>" not in html
+    assert html.count("<script>") == 1  # the button's
     assert "<svg/>" not in html
 
 
@@ -169,14 +234,22 @@ def test_whatever_an_author_or_a_library_says_is_text_on_a_card():
     )
     tool = make_tool(evil, options)
     tool = replace(tool, notes=(f"`{EVIL}` {EVIL}",))
-    for bundle in (build_card([tool], [EVIL]), build_table([tool])):
+    harmless = shown()  # what a card's own script is
+    (script,) = BeautifulSoup(next(iter(harmless)), "html.parser")("script")
+    many = [replace(tool, info=tool.info.model_copy(update={"name": f"e{n}"})) for n in range(6)]
+    state = ToolState("gone", f"`{EVIL}` {EVIL}")
+    cards = [build_card([tool], [EVIL]), build_card(many, ()), build_card([tool], (), state)]
+    for bundle in (*cards, build_table([tool])):
         page = BeautifulSoup(bundle["text/html"], "html.parser")
         tags = {tag.name for tag in page.find_all()}
-        assert tags <= {"div", "b", "code", "table", "tbody", "tr", "td", "br", "span", "img"}
+        assert tags <= {
+            *("div", "b", "code", "table", "tbody", "tr", "td", "br", "span", "img"),
+            *("details", "summary", "script"),
+        }
         attributes = {(tag.name, name) for tag in page.find_all() for name in tag.attrs}
         assert {name for _, name in attributes} <= {"style", "src", "alt"}
-        assert [b.text for b in page.find_all("b")] in ([], ["MCP tool", make_printable(EVIL)])
-        assert [img["src"] for img in page.find_all("img")] in ([], [options.icons[0]])
+        assert {item.string for item in page("script")} <= {script.string}
+        assert {img["src"] for img in page.find_all("img")} <= {options.icons[0]}
         assert "\u202e" not in bundle["text/html"] + bundle["text/plain"]
 
 

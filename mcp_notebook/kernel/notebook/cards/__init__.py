@@ -1,0 +1,22 @@
+"""What a notebook shows of its tools: a card below the cell that declares them, and a table.
+
+Face: `ToolCards` (`tool_cards`) shows the cards and keeps them true, `tool_table` builds the list
+of ``%mcp list``.
+
+`tool_facts` gathers what a card says of a tool, and `card_html` and `card_text` write it, as HTML
+and as plain text; `signatures` writes a tool as its author declared it. `tool_state` finds what has
+become of a tool: is it live, gone, renamed, or declared again elsewhere, and under which name do
+clients see it? These are pure.
+
+What a card shows is stored with the notebook, and looked at after a restart, on GitHub and in
+editors without scripts. So a card says when and in which kernel it was made, folds without
+scripts, and has no styles but those on its elements. Scripts only add buttons; whatever a name or a
+docstring holds is text in the HTML and in no script.
+
+Threads: cards are shown on the thread of their cell, and updated on the thread that has changed the
+tools, also while a cell runs: an update goes to the frontend as a message of its own. Calls change
+no card.
+
+Left to others: which cell declares what (`cell_tools`), when to look again (`kernel.extension`),
+and the names that clients see, which bridges send (`kernel.link`).
+"""

@@ -1,0 +1,184 @@
+"""A card as HTML, for a notebook's frontend, light or dark, with or without scripts and styles.
+
+Runs on any thread. Pure.
+
+Tested in ``tests/kernel/notebook/cards/test_tool_facts.py``.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from mcp_notebook.kernel.notebook.cards.card_uses import Use, list_uses
+from mcp_notebook.kernel.notebook.cards.tool_facts import (
+    DESTRUCTIVE,
+    READ_ONLY,
+    ParameterFacts,
+    ToolFacts,
+)
+from mcp_notebook.kernel.notebook.cards.tool_state import ToolState
+from mcp_notebook.wording import count, make_printable
+
+MAX_UNFOLDED = 5
+"""Tools that a card shows in full; of more, each is folded to a line."""
+_CARD = (
+    "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.6em 1em;"
+    "margin:.3em 0;max-width:60em;line-height:1.45"
+)
+_SOFT = "opacity:.7"
+_SMALL = "opacity:.7;font-size:.9em;margin-top:.5em"
+_RULE = "border-top:1px solid #8884;margin:.7em 0 .6em"
+_PILL = (
+    "display:inline-block;border-radius:1em;padding:0 .6em;margin-left:.4em;font-size:.85em;"
+    "background:{}"
+)
+_GREEN, _BLUE, _RED, _GREY = "#2da44e33", "#0969da33", "#d1242f33", "#88888833"
+_COLORS = {"live": _GREEN, READ_ONLY: _BLUE, DESTRUCTIVE: _RED}
+_TABLE = "margin:.3em 0;border:none;font-size:inherit;width:auto"
+_CELL = "text-align:left;vertical-align:top;padding:.1em 1.4em .1em 0;border:none;background:none;"
+_MAX_NOWRAP = 40
+"""Characters of a cell that stays on one line."""
+_COPY = (
+    "<script>(() => {"
+    "const line = document.currentScript.previousElementSibling;"
+    "const button = document.createElement('button');"
+    "button.textContent = 'Copy';"
+    "button.style.cssText = 'margin-left:.6em;font:inherit;font-size:.85em;color:inherit;"
+    "background:none;border:1px solid #8888;border-radius:3px;padding:0 .5em;cursor:pointer';"
+    "button.onclick = () => {"
+    "getSelection().selectAllChildren(line);"
+    "navigator.clipboard ? navigator.clipboard.writeText(line.textContent)"
+    " : document.execCommand('copy');"
+    "button.textContent = 'Copied';"
+    "setTimeout(() => { button.textContent = 'Copy'; }, 1500);"
+    "};"
+    "line.after(button);"
+    "})();</script>"
+)
+"""Puts a button behind the line before it. Where scripts do not run, a click selects the line."""
+_TAG = re.compile("<[^>]*>")
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def render_html(tools: Sequence[ToolFacts], states: Mapping[str, ToolState], stamp: str) -> str:
+    """Return a card as HTML.
+
+    Args:
+        tools: What it says of each tool.
+        states: What has become of each, by name.
+        stamp: When and where the card was made.
+    """
+    if len(tools) > MAX_UNFOLDED:
+        folded = "".join(_render_folded(facts, states[facts.name]) for facts in tools)
+        body = f"<div><b>{count(len(tools), 'MCP tool')}</b></div>{folded}"
+    else:
+        sections = [_render_unfolded(facts, states[facts.name]) for facts in tools]
+        body = f"<div style='{_RULE}'></div>".join(sections)
+    live = [facts.name for facts in tools if states[facts.name].is_live]
+    uses = _render_uses(list_uses(live)) if live else ""
+    end = f"<div style='{_SMALL}'>{escape(stamp)}</div>"
+    return make_printable(f"<div style='{_CARD}'>{body}{uses}{end}</div>")
+
+
+def _render_unfolded(facts: ToolFacts, state: ToolState) -> str:
+    kind = f"<span style='{_SOFT}'>MCP tool</span> "
+    return f"<div>{_render_heading(facts, state, kind)}</div>{_render_body(facts, state)}"
+
+
+def _render_folded(facts: ToolFacts, state: ToolState) -> str:
+    summary = facts.description.strip().partition("\n")[0]
+    words = f" <span style='{_SOFT}'>{escape(summary)}</span>" if summary else ""
+    return (
+        f"<details><summary>{_render_heading(facts, state)}{words}</summary>"
+        f"<div style='margin:.2em 0 .8em 1.1em'>{_render_body(facts, state)}</div></details>"
+    )
+
+
+def _render_heading(facts: ToolFacts, state: ToolState, kind: str = "") -> str:
+    icons = "".join(
+        f"<img src='{escape(address)}' alt='' "
+        "style='height:1.2em;display:inline-block;vertical-align:text-bottom;margin:0 .3em 0 0'>"
+        for address in facts.icons
+    )
+    title = f" {escape(facts.title)}" if facts.title else ""
+    pills = [_render_pill(text) for text in (state.word, *facts.badges)]
+    name = f"<code><b>{escape(facts.name)}</b></code>"
+    return f"{icons}{kind}{name}{title} {' '.join(pills)}"
+
+
+def _render_pill(text: str) -> str:
+    style = _PILL.format(_COLORS.get(text, _GREY))
+    dot = "<span style='color:#2da44e'>&#9679;</span> " if text == "live" else ""
+    return f"<span style='{style}'>{dot}{escape(text)}</span>"
+
+
+def _render_body(facts: ToolFacts, state: ToolState) -> str:
+    why = f"<div>{render_code(state.explanation)}</div>" if state.explanation else ""
+    # Lists keep their lines; paragraphs flow.
+    description = escape(facts.description).replace("\n\n", "<br><br>")
+    description = description.replace("\n- ", "<br>- ")
+    if not state.is_live:
+        return f"{why}<div style='opacity:.5'>{description}</div>"
+    details = " \N{MIDDLE DOT} ".join(facts.details)
+    details = f"<div style='{_SOFT}'>{escape(details)}</div>" if details else ""
+    warnings = "".join(
+        f"<div><span style='color:#d4700f'>&#9888;</span> {render_code(warning)}</div>"
+        for warning in facts.warnings
+    )
+    return f"{why}<div>{description}</div>{_render_parameters(facts.parameters)}{details}{warnings}"
+
+
+def _render_parameters(parameters: Sequence[ParameterFacts]) -> str:
+    if not parameters:
+        return f"<div style='{_SOFT}'>No parameters.</div>"
+    rows = "".join(
+        _render_row(
+            f"<code>{escape(item.name)}</code>",
+            escape(item.allowed),
+            _render_presence(item),
+            escape(item.description),
+        )
+        for item in parameters
+    )
+    return (
+        f"<table style='margin:.4em 0;border:none;font-size:inherit'><tbody>{rows}</tbody></table>"
+    )
+
+
+def _render_row(*cells: str) -> str:
+    row = "".join(
+        f"<td style='{_CELL}{'white-space:nowrap' * _is_short(cell)}'>{cell}</td>" for cell in cells
+    )
+    return f"<tr style='background:none'>{row}</tr>"
+
+
+def _is_short(cell: str) -> bool:
+    return len(_TAG.sub("", cell)) < _MAX_NOWRAP
+
+
+def _render_presence(parameter: ParameterFacts) -> str:
+    if parameter.is_required:
+        return "<b>required</b>"
+    return f"<span style='{_SOFT}'>{escape(parameter.presence)}</span>"
+
+
+def _render_uses(uses: Sequence[Use]) -> str:
+    rows = "".join(
+        _render_row(
+            escape(use.purpose),
+            f"<code style='user-select:all'>{escape(use.line)}</code>{_COPY}",
+            render_code(use.note),
+        )
+        for use in uses
+    )
+    purposes = ", ".join(use.purpose.lower() for use in uses)
+    return (
+        f"<details style='margin-top:.5em'><summary style='{_SOFT}'>"
+        f"{escape(purposes.capitalize())}</summary>"
+        f"<table style='{_TABLE}'><tbody>{rows}</tbody></table></details>"
+    )
+
+
+def render_code(text: str) -> str:
+    """Return a message as HTML in which text between backticks is code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))

@@ -1,0 +1,37 @@
+"""The lines on a card that its reader may want to run: to remove the tools, for example.
+
+Runs on any thread. Pure.
+
+Tested in ``tests/kernel/notebook/cards/test_tool_facts.py``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Use:
+    """A line to copy, and what it is for."""
+
+    purpose: str
+    """What it does: "Remove it"."""
+    line: str
+    note: str = ""
+    """Where to run it, or what else to know."""
+
+
+def list_uses(names: Sequence[str]) -> tuple[Use, ...]:
+    """Return the lines for these tools.
+
+    Args:
+        names: Those of the card's tools that are live.
+    """
+    it = "it" if len(names) == 1 else "them"
+    remove = f"%mcp remove {' '.join(names)}"
+    return (Use(f"Remove {it}", remove, "Deleting the cell does not."),)
+
+
+def describe_uses(uses: Sequence[Use]) -> str:
+    """Return the lines as text."""
+    width = max(len(use.purpose) for use in uses)
+    return "\n".join(f"{use.purpose:<{width}}  {use.line}  ({use.note})" for use in uses)

@@ -1,0 +1,145 @@
+"""What a card says of a tool: its description, parameters, badges and warnings.
+
+Runs on any thread. Pure. Facts are texts only: a card whose tool is gone keeps neither its function
+nor what that refers to.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_notebook import meta_keys
+from mcp_notebook.kernel.notebook.cards.signatures import format_signature
+from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schema
+from mcp_notebook.kernel.schemas.validation_messages import format_value
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.redaction import has_secrets
+
+READ_ONLY = "read-only"
+DESTRUCTIVE = "destructive"
+ASKS = "asks before each call"
+_HINTS = {
+    ("readOnlyHint", True): READ_ONLY,
+    ("readOnlyHint", False): "not read-only",
+    ("destructiveHint", True): DESTRUCTIVE,
+    ("destructiveHint", False): "not destructive",
+    ("idempotentHint", True): "idempotent",
+    ("idempotentHint", False): "not idempotent",
+    ("openWorldHint", True): "open world",
+    ("openWorldHint", False): "closed world",
+}
+
+
+@dataclass(frozen=True)
+class ParameterFacts:
+    """One parameter of a tool, as clients get it."""
+
+    name: str
+    allowed: str
+    """Its values, in plain words."""
+    presence: str
+    """``required``, ``optional`` or ``default 10``."""
+    description: str
+
+    @property
+    def is_required(self) -> bool:
+        """Whether each call must give it."""
+        return self.presence == "required"
+
+
+@dataclass(frozen=True)
+class ToolFacts:
+    """What a card says of one tool."""
+
+    name: str
+    signature: str
+    """The tool as Python would write it."""
+    title: str
+    icons: tuple[str, ...]
+    """Addresses of pictures."""
+    description: str
+    badges: tuple[str, ...]
+    """What calls may do: ``read-only``."""
+    details: tuple[str, ...]
+    """What else the author said: ``tags: weather``."""
+    parameters: tuple[ParameterFacts, ...]
+    warnings: tuple[str, ...]
+    missing: tuple[str, ...]
+    """Related tools that the notebook does not have; each is one of the warnings."""
+
+
+def gather_facts(tool: DeclaredTool, exists: Callable[[str], bool]) -> ToolFacts:
+    """Gather what a card says of a tool.
+
+    Args:
+        tool: The tool.
+        exists: Tells whether the notebook has a tool of this name now.
+    """
+    meta = tool.info.meta or {}
+    missing = tuple(name for name in meta.get(meta_keys.RELATED, ()) if not exists(name))
+    return ToolFacts(
+        name=tool.name,
+        signature=format_signature(tool),
+        title=tool.info.title or "",
+        icons=tuple(icon["src"] for icon in tool.info.icons or ()),
+        description=tool.info.description,
+        badges=_list_badges(tool),
+        details=_list_details(tool),
+        parameters=_list_parameters(tool),
+        warnings=(
+            *tool.warnings,
+            *(
+                f"`related` lists `{name}`, but this notebook has no tool of that name yet."
+                for name in missing
+            ),
+        ),
+        missing=missing,
+    )
+
+
+def _list_badges(tool: DeclaredTool) -> tuple[str, ...]:
+    hints = [_HINTS[hint] for hint in (tool.info.annotations or {}).items() if hint in _HINTS]
+    if (tool.info.meta or {}).get(meta_keys.CONFIRM):
+        hints.append(ASKS)
+    return tuple(hints)
+
+
+def _list_details(tool: DeclaredTool) -> tuple[str, ...]:
+    meta = tool.info.meta or {}
+    details = []
+    if output := _describe_output(tool):
+        details.append(f"structured result: {output}")
+    if tags := meta.get(meta_keys.TAGS):
+        details.append(f"tags: {', '.join(tags)}")
+    if priority := meta.get(meta_keys.PRIORITY):
+        details.append(f"priority {priority:g}")
+    if related := meta.get(meta_keys.RELATED):
+        details.append(f"see also: {', '.join(related)}")
+    return tuple(details)
+
+
+def _describe_output(tool: DeclaredTool) -> str:
+    """Describe the structured results of a tool; "" if it has none."""
+    if tool.output is None:
+        return ""
+    schema = tool.output.schema
+    content = tool.output.unwrap(schema["properties"]) if tool.output.is_wrapped else schema
+    return describe_schema(content, schema, PLAIN_WORDS)
+
+
+def _list_parameters(tool: DeclaredTool) -> tuple[ParameterFacts, ...]:
+    schema = tool.info.input_schema
+    required = schema.get("required", ())
+    parameters = []
+    for name, item in schema.get("properties", {}).items():
+        keywords = item if isinstance(item, dict) else {}
+        presence = "required" if name in required else _describe_default(keywords, schema)
+        allowed = describe_schema(item, schema, PLAIN_WORDS)
+        description = keywords.get("description", "")
+        parameters.append(ParameterFacts(name, allowed, presence, description))
+    return tuple(parameters)
+
+
+def _describe_default(keywords: dict[str, Any], schema: dict[str, Any]) -> str:
+    is_visible = "default" in keywords and not has_secrets(keywords, schema)
+    return f"default {format_value(keywords['default'])}" if is_visible else "optional"

@@ -1,0 +1,66 @@
+"""What has become of a tool since its card was made: live, gone, renamed, or declared again.
+
+Runs on any thread. Pure.
+
+Tested in ``tests/kernel/notebook/cards/test_tool_cards.py``.
+"""
+
+from dataclasses import dataclass
+
+from mcp_notebook.missing_tools import RUN_AGAIN, DroppedTool, format_time
+
+
+@dataclass(frozen=True)
+class ToolState:
+    """What has become of a tool."""
+
+    word: str
+    """In one word, for a badge: "live"."""
+    explanation: str = ""
+    """Why, and the next step, as sentences; "" if there is nothing to say."""
+    is_live: bool = False
+    """Whether clients can call the tool that the card shows."""
+
+
+LIVE = ToolState("live", is_live=True)
+
+
+def describe_moved_tool(name: str) -> ToolState:
+    """Return the state of a tool that another cell has declared again."""
+    return ToolState("replaced", f"Another cell has declared `{name}` again, and has its card now.")
+
+
+def describe_dropped_tool(dropped: DroppedTool, new_name: str | None) -> ToolState:
+    """Return the state of a tool that is gone.
+
+    Args:
+        dropped: What became of it.
+        new_name: The name of the tool that came in its place, if it is there.
+    """
+    if new_name is not None:
+        when = format_time(dropped.at)
+        return ToolState("renamed", f"Since {when} it is called `{new_name}`.")
+    reason = f"{dropped.reason} That was at {format_time(dropped.at)}."
+    return ToolState("gone", f"{reason} {dropped.next_step}")
+
+
+def describe_removed_tool(at: float) -> ToolState:
+    """Return the state of a tool that its notebook removed without a word.
+
+    Args:
+        at: When, in seconds since the epoch.
+    """
+    return ToolState("gone", f"The notebook removed it at {format_time(at)}. {RUN_AGAIN}")
+
+
+def describe_unloaded_tool(at: float) -> ToolState:
+    """Return the state of a tool whose notebook has unloaded the extension.
+
+    Args:
+        at: When, in seconds since the epoch.
+    """
+    return ToolState(
+        "gone",
+        f"The notebook unloaded mcp_notebook at {format_time(at)}. To offer the tool again, run "
+        "`%load_ext mcp_notebook`, and then this cell.",
+    )

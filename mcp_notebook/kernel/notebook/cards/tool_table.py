@@ -1,0 +1,28 @@
+"""The list of a notebook's tools, for ``%mcp list``: HTML and plain text.
+
+Runs on the kernel's main thread. Pure: tools go in, a MIME bundle comes out.
+"""
+
+from collections.abc import Sequence
+from html import escape
+
+from mcp_notebook.kernel.notebook.cards.signatures import format_signature
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.wording import make_printable
+
+_LEFT = "<td style='text-align:left'>"  # notebooks align cells to the right
+
+
+def build_table(tools: Sequence[DeclaredTool]) -> dict[str, str]:
+    """Return the MIME bundle that lists tools, one per line."""
+    rows = [
+        (format_signature(tool), tool.info.description.strip().partition("\n")[0]) for tool in tools
+    ]
+    width = max((len(signature) for signature, _ in rows), default=0)
+    body = "".join(
+        f"<tr>{_LEFT}<code>{escape(signature)}</code></td>{_LEFT}{escape(summary)}</td></tr>"
+        for signature, summary in rows
+    )
+    html = f"<table><tbody>{body}</tbody></table>"
+    text = "\n".join(f"{signature:<{width}}  {summary}".rstrip() for signature, summary in rows)
+    return {"text/html": make_printable(html), "text/plain": make_printable(text)}
