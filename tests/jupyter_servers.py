@@ -34,9 +34,11 @@ class JupyterServer:
 
     http: httpx2.Client
     home: Path
-    process: subprocess.Popen[bytes]
     url: str
     """Its address with its base URL; ends with a slash."""
+    runtime: Path
+    """Where the connection files of its kernels are."""
+    process: subprocess.Popen[bytes] | None = None
 
     def start_kernel(self, *cells: str, path: str | None = None) -> str:
         """Start a kernel, run cells in it, leave it alone, and return its id.
@@ -61,7 +63,7 @@ class JupyterServer:
     @contextmanager
     def kernel(self, kernel_id: str) -> Iterator[LiveKernel]:
         """Connect to a kernel for the block."""
-        file = self.home / "runtime" / f"kernel-{kernel_id}.json"
+        file = self.runtime / f"kernel-{kernel_id}.json"
         client = BlockingKernelClient(connection_file=str(file))
         client.load_connection_file()
         client.start_channels()
@@ -109,7 +111,7 @@ def jupyter_server(
     try:
         url = wait_for(lambda: _find_url(process, home))
         with httpx2.Client(base_url=url, headers=HEADERS, timeout=TIMEOUT, trust_env=False) as http:
-            yield JupyterServer(http, home, process, url)
+            yield JupyterServer(http, home, url, home / "runtime", process)
     finally:
         process.terminate()
         process.wait(TIMEOUT)

@@ -6,7 +6,7 @@ is not let in is answered with 401 or 403 in JSON, never with a redirect to a pa
 """
 
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NoReturn
 
 from jupyter_core.utils import ensure_async
 from jupyter_server.base.handlers import APIHandler
@@ -45,12 +45,21 @@ class AuthorizedHandler(APIHandler):
         if self.request.method == "OPTIONS":  # asks what may be asked, and has no login
             return
         if self.current_user is None:
-            raise HTTPError(HTTPStatus.UNAUTHORIZED, _NO_LOGIN)
+            # A JupyterHub has this raise 403 if the login is good, but not for this server.
+            self.redirect(self.base_url)
         is_authorized = self.authorizer.is_authorized(
             self, self.current_user, "execute", self.auth_resource
         )
         if not await ensure_async(is_authorized):
             raise HTTPError(HTTPStatus.FORBIDDEN, _NOT_ALLOWED)
+
+    def redirect(self, url: str, permanent: bool = False, status: int | None = None) -> NoReturn:  # noqa: ARG002, FBT001, FBT002 - as in tornado
+        """Send nobody to a page to log in.
+
+        Raises:
+            HTTPError: 401.
+        """
+        raise HTTPError(HTTPStatus.UNAUTHORIZED, _NO_LOGIN)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer with an error in JSON."""

@@ -1,0 +1,117 @@
+"""Tools of a notebook on a real JupyterHub, called from outside through its proxy."""
+
+import anyio
+import httpx2
+import pytest
+from clients import ERAS, over_http, text_of
+from live import TIMEOUT
+
+pytest.importorskip("jupyterhub", reason="needs the extra `hub`")
+from hubs import jupyter_hub
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = '''%%mcp_tool
+import pathlib, time
+from mcp_notebook import Context
+
+def double(n: int) -> int:
+    """Double."""
+    return 2 * n
+
+def count_to(n: int, release: str, ctx: Context) -> str:
+    """Count, and wait after each number for a file."""
+    for i in range(n):
+        ctx.progress(i + 1, n)
+        while not pathlib.Path(f"{release}-{i}").exists():
+            time.sleep(0.01)
+    return "counted"
+
+def wait_to_be_stopped(seen: str) -> None:
+    """Wait for ever."""
+    pathlib.Path(f"{seen}-began").touch()
+    try:
+        while True:
+            time.sleep(0.01)
+    except KeyboardInterrupt:
+        pathlib.Path(f"{seen}-stopped").touch()
+        raise
+'''
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+
+
+@pytest.fixture(scope="module")
+def hub(module_home):
+    """A hub with two users; the first one's notebook has run."""
+    with jupyter_hub(module_home) as hub:
+        for name in ("ada", "bob"):
+            hub.add_user(name)
+        with hub.server("ada", hub.make_token("ada", "access:servers!user=ada")) as server:
+            server.start_kernel("%load_ext mcp_notebook", TOOLS, path="rain.ipynb")
+        yield hub
+
+
+@pytest.fixture(scope="module")
+def token(hub):
+    """A token that opens the first user's server, and nothing else."""
+    return hub.make_token("ada", "access:servers!user=ada")
+
+
+@pytest.fixture(params=ERAS)
+def era(request):
+    return request.param
+
+
+@pytest.mark.parametrize("path", ["mcp", "mcp/rain"])
+async def test_tools_are_called_with_a_token_for_the_users_server_alone(hub, token, era, path):
+    async with over_http(f"{hub.url}user/ada/{path}", era, token=token) as client:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert names == {"double", "count_to", "wait_to_be_stopped"}
+        assert text_of(await client.call_tool("double", {"n": 21})) == "42"
+
+
+async def test_progress_arrives_through_the_proxy_while_the_call_runs(hub, token, era, tmp_path):
+    release = tmp_path / "release"
+    seen = []
+
+    async def note(progress, total, message):
+        seen.append(progress)
+        # Without this, the next one would not come.
+        await anyio.Path(f"{release}-{int(progress) - 1}").touch()
+
+    async with over_http(f"{hub.url}user/ada/mcp", era, token=token) as client:
+        arguments = {"n": 3, "release": str(release)}
+        result = await client.call_tool("count_to", arguments, progress_callback=note)
+    assert text_of(result) == "counted"
+    assert seen == [1, 2, 3]
+
+
+async def test_a_cancelled_call_is_stopped_through_the_proxy(hub, token, era, tmp_path):
+    seen = tmp_path / "seen"
+
+    async def wait_for_file(path):
+        with anyio.fail_after(TIMEOUT):
+            while not await anyio.Path(path).exists():  # noqa: ASYNC110 - another process
+                await anyio.sleep(0.1)
+
+    async with (
+        over_http(f"{hub.url}user/ada/mcp", era, token=token) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(client.call_tool, "wait_to_be_stopped", {"seen": str(seen)})
+        await wait_for_file(f"{seen}-began")
+        tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await wait_for_file(f"{seen}-stopped")
+
+
+def test_the_token_of_another_user_gets_403_and_a_wrong_one_401(hub):
+    def ask(token):
+        headers = {"Authorization": f"Bearer {token}"}
+        url = f"{hub.url}user/ada/mcp"
+        return httpx2.post(url, json=LIST, headers=headers, trust_env=False, timeout=TIMEOUT)
+
+    refusal = ask(hub.make_token("bob", "access:servers!user=bob"))
+    assert refusal.status_code == 403
+    assert refusal.json()["message"] == "user bob is not allowed."
+    assert ask("wrong").status_code == 401
