@@ -44,6 +44,8 @@ from mcp_notebook.cli_options import (
     explain_extra_notebook,
 )
 from mcp_notebook.cli_runner import run_command
+from mcp_notebook.cli_stop import EXAMPLE as STOP_EXAMPLE
+from mcp_notebook.cli_stop import stop
 from mcp_notebook.cli_token import token
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings import Settings
@@ -201,6 +203,7 @@ app.command(
 app.command(cls=Command, context_settings=TAKES_OPTIONS, epilog=INSTALL_EXAMPLE)(install)
 app.command(cls=Command, epilog=UNINSTALL_EXAMPLE)(uninstall)
 
+app.command(cls=Command, epilog=STOP_EXAMPLE)(stop)
 app.command(cls=Command, epilog=AUDIT_EXAMPLE)(audit)
 app.add_typer(cache, name="cache")
 app.add_typer(token, name="token")

@@ -75,7 +75,9 @@ async def list_tools(settings: Settings, notebook: Path | None, *, as_json: bool
         for tool in missing:
             print_note(f"  {tool}")
         for kernel_id, call in kernels.links.initial_calls:
-            print_note(f"{kernels.names[kernel_id]}: call to {call.tool}: {call.doing}")
+            print_note(
+                f"{kernels.names[kernel_id]}:{call.number}: call to {call.tool}: {call.doing}"
+            )
 
 
 async def call_tool(settings: Settings, call: ToolCall) -> bool:
@@ -190,7 +192,13 @@ def _describe_all(kernels: LinkedKernels, missing: Sequence[MissingTool]) -> dic
         for tool in missing
     ]
     calls = [
-        {"notebook": kernels.names[kernel_id], "tool": call.tool, "doing": call.doing}
+        {
+            "notebook": kernels.names[kernel_id],
+            "number": call.number,
+            "tool": call.tool,
+            "client": call.client,
+            "doing": call.doing,
+        }
         for kernel_id, call in kernels.links.initial_calls
     ]
     return {"tools": tools, "missing": reasons, "calls": calls}

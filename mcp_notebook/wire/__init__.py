@@ -18,13 +18,14 @@ or with `Refused`, which holds a sentence for the user, and then closes. After t
 bridge -> kernel             `Call` (with an id that the bridge chooses, unique in the
                              conversation), `Cancel`, `Answer` to a question of a call,
                              `AskConsent` and `WithdrawConsent`, `ListResources`, `ReadResource`
-                             (ids from the same numbers as calls), `Clients`
+                             (ids from the same numbers as calls), `Clients`, `StopCall`
 kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
                              `Log` of a call, `Ask` and `Withdraw` (a question of a call),
                              `Returned` (exactly one per call, always its last message),
                              `Resources` (exactly one per `ListResources`), `Contents`
-                             (exactly one per `ReadResource`), `Consent`, `Goodbye` (the
-                             kernel ends the conversation deliberately and says why)
+                             (exactly one per `ReadResource`), `Consent`, `CallStopped`
+                             (exactly one per `StopCall`), `Goodbye` (the kernel ends the
+                             conversation deliberately and says why)
 ===========================  ===================================================================
 
 *Changes.* After a change of the tools, `Tools` follows within a moment, and always before the
@@ -58,6 +59,11 @@ asked, the bridge may ask in the notebook, with `AskConsent`, if the kernel's `W
 *Clients.* A bridge says which clients are connected to it, after the kernel's `Welcome` and after
 every change, if the `Welcome` has ``clients`` set. It tells people who look at the notebook;
 nothing else depends on it.
+
+*Stopping.* A `Cancel` stops a call of the same conversation; a `StopCall` stops any call of the
+kernel, by its number in the kernel's log, for the user. Its `CallStopped` comes when the call has
+ended for its client: at most two seconds later. Bridges send it only if the kernel's `Welcome` has
+``stops_calls`` set.
 
 *Resources.* A kernel may keep more than the results of its calls; the URIs of what it keeps begin
 with `resource_uris.make_prefix` of its record's id. They are listed immediately, even while a cell

@@ -139,6 +139,17 @@ class Clients(Message):
     """Each program once, the most frequent first."""
 
 
+class StopCall(Message):
+    """Stop a call of any bridge, or of the notebook itself, for the user."""
+
+    type: Literal["stop_call"] = "stop_call"
+    id: int
+    number: int
+    """Of the call, in the kernel's log."""
+    reason: str
+    """A sentence for the client that made the call."""
+
+
 class ListResources(Message):
     """Ask which resources can be read; what is gone or new meanwhile moves no other."""
 
@@ -163,7 +174,11 @@ class ReadResource(Message):
 class CallInfo(Message):
     """A call that a kernel has, of any bridge."""
 
+    number: int = 0
+    """Its number in the kernel's log, from 1; 0: an older kernel does not say."""
     tool: str
+    client: str = ""
+    """The program that made it, on one line."""
     doing: str
     """What it does or waits for, in a few words."""
 
@@ -186,6 +201,8 @@ class Welcome(Message):
     """The kernel takes an `AskConsent`, and its notebook may be seen by somebody."""
     clients: bool = False
     """The kernel takes `Clients`."""
+    stops_calls: bool = False
+    """The kernel takes a `StopCall`."""
     missing: dict[str, DroppedTool] = Field(default_factory=dict)
     """Tools that were there some minutes ago, by name."""
 
@@ -323,6 +340,19 @@ class Contents(Message):
     """The error is that there is no such resource, or none any more."""
 
 
+class CallStopped(Message):
+    """What became of a call that was to be stopped, once it has ended for its client."""
+
+    type: Literal["call_stopped"] = "call_stopped"
+    id: int
+    tool: str | None = None
+    """The call's tool; None: no call of this number waits or runs."""
+    state: str = ""
+    """How the call ended: "cancelled" if by this."""
+    is_stopping: bool = False
+    """Its code has not ended yet."""
+
+
 class Goodbye(Message):
     """The kernel ends the conversation on purpose."""
 
@@ -339,6 +369,7 @@ AnyMessage: TypeAlias = (
     | AskConsent
     | WithdrawConsent
     | Clients
+    | StopCall
     | ListResources
     | ReadResource
     | Welcome
@@ -352,5 +383,6 @@ AnyMessage: TypeAlias = (
     | Returned
     | Resources
     | Contents
+    | CallStopped
     | Goodbye
 )

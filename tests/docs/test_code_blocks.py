@@ -29,6 +29,7 @@ NOT_RUN = {
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
     r"mcp-notebook (un)?install .*": "changes a client's settings; tests/test_cli_install.py does",
     r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/test_cli_token.py runs both",
+    r"mcp-notebook stop .+": "needs a call that runs; tests/bridge/test_stop_command.py has one",
     r"export OTEL_.*": "needs a collector; tests/e2e/test_traces.py has one of its own",
     r"mcp-notebook (serve|stdio)( .*)?": "runs until it is stopped; tests/e2e runs both",
 }
@@ -235,7 +236,7 @@ def test_each_client_configuration_over_http_has_our_default_address_and_sends_t
 def test_every_line_for_a_shell_is_run_or_has_a_reason_not_to_be():
     for line in _to_run():
         assert re.match(
-            r"mcp-notebook (list|call|cache|config|token|audit)\b|jupyter trust\b", line
+            r"mcp-notebook (list|call|cache|config|stop|token|audit)\b|jupyter trust\b", line
         ), line
     for known in NOT_RUN:
         assert any(re.fullmatch(known, line) for line in _shell_lines()), known

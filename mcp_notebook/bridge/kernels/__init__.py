@@ -6,6 +6,7 @@ Face:
 - `link.Link`: the link to one kernel; `Link.resources` asks for its resources,
   `Link.consent` whoever sees its notebook.
 - `running_call`: `RunningCall`, one call; `Listener`, which takes its progress and log messages.
+- `stop_requests`: `list_calls` and `stop_call`, for those who have no link.
 - `catalog`: `Catalog` and `CatalogEntry`, the tools and the names that clients see.
 
 Threads: everything runs on the bridge's event loop.

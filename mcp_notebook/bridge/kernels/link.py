@@ -7,16 +7,14 @@ continue in the kernel.
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 import anyio
 
-from mcp_notebook._version import __version__
 from mcp_notebook.bridge.kernels.consent_requests import ConsentRequests
+from mcp_notebook.bridge.kernels.greeting import greet
 from mcp_notebook.bridge.kernels.resource_requests import ResourceRequests
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
 from mcp_notebook.content import Result, Text
@@ -26,7 +24,6 @@ from mcp_notebook.errors import (
     FrameError,
     KernelGone,
     LinkError,
-    VersionMismatch,
 )
 from mcp_notebook.missing_tools import (
     MissingTool,
@@ -38,8 +35,6 @@ from mcp_notebook.wire import frames, messages
 
 logger = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT = 5.0
-"""Seconds that a kernel has to send its welcome."""
 _DEATH_CHECK_INTERVAL = 0.02
 """Seconds between two checks whether the process behind a closed link is gone, too."""
 
@@ -107,49 +102,28 @@ class Link:
         Raises:
             LinkError: The kernel does not answer, or refuses the connection.
         """
-        name = self.record.name
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
-                self._on_tools(await self._greet())
+            greeting = await greet(self.record)
+            self._reader, self._writer = greeting.reader, greeting.writer
+            self._take_welcome(greeting.welcome)
             self.is_open = True
-        except TimeoutError:
-            raise LinkError(
-                f"The kernel of {name!r} did not answer within {CONNECT_TIMEOUT:g} s."
-            ) from None
-        except OSError as error:
-            raise LinkError(f"The kernel of {name!r} cannot be reached: {error}.") from None
-        except FrameError as error:
-            raise LinkError(
-                f"The process that answers for {name!r} is not a kernel of mcp-notebook: {error}"
-            ) from None
         except LinkError:
             raise
         except Exception as error:
+            name = self.record.name
             logger.exception("The welcome of %s could not be handled", name)
             raise LinkError(f"The tools of {name!r} could not be read: {error!r}.") from error
         finally:
             if not self.is_open:
                 self.close()
 
-    async def _greet(self) -> messages.Welcome:
-        self._reader, self._writer = await _open(self.record)
-        self._send(messages.Hello(version=__version__, token=self.record.token))
-        match await frames.read_message(self._reader):
-            case (messages.Welcome() as welcome, _):
-                if welcome.protocol != messages.PROTOCOL_VERSION:
-                    raise VersionMismatch(kernel=welcome.protocol, bridge=messages.PROTOCOL_VERSION)
-                self.initial_calls = tuple(welcome.calls)
-                self._takes_attached_arguments = welcome.attached_arguments
-                self._takes_clients = welcome.clients
-                self.resources.is_possible = welcome.resources
-                self.consent.is_possible = welcome.consent
-                return welcome
-            case (messages.Refused() as refused, _):
-                raise LinkError(f"{self.record.name}: {refused.message}")
-            case None:
-                raise LinkError(f"The kernel of {self.record.name!r} closed the connection.")
-            case (message, _):
-                raise FrameError(f"its first message is {message.type!r}.")
+    def _take_welcome(self, welcome: messages.Welcome) -> None:
+        self.initial_calls = tuple(welcome.calls)
+        self._takes_attached_arguments = welcome.attached_arguments
+        self._takes_clients = welcome.clients
+        self.resources.is_possible = welcome.resources
+        self.consent.is_possible = welcome.consent
+        self._on_tools(welcome)
 
     async def listen(self) -> None:
         """Handle messages until the conversation ends; its calls are answered by `close`.
@@ -333,12 +307,3 @@ def _describe_loss(record: Record, *, goodbye: str | None, failure: str | None) 
         f"The kernel of {name!r} died, and the call was lost. Its tools return when the user has "
         "restarted the notebook's kernel and run its cells again."
     )
-
-
-async def _open(record: Record) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    if record.socket is None:
-        return await asyncio.open_connection("127.0.0.1", record.port, limit=frames.STREAM_LIMIT)
-    owner = Path(record.socket).stat().st_uid  # noqa: ASYNC240 - a local socket, instant
-    if owner != os.getuid():
-        raise PermissionError(f"{record.socket} belongs to another user")
-    return await asyncio.open_unix_connection(record.socket, limit=frames.STREAM_LIMIT)

@@ -10,10 +10,10 @@ the threads that it starts), and it has pyplot's figures (`pyplot`), log message
 `active_call` a call with everything it needs. All calls are in the `call_log`, each as a
 `logged_call`; it also tells whoever shows or records them.
 
-Face: `invoker.Invoker`, `call.Call`, `call.CallState`, `call_log.CallLog` with its observers and
-`logged_call.LoggedCall`, `result_cache.ResultCache`, `kernel_activity.KernelActivity`, which shows
-in Jupyter that a called kernel is in use, and `capture`, whose `current_capture` says whether code
-runs in a call.
+Face: `invoker.Invoker`, `call.Call`, `call.CallState`, `active_call.ActiveCall`, `call_log.CallLog`
+with its observers and `logged_call.LoggedCall`, `result_cache.ResultCache`,
+`kernel_activity.KernelActivity`, which shows in Jupyter that a called kernel is in use, and
+`capture`, whose `current_capture` says whether code runs in a call.
 
 Threads: calls come on the endpoint's thread, and may be cancelled from there. Their code runs on
 the main thread, between cells, or in a thread of each call. Time limits are timers, which are

@@ -13,7 +13,7 @@ from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceL
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import ENDED, CallState
 from mcp_notebook.kernel.schemas.secrets import scrub
-from mcp_notebook.kernel.tools.context import ClientProgram
+from mcp_notebook.kernel.tools.context import ClientProgram, describe_program
 from mcp_notebook.meta_keys import CACHED
 
 MAX_ARGUMENTS = 10_000
@@ -60,7 +60,7 @@ class LoggedCall:
     @property
     def client_label(self) -> str:
         """Who called, for people."""
-        return "this notebook" if self.client is None else self.client.label
+        return describe_program(self.client)
 
     @property
     def has_failed(self) -> bool:

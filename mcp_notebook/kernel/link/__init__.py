@@ -8,7 +8,8 @@ Face: `Endpoint` and `Address` (`endpoint`), `ResourceReader` (`resource_reader`
 accepts connections, `Conversation` talks to one bridge, `ProgressNotices` and `LogNotices` send the
 progress and the log messages of one call. `ResourceStore` keeps the originals of what results show
 only in part; `ResourceReader` hands them out. `ShutdownHook` lets bridges be told of a shutdown.
-`ConsentQuestions` passes a bridge's questions on to the notebook, and their answers back.
+`ConsentQuestions` passes a bridge's questions on to the notebook, and their answers back;
+`CallStops` stops calls by their numbers.
 
 Threads: one daemon thread with its own event loop owns the endpoint and its conversations. Other
 threads hand results, progress, log messages and questions over to it with ``call_soon_threadsafe``.

@@ -13,7 +13,10 @@ from typing import Any, Protocol, TypeAlias, get_args
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
+from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import Call, CallState
+from mcp_notebook.kernel.calls.call_log import CallLog
+from mcp_notebook.kernel.link.call_stops import CallStops
 from mcp_notebook.kernel.link.consent_questions import ConsentQuestions, NotebookPrompts
 from mcp_notebook.kernel.link.log_notices import LogNotices
 from mcp_notebook.kernel.link.progress_notices import ProgressNotices
@@ -41,6 +44,7 @@ _FromBridge: TypeAlias = (
     | messages.Answer
     | messages.AskConsent
     | messages.WithdrawConsent
+    | messages.StopCall
     | messages.Clients
     | messages.ListResources
     | messages.ReadResource
@@ -52,8 +56,11 @@ _FROM_BRIDGES = get_args(_FromBridge)
 class CallHandler(Protocol):
     """Runs the calls that bridges send: the `Invoker`, or what stands before it."""
 
+    log: CallLog
+    """Tells of the end of calls."""
+
     @property
-    def calls(self) -> Sequence[Call]:
+    def calls(self) -> Sequence[ActiveCall]:
         """The calls that wait or run."""
 
     def submit(
@@ -117,6 +124,7 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _OpenCall] = {}
         self._consent = ConsentQuestions(prompts, self.send)
+        self._stops = CallStops(calls, self.send)
         self.clients: tuple[messages.ClientCount, ...] = ()
         """The bridge's clients; empty if it does not say."""
         self.on_clients: Callable[[], None] = lambda: None
@@ -169,6 +177,7 @@ class Conversation:
             open_call.elicitations.close(CannotElicit("The client that called the tool is gone."))
         self._open.clear()
         self._consent.close()
+        self._stops.close()
         self._writer.close()
 
     @property
@@ -205,6 +214,8 @@ class Conversation:
             case messages.Clients():
                 self.clients = tuple(message.clients)
                 self.on_clients()
+            case messages.StopCall():
+                self._stops.stop(message)
             case messages.ListResources():
                 resources = self._reader.list_resources(message.after, message.limit)
                 self.send(messages.Resources(id=message.id, resources=resources))
@@ -232,6 +243,8 @@ class Conversation:
                 self.send(messages.Contents(id=message.id, error=text))
             case messages.AskConsent():
                 self.send(messages.Consent(id=message.id, decision="deny"))
+            case messages.StopCall():
+                self.send(messages.CallStopped(id=message.id))
 
     def _start_call(self, message: messages.Call) -> None:
         def reply(result: Result) -> None:

@@ -25,6 +25,7 @@ from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.kernel.link.consent_questions import NotebookPrompts
 from mcp_notebook.kernel.link.conversation import CallHandler, Conversation
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.kernel.tools.context import describe_program
 from mcp_notebook.private_files import make_private_folder
 from mcp_notebook.wire import frames, messages
 
@@ -245,7 +246,12 @@ class Endpoint:
 
     def _build_welcome(self) -> messages.Welcome:
         calls = [
-            messages.CallInfo(tool=call.tool, doing=self._calls.describe(call))
+            messages.CallInfo(
+                number=call.number,
+                tool=call.tool,
+                client=describe_program(call.client.program),
+                doing=self._calls.describe(call),
+            )
             for call in self._calls.calls
         ]
         tools = self._tools()
@@ -257,6 +263,7 @@ class Endpoint:
             attached_arguments=True,
             consent=self._prompts is not None,
             clients=True,
+            stops_calls=True,
             missing=tools.missing,
         )
 

@@ -82,6 +82,11 @@ class ClientProgram:
         return text[:_MAX_LABEL] or "unknown client"
 
 
+def describe_program(program: ClientProgram | None) -> str:
+    """Return what made a call, for people: None stands for the author."""
+    return "this notebook" if program is None else program.label
+
+
 UNKNOWN_PROGRAM = ClientProgram()
 """A program that does not say what it is."""
 

@@ -9,7 +9,7 @@ from kernel_stand_ins import peer, welcome
 from live import TIMEOUT, record_of, text_of
 from watched_catalog import WatchedCatalog
 
-from mcp_notebook.bridge.kernels import link as link_module
+from mcp_notebook.bridge.kernels import greeting
 from mcp_notebook.bridge.kernels import links as links_module
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -241,7 +241,7 @@ async def test_an_answer_to_no_call_is_ignored(home):
 
 
 async def test_a_kernel_that_is_silent_is_told_and_asked_again_until_it_answers(home, monkeypatch):
-    monkeypatch.setattr(link_module, "CONNECT_TIMEOUT", 0.05)
+    monkeypatch.setattr(greeting, "CONNECT_TIMEOUT", 0.05)
     monkeypatch.setattr(links_module, "RETRY_AFTER", 0.05)
     catalog = WatchedCatalog()
     async with (

@@ -1,0 +1,68 @@
+"""The calls that wait or run in a kernel, and how one of them is stopped, without a lasting link.
+
+Runs on the event loop of whoever wants to know or to stop: a command, or a bridge. Each request is
+a conversation of its own with the kernel, which answers also while its main thread is busy.
+"""
+
+import asyncio
+
+from mcp_notebook.bridge.kernels.greeting import greet
+from mcp_notebook.discovery import Record
+from mcp_notebook.errors import FrameError, LinkError
+from mcp_notebook.wire import frames, messages
+
+STOP_TIMEOUT = 10.0
+"""Seconds that a kernel has to say what became of a call; it has two for code that reacts to
+nothing."""
+
+
+async def list_calls(record: Record) -> list[messages.CallInfo]:
+    """Return the calls that wait, run or are still stopping in a kernel, oldest first.
+
+    Raises:
+        LinkError: The kernel does not answer, or refuses the connection.
+    """
+    greeting = await greet(record)
+    greeting.writer.close()
+    return greeting.welcome.calls
+
+
+async def stop_call(record: Record, number: int, reason: str) -> messages.CallStopped:
+    """Stop a call, and wait until it has ended for its client.
+
+    Args:
+        record: Of the kernel.
+        number: The call's number in the kernel's log.
+        reason: A sentence for the client that made the call.
+
+    Raises:
+        LinkError: The kernel does not answer, refuses the connection, or is too old.
+    """
+    greeting = await greet(record)
+    try:
+        if not greeting.welcome.stops_calls:
+            raise LinkError(
+                f"The mcp-notebook in the kernel of {record.name!r} is older and cannot stop "
+                "calls for others. Interrupt the kernel, or upgrade it there and restart it."
+            )
+        for buffer in frames.encode(messages.StopCall(id=1, number=number, reason=reason)):
+            greeting.writer.write(buffer)
+        async with asyncio.timeout(STOP_TIMEOUT):
+            return await _read_answer(record, greeting.reader)
+    except (TimeoutError, FrameError, OSError) as error:
+        raise LinkError(
+            f"The kernel of {record.name!r} did not say what became of the call ({error!r}). "
+            "`mcp-notebook stop` lists the calls that still run."
+        ) from None
+    finally:
+        greeting.writer.close()
+
+
+async def _read_answer(record: Record, reader: asyncio.StreamReader) -> messages.CallStopped:
+    while (frame := await frames.read_message(reader)) is not None:
+        match frame[0]:
+            case messages.CallStopped() as answer:
+                return answer
+            case messages.Goodbye() as goodbye:
+                raise LinkError(f"{record.name}: {goodbye.reason} Its calls have ended with it.")
+    raise LinkError(f"The kernel of {record.name!r} ended, and its calls with it.")

@@ -1,0 +1,79 @@
+"""Stopping a call without a lasting link, where the kernel is not what it should be."""
+
+import os
+
+import anyio
+import pytest
+from kernel_stand_ins import peer, welcome
+
+from mcp_notebook.bridge.kernels import stop_requests
+from mcp_notebook.bridge.kernels.stop_requests import list_calls, stop_call
+from mcp_notebook.errors import LinkError
+from mcp_notebook.wire import messages
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(os.name == "nt", reason="the stand-ins listen on Unix sockets"),
+]
+NEW = welcome().model_copy(update={"stops_calls": True})
+
+
+async def test_the_calls_are_those_of_the_welcome(home):
+    call = messages.CallInfo(number=3, tool="top", doing="running for 1 s")
+    async with peer(home, NEW.model_copy(update={"calls": [call]})) as kernel:
+        assert await list_calls(kernel.record) == [call]
+        await kernel.left.wait()
+
+
+async def test_an_older_kernel_is_not_asked(home):
+    async with peer(home, welcome()) as kernel:
+        with pytest.raises(LinkError, match="is older and cannot stop calls"):
+            await stop_call(kernel.record, 3, "Enough.")
+        await kernel.left.wait()
+    assert len(kernel.heard) == 1
+
+
+@pytest.mark.parametrize(
+    ("says", "problem"),
+    [
+        (messages.Goodbye(reason="The kernel was restarted."), "sales: The kernel was restarted."),
+        (b"\0\0\0\2[]", "did not say what became of the call"),
+        (None, "The kernel of 'sales' ended, and its calls with it."),
+    ],
+)
+async def test_a_kernel_that_leaves_meanwhile_is_one_sentence(home, says, problem):
+    async with peer(home, NEW) as kernel, anyio.create_task_group() as tasks:
+
+        async def leave():
+            while len(kernel.heard) < 2:
+                await anyio.lowlevel.checkpoint()
+            if says is None:
+                kernel.writer.close()
+            else:
+                kernel.say(says)
+
+        tasks.start_soon(leave)
+        with pytest.raises(LinkError, match=problem):
+            await stop_call(kernel.record, 3, "Enough.")
+    assert kernel.heard[1] == messages.StopCall(id=1, number=3, reason="Enough.")
+
+
+async def test_a_kernel_that_says_nothing_is_not_waited_for_for_ever(home, monkeypatch):
+    monkeypatch.setattr(stop_requests, "STOP_TIMEOUT", 0.05)
+    async with peer(home, NEW) as kernel:
+        with pytest.raises(LinkError, match="`mcp-notebook stop` lists the calls"):
+            await stop_call(kernel.record, 3, "Enough.")
+
+
+async def test_what_else_comes_before_the_answer_is_passed_over(home):
+    answer = messages.CallStopped(id=1, tool="top", state="cancelled")
+    async with peer(home, NEW) as kernel, anyio.create_task_group() as tasks:
+
+        async def say():
+            while len(kernel.heard) < 2:
+                await anyio.lowlevel.checkpoint()
+            kernel.say(messages.Tools(tools=[]))
+            kernel.say(answer)
+
+        tasks.start_soon(say)
+        assert await stop_call(kernel.record, 3, "Enough.") == answer

@@ -1,0 +1,122 @@
+"""`mcp-notebook stop`: which call is meant, what is listed, what is said."""
+
+import re
+from contextlib import contextmanager
+
+import pytest
+from live import Link, live_kernel, record_of, text_of
+
+from mcp_notebook import cli
+from mcp_notebook.bridge.stop_command import REASON, stop
+from mcp_notebook.discovery import list_live_records, make_id, write_record
+from mcp_notebook.errors import CallError
+from mcp_notebook.settings import Settings
+from mcp_notebook.wire import messages
+
+pytestmark = pytest.mark.anyio
+
+SPIN = """%%mcp_tool
+import time
+def spin(name: str = ""):
+    "Hold the main thread."
+    while True:
+        time.sleep(0.01)
+"""
+
+
+@pytest.fixture(scope="module")
+def sales(module_home):
+    with live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(SPIN)
+        yield kernel
+
+
+@pytest.fixture
+def settings(sales):
+    return Settings(home=sales.home / ".mcp-notebook")
+
+
+@pytest.fixture
+async def number(sales, settings, capsys):
+    """The number of a call that runs; the test has to stop it."""
+    with Link(record_of(sales)) as link:
+        client = messages.ClientInfo(name="editor", version="1.2")
+        link.send(messages.Call(id=1, tool="spin", arguments={}, client=client))
+        listed = None
+        while listed is None:
+            await stop(settings, None)
+            line = r"sales:(\d+)\tspin\teditor 1\.2\trunning for \d+ s\n"
+            listed = re.fullmatch(line, capsys.readouterr().out)
+        yield int(listed[1])
+        assert REASON in text_of(link.result())  # each test stops it
+
+
+@contextmanager
+def another_record(settings, **changes):
+    """Let the kernel have a second record, as if it were two."""
+    (record,) = list_live_records(settings.records_folder)
+    path = write_record(
+        settings.records_folder, record.model_copy(update={"id": make_id(), **changes})
+    )
+    try:
+        yield path
+    finally:
+        path.unlink()
+
+
+@pytest.mark.parametrize("name", ["{}", "sales:{}"])
+async def test_a_call_is_stopped_by_its_number_or_its_full_name(settings, number, name, capsys):
+    await stop(settings, name.format(number))
+    assert capsys.readouterr().out == f"Stopped sales:{number} (spin).\n"
+
+
+async def test_a_number_of_two_notebooks_needs_the_notebook(settings, number, capsys):
+    with another_record(settings, name="costs"):
+        with pytest.raises(CallError, match=f"Several calls are '{number}': write one of") as error:
+            await stop(settings, str(number))
+        assert f"sales:{number}" in str(error.value)
+        assert f"costs:{number}" in str(error.value)
+        await stop(settings, f"costs:{number}")
+    assert f"Stopped costs:{number}" in capsys.readouterr().out
+
+
+async def test_two_notebooks_of_one_name_are_told_apart_by_their_kernels(settings, number, capsys):
+    (record,) = list_live_records(settings.records_folder)
+    with another_record(settings):
+        with pytest.raises(CallError, match="Several calls are"):
+            await stop(settings, f"sales:{number}")
+        await stop(settings, f"{record.id}:{number}")
+    assert f"Stopped {record.id}:{number}" in capsys.readouterr().out
+
+
+async def test_a_call_that_is_not_there_is_an_error_that_names_those_that_are(settings, number):
+    for name in ("9999", "sales:9999", f"costs:{number}", "spin", ""):
+        with pytest.raises(CallError, match=f"These wait or run: sales:{number}.") as error:
+            await stop(settings, name)
+        assert f"No call {name!r} waits or runs" in str(error.value)
+    await stop(settings, str(number))
+
+
+async def test_a_kernel_that_does_not_answer_hides_no_other(settings, number, capsys):
+    with another_record(settings, name="stuck", socket=str(settings.home / "none.sock")):
+        await stop(settings, str(number))
+    said = capsys.readouterr()
+    assert f"Stopped sales:{number}" in said.out
+    assert "'stuck' cannot be reached" in said.err
+
+
+async def test_without_calls_there_is_nothing_to_list(settings, capsys):
+    await stop(settings, None)
+    assert capsys.readouterr() == ("", "No call waits or runs.\n")
+    with pytest.raises(CallError, match=r"it may have ended\. No call waits"):
+        await stop(settings, "1")
+
+
+def test_the_command_ends_with_a_failure_if_there_is_no_such_call(settings, monkeypatch, capsys):
+    monkeypatch.setenv("MCP_NOTEBOOK_HOME", str(settings.home))
+    monkeypatch.setattr("sys.argv", ["mcp-notebook", "stop", "12"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 1
+    assert "No call '12' waits or runs" in capsys.readouterr().err
