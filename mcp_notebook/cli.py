@@ -19,6 +19,8 @@ from mcp_notebook.cli_call import EXAMPLE as CALL_EXAMPLE
 from mcp_notebook.cli_call import call
 from mcp_notebook.cli_config import EXAMPLE as CONFIG_EXAMPLE
 from mcp_notebook.cli_config import config
+from mcp_notebook.cli_connect import EXAMPLE as CONNECT_EXAMPLE
+from mcp_notebook.cli_connect import connect
 from mcp_notebook.cli_help import Command, Group
 from mcp_notebook.cli_install import INSTALL_EXAMPLE, UNINSTALL_EXAMPLE, install, uninstall
 from mcp_notebook.cli_options import (
@@ -204,6 +206,7 @@ app.command(cls=Command, context_settings=TAKES_OPTIONS, epilog=INSTALL_EXAMPLE)
 app.command(cls=Command, epilog=UNINSTALL_EXAMPLE)(uninstall)
 
 app.command(cls=Command, epilog=STOP_EXAMPLE)(stop)
+app.command(cls=Command, epilog=CONNECT_EXAMPLE)(connect)
 app.command(cls=Command, epilog=AUDIT_EXAMPLE)(audit)
 app.add_typer(cache, name="cache")
 app.add_typer(token, name="token")

@@ -32,6 +32,10 @@
     ├── BridgeError            the background bridge cannot be started or stopped
     ├── ClientError            a client's settings cannot be read or changed
     ├── TokenError             a token cannot be added or changed, or its file cannot be used
+    ├── RemoteError            `mcp-notebook connect` cannot use a remote server as it is
+    │   ├── Unreachable        a request did not reach it; a later one may
+    │   ├── ConnectionLost     the connection ended before the answer
+    │   └── SessionLost        it does not know the client's session (any more)
     └── SettingsError          an option or environment variable has an invalid value
 
 Each message names the thing, the cause and the next step. In every process.
@@ -328,6 +332,22 @@ class ClientError(McpNotebookError):
 
 class TokenError(McpNotebookError):
     """A token cannot be added, removed or rotated, or the file of tokens cannot be used."""
+
+
+class RemoteError(McpNotebookError):
+    """A remote server cannot be used as it is."""
+
+
+class Unreachable(RemoteError):
+    """A request did not reach the remote server. The same request may succeed later."""
+
+
+class ConnectionLost(RemoteError):
+    """The connection to the remote server ended before the answer: the request may have run."""
+
+
+class SessionLost(RemoteError):
+    """The remote server does not know the client's session: it was restarted, or it expired."""
 
 
 class SettingsError(McpNotebookError):

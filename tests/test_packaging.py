@@ -82,6 +82,7 @@ def test_each_dependency_that_our_code_imports_is_declared():
         *("kaleido", "vl-convert", "cairosvg"),  # draw plots and SVG where they are installed
         "bs4",  # beautifulsoup4, by the name of its module
         "jwt",  # pyjwt
+        "keyring",  # of an extra; what is missing is said
         *("jupyter-server", "tornado"),  # Jupyter Server is what imports mcp_notebook.jupyter
         "jupyter-core",  # comes with jupyter-client, which is made of it
         *("opentelemetry", "prometheus-client"),  # of an extra; what is missing is said

@@ -31,6 +31,8 @@ NOT_RUN = {
     r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/test_cli_token.py runs both",
     r"mcp-notebook stop .+": "needs a call that runs; tests/bridge/test_stop_command.py has one",
     r"export OTEL_.*": "needs a collector; tests/e2e/test_traces.py has one of its own",
+    r"mcp-notebook connect .*": "needs a server; tests/bridge/connect has its own",
+    r"keyring set .*": "asks for a secret; tests/bridge/connect has a keyring of its own",
     r"mcp-notebook (serve|stdio)( .*)?": "runs until it is stopped; tests/e2e runs both",
 }
 """Lines for a shell that are checked only as far as our command's own arguments go, with why."""

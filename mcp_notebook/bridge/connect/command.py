@@ -1,0 +1,101 @@
+"""``mcp-notebook connect``: finds the remote server, then passes its client's messages on.
+
+Runs on the event loop of the command's process. What goes wrong before the client's messages can be
+passed on ends the command. The client that waits for an answer gets it in words, too: not every
+client shows what a command prints.
+"""
+
+import anyio
+
+from mcp_notebook.bridge.access.token_file import read_token
+from mcp_notebook.bridge.connect.addresses import (
+    Address,
+    BinderRepository,
+    check_encryption,
+    read_address,
+)
+from mcp_notebook.bridge.connect.client_lines import ClientLines
+from mcp_notebook.bridge.connect.credentials import Credentials, TokenSource
+from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
+from mcp_notebook.bridge.connect.messages import InvalidMessage, make_error, read_line
+from mcp_notebook.bridge.connect.relay import Relay
+from mcp_notebook.bridge.connect.remote import open_http
+from mcp_notebook.discovery import read_bridge
+from mcp_notebook.errors import McpNotebookError, RemoteError
+from mcp_notebook.settings import Settings
+from mcp_notebook.terminal import print_note
+
+_HINT = (
+    " This command is started by an MCP client, which talks to it over stdin and stdout. Press "
+    "Ctrl-C to stop it."
+)
+_FIRST_LINE_LIMIT = 10.0
+"""Seconds that a client has for its first request, to be told why nothing works."""
+_NEXT_LINE_LIMIT = 2.0
+
+
+async def connect(
+    settings: Settings, text: str, source: TokenSource, *, insecure: bool = False
+) -> None:
+    """Pass messages between stdin and stdout and a remote server until stdin ends.
+
+    Args:
+        settings: All options.
+        text: The address, as the user gave it.
+        source: Where the token is.
+        insecure: Whether it is well that nothing is encrypted on the way to another machine.
+
+    Raises:
+        McpNotebookError: The server cannot be used.
+    """
+    async with ClientLines(settings.max_request_bytes) as lines:
+        try:
+            address = read_address(text)
+            credentials = _choose_credentials(settings, address, source)
+            if isinstance(address, BinderRepository):
+                raise RemoteError("Not yet.")
+            check_encryption(address.server, insecure=insecure)
+            async with open_http(credentials) as http:
+                remote = await find_endpoint(http, address, credentials)
+                print_note(f"Connected to {remote.url}.{_HINT if lines.is_terminal else ''}")
+                await Relay(lines, remote, settings.max_request_bytes).run()
+        except McpNotebookError as error:
+            await _refuse(lines, str(error), settings.max_request_bytes)
+            raise
+
+
+def _choose_credentials(
+    settings: Settings, address: Address | BinderRepository, source: TokenSource
+) -> Credentials:
+    credentials = source.read()
+    if credentials is not None:
+        return credentials
+    if isinstance(address, Address) and address.token:
+        print_note(
+            "The address has a token in it, which every user of this machine can read in the list "
+            "of processes. Write it to a file that only you can read, name that file with "
+            "--token-file, and leave ?token=... out of the address."
+        )
+        return Credentials(address.token, "the address")
+    bridge = read_bridge(settings.bridge_file)
+    if isinstance(address, Address) and bridge is not None and bridge.url in address.endpoints:
+        return Credentials(read_token(settings), settings.token_place)
+    return Credentials()
+
+
+async def _refuse(lines: ClientLines, reason: str, max_bytes: int) -> None:
+    """Answer the requests of a client with an error until it leaves, or sends no more."""
+    limit = _FIRST_LINE_LIMIT
+    while not lines.is_terminal:
+        line = None
+        with anyio.move_on_after(limit):
+            line = await lines.receive()
+        if line is None:
+            return
+        try:
+            message = read_line(line, max_bytes)
+        except InvalidMessage:
+            continue
+        if message.is_request:
+            await lines.send(make_error(message.id, reason))
+            limit = _NEXT_LINE_LIMIT

@@ -1,0 +1,111 @@
+"""The token for the remote server: from a file, a variable, the keyring, or the pasted address.
+
+Runs in the process of `mcp-notebook connect`, before anything else. A token is never an argument:
+everybody on the machine can read those.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_notebook.errors import MissingLibrary, TokenError
+
+KEYRING_SERVICE = "mcp_notebook"
+"""Name of our entries in the system's keyring."""
+_MAX_BYTES = 2**16
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """A token, and where it is from; without one, requests are sent as they are."""
+
+    token: str | None = None
+    place: str = ""
+    """In words that do not contain it."""
+
+    def __repr__(self) -> str:
+        """Say where it is from, and nothing else."""
+        return f"Credentials({self.place!r})"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header that sends it: Jupyter and its Hub take it in this form, too."""
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenSource:
+    """Where the user says that the token is: in at most one of these."""
+
+    file: Path | None = None
+    variable: str | None = None
+    keyring: str | None = None
+    """The name of its entry."""
+
+    def read(self, env: Mapping[str, str] | None = None) -> Credentials | None:
+        """Return what is there, None if the user named nothing.
+
+        Args:
+            env: The environment; None for that of the process.
+
+        Raises:
+            TokenError: There is no token.
+            MissingLibrary: The keyring needs a library.
+        """
+        if self.file is not None:
+            return _check(_read_file(self.file), f"the file {self.file}")
+        if self.variable is not None:
+            env = os.environ if env is None else env
+            if self.variable not in env:
+                raise TokenError(
+                    f"The environment variable {self.variable} is not set. Set it to the token "
+                    'where your client starts this command, for example in "env" of its settings.'
+                )
+            return _check(env[self.variable], f"the environment variable {self.variable}")
+        if self.keyring is not None:
+            return _check(_read_keyring(self.keyring), f"the keyring's entry {self.keyring!r}")
+        return None
+
+
+def _check(text: str, place: str) -> Credentials:
+    token = text.strip()
+    if not token:
+        raise TokenError(f"There is no token in {place}: it is empty. Write the token there.")
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        raise TokenError(
+            f"What is in {place} is no token: a token is one word of ASCII characters. "
+            "Write the token there, and nothing else."
+        )
+    return Credentials(token, place)
+
+
+def _read_file(path: Path) -> str:
+    try:
+        with path.expanduser().open("rb") as file:
+            return file.read(_MAX_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        raise TokenError(
+            f"The token cannot be read from the file {path}: {error.strerror}. "
+            "Write it to a file that only you can read, and name that file with --token-file."
+        ) from None
+
+
+def _read_keyring(name: str) -> str:
+    try:
+        import keyring  # noqa: PLC0415 - optional
+        from keyring.errors import KeyringError  # noqa: PLC0415
+    except ImportError:
+        raise MissingLibrary("--token-keyring needs", "keyring", "keyring") from None
+    try:
+        token = keyring.get_password(KEYRING_SERVICE, name)
+    except KeyringError as error:
+        raise TokenError(
+            f"The keyring cannot be read: {error}. Name a file with --token-file instead."
+        ) from None
+    if token is None:
+        raise TokenError(
+            f"The keyring has no entry {name!r} of {KEYRING_SERVICE}. "
+            f"Run `keyring set {KEYRING_SERVICE} {name}`, which asks for the token."
+        )
+    return token

@@ -1,0 +1,94 @@
+"""Asks an address which of its paths is an endpoint of MCP, before the first message is passed on.
+
+Runs on the event loop of `mcp-notebook connect`. The question is ``server/discover``: servers of
+2026-07-28 answer it, all older ones with an error of MCP's own.
+"""
+
+import httpx2
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOCOL_VERSION_META_KEY
+from mcp_types.version import LATEST_MODERN_VERSION
+
+from mcp_notebook._version import __version__
+from mcp_notebook.bridge.connect.addresses import Address
+from mcp_notebook.bridge.connect.credentials import Credentials
+from mcp_notebook.bridge.connect.failures import explain_status, explain_token
+from mcp_notebook.bridge.connect.headers import list_headers
+from mcp_notebook.bridge.connect.messages import make_message
+from mcp_notebook.bridge.connect.remote import Remote
+from mcp_notebook.errors import RemoteError
+
+_QUESTION = make_message(
+    {
+        "id": "mcp-notebook connect",
+        "method": "server/discover",
+        "params": {
+            "_meta": {
+                PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION,
+                CLIENT_CAPABILITIES_META_KEY: {},
+                CLIENT_INFO_META_KEY: {"name": "mcp-notebook connect", "version": __version__},
+            }
+        },
+    }
+)
+
+
+async def find_endpoint(
+    http: httpx2.AsyncClient, address: Address, credentials: Credentials
+) -> Remote:
+    """Return the endpoint that an address leads to.
+
+    Args:
+        http: Makes the requests.
+        address: What the user gave.
+        credentials: What `http` sends.
+
+    Raises:
+        RemoteError: There is none, it cannot be reached, or it lets nobody in with this token.
+    """
+    refusals = []
+    for url in address.endpoints:
+        remote = Remote(http, url, credentials)
+        status, location = await _ask(remote)
+        if status is None:
+            return remote
+        if location == f"{url}/":  # all that it adds
+            return Remote(http, location, credentials)
+        refusals.append((url, status, location))
+    url, status, location = min(refusals, key=lambda refusal: refusal[1] in (404, 405))
+    if status in (404, 405):
+        raise await _explain_absence(http, address, credentials)
+    raise explain_status(status, url, credentials, location)
+
+
+async def _ask(remote: Remote) -> tuple[int | None, str]:
+    """Return the status and the redirection of an address that is no endpoint, None if it is."""
+    async with remote.post(_QUESTION.body, list_headers(_QUESTION)) as reply:
+        if reply.status in (401, 403):
+            return reply.status, ""
+        if reply.kind == "text/event-stream":
+            return None, ""
+        async for _ in reply.read():
+            return None, ""
+        return reply.status, reply.location
+
+
+async def _explain_absence(
+    http: httpx2.AsyncClient, address: Address, credentials: Credentials
+) -> RemoteError:
+    """Return why nothing at an address is MCP."""
+    server, url = address.server, address.endpoints[0]
+    async with Remote(http, f"{server}/api", credentials).listen({"Accept": "*/*"}) as reply:
+        if reply.status in (401, 403):
+            return RemoteError(explain_token(server, credentials))
+        about = await reply.read_json() if reply.status == 200 else None  # noqa: PLR2004
+    if isinstance(about, dict) and "version" in about:
+        return RemoteError(
+            f"The Jupyter server {server}/ has no {url.removeprefix(server)}: mcp-notebook is not "
+            "installed beside it, or is too old. Run `pip install -U mcp-notebook` in the "
+            "environment that it is started from, and start it again."
+        )
+    return RemoteError(
+        f"Nothing at {url} speaks MCP. Check the address: `mcp-notebook serve` and `%mcp serve` "
+        "print theirs, and of a Jupyter server, take what the browser shows. A server on Binder "
+        "ends after some minutes without use, and its address with it: start it again."
+    )

@@ -1,0 +1,155 @@
+"""JSON-RPC messages, as far as one has to look into them to pass them on.
+
+Pure. Runs on the event loop of `mcp-notebook connect`. A message keeps its own bytes: what nobody
+here understands goes through as it came.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    PROTOCOL_VERSION_META_KEY,
+    RequestId,
+)
+from pydantic_core import from_json
+
+JsonObject = Mapping[str, Any]
+_NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
+
+
+class InvalidMessage(Exception):
+    """A line of the client is no message.
+
+    Args:
+        code: Of the JSON-RPC error to answer with.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message."""
+
+    body: bytes
+    """Its JSON, on one line."""
+    content: JsonObject
+    """The same, parsed."""
+
+    @property
+    def method(self) -> str:
+        """The method of a request or notification, "" for an answer."""
+        return str(self.content.get("method", ""))
+
+    @property
+    def id(self) -> RequestId | None:
+        """The id of a request or answer."""
+        return self.content.get("id")
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it wants an answer."""
+        return "method" in self.content and self.id is not None
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it is the answer to a request."""
+        return "method" not in self.content
+
+    @property
+    def params(self) -> JsonObject:
+        """The parameters, {} if there are none."""
+        return _as_object(self.content.get("params"))
+
+    @property
+    def result(self) -> JsonObject:
+        """The result in an answer, {} if it is an error."""
+        return _as_object(self.content.get("result"))
+
+    @property
+    def version(self) -> str | None:
+        """The protocol's version that it names, as all requests do from 2026-07-28 on."""
+        version = _as_object(self.params.get("_meta")).get(PROTOCOL_VERSION_META_KEY)
+        return version if isinstance(version, str) else None
+
+
+def _as_object(value: Any) -> JsonObject:
+    return value if isinstance(value, Mapping) else {}
+
+
+def read_line(line: bytes, max_bytes: int) -> Message:
+    """Return the message in a line of the client.
+
+    Args:
+        line: The line; b"" in place of one that is too long.
+        max_bytes: How long it may be.
+
+    Raises:
+        InvalidMessage: It is none.
+    """
+    if not line:
+        reason = f"A message can have at most {max_bytes:,} bytes."
+        raise InvalidMessage(INVALID_REQUEST, reason)
+    try:
+        content = from_json(line)
+    except ValueError as error:
+        raise InvalidMessage(PARSE_ERROR, f"This is not JSON: {error}.") from None
+    if isinstance(content, list):
+        reason = "Batches are not supported: send one message per line."
+        raise InvalidMessage(INVALID_REQUEST, reason)
+    if not isinstance(content, dict) or not {"method", "result", "error"} & content.keys():
+        raise InvalidMessage(INVALID_REQUEST, _NO_MESSAGE)
+    if not isinstance(content.get("method", ""), str) or not _may_be_id(content.get("id")):
+        raise InvalidMessage(INVALID_REQUEST, _NO_MESSAGE)
+    return Message(line, content)
+
+
+def read_body(body: bytes) -> Message | None:
+    """Return the message in what a server sent, None if it is none."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or "jsonrpc" not in content:
+        return None
+    if not _may_be_id(content.get("id")):
+        return None
+    if b"\n" in body or b"\r" in body:  # on stdio, a message is a line
+        body = write_json(content)
+    return Message(body, content)
+
+
+def _may_be_id(value: Any) -> bool:
+    return value is None or (isinstance(value, str | int) and not isinstance(value, bool))
+
+
+def replace_id(message: Message, request_id: RequestId | None) -> Message:
+    """Return an answer with the id of its request: servers do not always know it."""
+    if message.id == request_id:
+        return message
+    return make_message({**message.content, "id": request_id})
+
+
+def make_message(content: JsonObject) -> Message:
+    """Return a message of our own."""
+    content = {"jsonrpc": "2.0", **content}
+    return Message(write_json(content), content)
+
+
+def make_error(request_id: RequestId | None, reason: str, code: int = INTERNAL_ERROR) -> Message:
+    """Return the answer to a request that failed."""
+    return make_message({"id": request_id, "error": {"code": code, "message": reason}})
+
+
+def write_json(content: JsonObject) -> bytes:
+    """Return JSON on one line."""
+    # Escaped: lone surrogates cannot be written as UTF-8.
+    return json.dumps(content, separators=(",", ":")).encode()

@@ -1,0 +1,200 @@
+"""Passes messages between the client's lines and the remote server, whatever the protocol's era.
+
+Runs on the event loop of `mcp-notebook connect`; each request of the client is a task. Which era it
+is, each message says: one with the version in its ``_meta`` (2026-07-28) stands alone, all others
+belong to the client's `session`. A request that did not reach the server is tried again for a
+while; one that did, and was not answered, only if it changes nothing. Then the client gets an error
+that says what happened: no request waits for ever.
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.abc
+from mcp_types import RequestId
+
+from mcp_notebook.bridge.connect.client_lines import ClientLines
+from mcp_notebook.bridge.connect.exchange import exchange, list_pauses
+from mcp_notebook.bridge.connect.headers import ParameterHeaders, list_headers
+from mcp_notebook.bridge.connect.messages import (
+    InvalidMessage,
+    Message,
+    make_error,
+    make_message,
+    read_line,
+)
+from mcp_notebook.bridge.connect.remote import Remote, Reply
+from mcp_notebook.bridge.connect.session import Session
+from mcp_notebook.bridge.connect.subscription import METHOD as LISTEN
+from mcp_notebook.bridge.connect.subscription import Subscription
+from mcp_notebook.errors import ConnectionLost, RemoteError, SessionLost, Unreachable
+
+logger = logging.getLogger(__name__)
+
+RETRY_LIMIT = 20.0
+"""Seconds for which a request is tried again. Most clients wait for a minute."""
+_CANCELLED = "notifications/cancelled"
+_INITIALIZED = "notifications/initialized"
+_REPEATABLE = frozenset(
+    {"initialize", "ping", "server/discover", "completion/complete", "logging/setLevel"}
+    | {"tools/list", "prompts/list", "prompts/get", "resources/list", "resources/read"}
+    | {"resources/templates/list", "resources/subscribe", "resources/unsubscribe", "tasks/get"}
+)
+"""Requests that do no harm if the server gets them twice."""
+
+
+@dataclass
+class _OpenRequest:
+    """A request that the client waits for."""
+
+    is_modern: bool
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    is_cancelled: bool = False
+    """Whether the client wants no answer any more."""
+    questions: set[RequestId] = field(default_factory=set)
+    """The server's own requests that came with it, and that the client has not answered."""
+
+
+class Relay:
+    """Passes messages on until the client closes stdin.
+
+    Args:
+        lines: The client's.
+        remote: The server.
+        max_bytes: Of one message, for the error about a longer one.
+    """
+
+    def __init__(self, lines: ClientLines, remote: Remote, max_bytes: int) -> None:
+        self._lines = lines
+        self._remote = remote
+        self._max_bytes = max_bytes
+        self._session = Session(remote, lines.send)
+        self._parameters = ParameterHeaders()
+        self._open: dict[RequestId, _OpenRequest] = {}
+
+    async def run(self) -> None:
+        """Pass messages on."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                while (line := await self._lines.receive()) is not None:
+                    await self._take(line, tasks)
+                tasks.cancel_scope.cancel()
+        finally:
+            await self._session.close()
+
+    async def _take(self, line: bytes, tasks: anyio.abc.TaskGroup) -> None:
+        """Start what a line of the client asks for."""
+        try:
+            message = read_line(line, self._max_bytes)
+        except InvalidMessage as error:
+            await self._lines.send(make_error(None, str(error), error.code))
+            return
+        if message.is_request:
+            assert message.id is not None
+            request = _OpenRequest(is_modern=message.version is not None)
+            self._open[message.id] = request
+            tasks.start_soon(self._answer, message, request)
+        elif message.method == _INITIALIZED:
+            await self._send_note(message)  # before whatever follows it
+            tasks.start_soon(self._session.hear)
+        elif message.method != _CANCELLED or self._pass_on_cancel(message):
+            tasks.start_soon(self._send_note, message)
+
+    def _pass_on_cancel(self, message: Message) -> bool:
+        """Cancel a request of the client, and return whether the server is to be told in words."""
+        request = self._open.get(message.params.get("requestId"))  # type: ignore[arg-type]
+        if request is None:
+            return not message.version and bool(self._session.headers)
+        request.is_cancelled = True
+        if request.is_modern:  # a closed stream is how that is said over HTTP
+            request.scope.cancel()
+        return not request.is_modern
+
+    async def _answer(self, message: Message, request: _OpenRequest) -> None:
+        """See to it that a request of the client is answered."""
+        assert message.id is not None
+        try:
+            with request.scope:
+                await self._persist(message, request)
+        except RemoteError as error:
+            for question in request.questions:
+                params = {"requestId": question, "reason": "The connection was lost."}
+                await self._lines.send(make_message({"method": _CANCELLED, "params": params}))
+            if not request.is_cancelled:
+                await self._lines.send(make_error(message.id, _explain(error, message)))
+        finally:
+            if self._open.get(message.id) is request:
+                del self._open[message.id]
+
+    async def _persist(self, message: Message, request: _OpenRequest) -> None:
+        """Pass a request on, and try again if that may help and can do no harm."""
+        limit = anyio.current_time() + RETRY_LIMIT
+        subscription = Subscription(message, self._lines.send)
+        for pause in list_pauses():
+            number = self._session.number
+            try:
+                if request.is_modern and message.method == LISTEN:
+                    await subscription.keep_open(self._remote, list_headers(message))
+                else:
+                    await self._exchange(message, request)
+            except (ConnectionLost, SessionLost, Unreachable) as error:
+                if isinstance(error, SessionLost):
+                    self._session.note_lost(number)
+                is_safe = not isinstance(error, ConnectionLost) or message.method in _REPEATABLE
+                if not is_safe or anyio.current_time() + pause > limit:
+                    raise
+            else:
+                return
+            await anyio.sleep(pause)
+
+    async def _exchange(self, message: Message, request: _OpenRequest) -> None:
+        async def forward(incoming: Message, reply: Reply) -> None:
+            if incoming.is_request:
+                assert incoming.id is not None
+                request.questions.add(incoming.id)
+            if incoming.is_answer:
+                request.questions.clear()
+                self._learn(message, incoming, reply)
+                if request.is_cancelled:
+                    return
+            await self._lines.send(incoming)
+
+        headers = self._parameters.list_headers(message) | list_headers(message)
+        if not request.is_modern and message.method != "initialize":
+            await self._session.renew()
+            headers = self._session.headers
+        await exchange(self._remote, message, headers, forward)
+
+    def _learn(self, request: Message, answer: Message, reply: Reply) -> None:
+        """Keep what later messages depend on."""
+        if request.method == "initialize":
+            self._session.note_opened(request, answer, reply)
+        elif request.version is None:
+            self._session.note_request(request)
+        elif request.method == "tools/list":
+            self._parameters.learn(answer)
+
+    async def _send_note(self, message: Message) -> None:
+        """Send what has no answer: a notification, or an answer to the server's own request."""
+        if message.is_answer and message.id is not None:
+            for request in self._open.values():
+                request.questions.discard(message.id)
+        number = self._session.number
+        try:
+            headers = list_headers(message) or self._session.headers
+            async with self._remote.post(message.body, headers) as reply:
+                if reply.status == 404:  # noqa: PLR2004
+                    self._session.note_lost(number)
+        except RemoteError as error:
+            logger.warning("%s was not sent. %s", message.method or "An answer", error)
+
+
+def _explain(error: RemoteError, request: Message) -> str:
+    """Return what the client is told about a request without an answer."""
+    if request.method == "tools/call" and isinstance(error, ConnectionLost):
+        return (
+            f"{error} The tool {request.params.get('name')!r} may have run, or may still run: call "
+            "it again only if that does no harm."
+        )
+    return str(error)

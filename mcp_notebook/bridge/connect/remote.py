@@ -1,0 +1,181 @@
+"""The remote endpoint: requests over HTTP, and what comes back.
+
+Tested in ``tests/bridge/connect/test_find_endpoint.py``. Runs on the event loop of `mcp-notebook
+connect`. The door to httpx2 in this room, with `failures`, which says what went wrong. Whether to
+try again is the business of `relay`.
+"""
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx2
+
+from mcp_notebook._version import __version__
+from mcp_notebook.bridge.connect.credentials import Credentials
+from mcp_notebook.bridge.connect.failures import explain_failure
+from mcp_notebook.bridge.connect.messages import Message, read_body
+from mcp_notebook.errors import RemoteError
+
+CONNECT_LIMIT = 10.0
+"""Seconds until a connection stands. A call may take hours then."""
+_ACCEPT = {"Accept": "application/json, text/event-stream"}
+_STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
+"""A lost network is noticed after a minute, however long a call may take."""
+
+
+@asynccontextmanager
+async def open_http(credentials: Credentials) -> AsyncIterator[httpx2.AsyncClient]:
+    """Open what makes requests, through proxies and with certificates as the environment says.
+
+    Raises:
+        RemoteError: The environment names what cannot be used.
+    """
+    headers = {"User-Agent": f"mcp-notebook/{__version__}", **credentials.headers}
+    try:
+        client = httpx2.AsyncClient(
+            headers=headers,
+            timeout=httpx2.Timeout(None, connect=CONNECT_LIMIT),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+            follow_redirects=False,
+        )
+    except (OSError, ValueError) as error:
+        raise RemoteError(
+            f"No connection can be made: {error}. Check the variables SSL_CERT_FILE, SSL_CERT_DIR "
+            "and those for proxies (HTTPS_PROXY, ALL_PROXY)."
+        ) from None
+    async with client:
+        yield client
+
+
+class Reply:
+    """What the remote server answers to one request over HTTP.
+
+    Args:
+        response: With its body still to come.
+        url: What was asked.
+    """
+
+    def __init__(self, response: httpx2.Response, url: str) -> None:
+        self._response = response
+        self._url = url
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+        self.kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        """The media type of the body."""
+        self.location = urljoin(url, self.headers.get("location", ""))
+        """Where it leads to, the same address if it is no redirection."""
+        self.retry = 1.0
+        """Seconds after which the server wants to be asked again."""
+        self.last_id = ""
+        """Of the last event, "" if the stream cannot be resumed."""
+
+    async def read(self) -> AsyncIterator[Message]:
+        """Yield the messages in it as they come.
+
+        Raises:
+            ConnectionLost: The connection ended before all of it had come.
+        """
+        with _translate_errors(self._url):
+            if self.kind == "text/event-stream":
+                async for event in httpx2.EventSource(self._response, max_event_size=None):
+                    self.last_id = event.id or self.last_id
+                    self.retry = self.retry if event.retry is None else event.retry / 1_000
+                    message = read_body(event.data.encode("utf-8", "surrogatepass"))
+                    if message is not None:
+                        yield message
+            elif self.kind == "application/json":
+                message = read_body(await self._response.aread())
+                if message is not None:
+                    yield message
+
+    async def read_json(self) -> Any:
+        """Return the JSON in it, None if it is something else."""
+        with _translate_errors(self._url):
+            await self._response.aread()
+        try:
+            return self._response.json()
+        except ValueError:
+            return None
+
+
+class Remote:
+    """An endpoint of MCP.
+
+    Args:
+        http: Makes the requests; its owner closes it.
+        url: The address of the endpoint.
+        credentials: What `http` sends.
+    """
+
+    def __init__(self, http: httpx2.AsyncClient, url: str, credentials: Credentials) -> None:
+        self._http = http
+        self.url = url
+        self.credentials = credentials
+
+    @asynccontextmanager
+    async def post(self, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[Reply]:
+        """Send a message, for the block's time.
+
+        Raises:
+            RemoteError: It did not arrive, or the connection was lost before the reply began.
+        """
+        content = {"Content-Type": "application/json", **_ACCEPT}
+        async with self._ask("POST", content | dict(headers), body) as reply:
+            yield reply
+
+    @asynccontextmanager
+    async def listen(self, headers: Mapping[str, str]) -> AsyncIterator[Reply]:
+        """Open the stream on which a session gets what belongs to no request.
+
+        Raises:
+            RemoteError: As for `post`.
+        """
+        async with self._ask("GET", _STREAM | dict(headers)) as reply:
+            yield reply
+
+    async def delete(self, headers: Mapping[str, str]) -> None:
+        """End a session, if the server lets its clients do so.
+
+        Raises:
+            RemoteError: As for `post`.
+        """
+        async with self._ask("DELETE", dict(headers)):
+            pass
+
+    @asynccontextmanager
+    async def _ask(
+        self, method: str, headers: dict[str, str], body: bytes | None = None
+    ) -> AsyncIterator[Reply]:
+        with _translate_errors(self.url):
+            request = self._http.build_request(
+                method, self.url, headers=headers, content=body, extensions={"trace": _keep_alive}
+            )
+            response = await self._http.send(request, stream=True)
+        try:
+            yield Reply(response, self.url)
+        finally:
+            await response.aclose()
+
+
+@contextlib.contextmanager
+def _translate_errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+        raise explain_failure(error, url) from error
+
+
+async def _keep_alive(event: str, details: Mapping[str, Any]) -> None:
+    """Let the system notice a lost network on each new connection; httpx2 calls it."""
+    if event.endswith("connect_tcp.complete"):
+        connection = details["return_value"].get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE.items():
+            option = getattr(socket, name, None)  # not everywhere
+            if option is not None:
+                connection.setsockopt(socket.IPPROTO_TCP, option, value)

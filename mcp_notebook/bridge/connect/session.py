@@ -1,0 +1,149 @@
+"""The session of a client that opened with ``initialize`` (up to 2025-11-25), and its renewal.
+
+Runs on the event loop of `mcp-notebook connect`. A server that was restarted, or where the session
+has expired, answers 404: the client's own ``initialize`` is sent again, and what else the server
+has to know of it, and then the client is told that all lists may have changed. It notices nothing
+else.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+
+from mcp_notebook.bridge.connect.exchange import SESSION_HEADER, ask, check_session, list_pauses
+from mcp_notebook.bridge.connect.messages import Message, make_message
+from mcp_notebook.bridge.connect.remote import Remote, Reply
+from mcp_notebook.errors import RemoteError, SessionLost
+
+logger = logging.getLogger(__name__)
+
+VERSION_HEADER = "MCP-Protocol-Version"
+_GOODBYE_LIMIT = 2.0
+"""Seconds for the server to end the session when the client has left."""
+_KINDS = ("tools", "resources", "prompts")
+_INITIALIZED = make_message({"method": "notifications/initialized"})
+_NO_STREAM = (400, 404, 405, 406, 501)
+"""A server without a session, or without a stream of its own."""
+
+
+class Session:
+    """The one session of this process, once the client has opened it.
+
+    Args:
+        remote: The server.
+        send: Sends a message to the client.
+    """
+
+    def __init__(self, remote: Remote, send: Callable[[Message], Awaitable[None]]) -> None:
+        self._remote = remote
+        self._send = send
+        self._initialize: Message | None = None
+        self._version = ""
+        self._id: str | None = None
+        self._capabilities: Any = {}
+        self._repeated: dict[str, Message] = {}
+        """What the server has to be told again: the level of logs, the resources to watch."""
+        self._renewing = anyio.Lock()
+        self.number = 0
+        """Counts the sessions: one that is opened again has another number."""
+        self.is_lost = False
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of all messages in it."""
+        headers = {VERSION_HEADER: self._version} if self._version else {}
+        return headers | ({SESSION_HEADER: self._id} if self._id else {})
+
+    def note_opened(self, request: Message, answer: Message, reply: Reply) -> None:
+        """Keep what the server answered to the client's ``initialize``."""
+        if "error" not in answer.content:
+            self._initialize = request
+            self._take(answer, reply)
+
+    def note_request(self, request: Message) -> None:
+        """Keep what a new session has to be told, too."""
+        if request.method == "logging/setLevel":
+            self._repeated[request.method] = request
+        elif request.method == "resources/subscribe":
+            self._repeated[str(request.params.get("uri"))] = request
+        elif request.method == "resources/unsubscribe":
+            self._repeated.pop(str(request.params.get("uri")), None)
+
+    def note_lost(self, number: int) -> None:
+        """Note that the server does not know the session of this number."""
+        if number == self.number and self._initialize is not None:
+            self.is_lost = True
+
+    async def renew(self) -> None:
+        """Open a session again if it is lost, and tell the client that lists may have changed.
+
+        Raises:
+            RemoteError: That cannot be done now.
+        """
+        async with self._renewing:
+            if not self.is_lost:
+                return
+            assert self._initialize is not None
+            answer, reply = await ask(self._remote, self._initialize, {})
+            version = answer.result.get("protocolVersion")
+            if version != self._version:
+                raise RemoteError(
+                    f"The server at {self._remote.url} was restarted, and does not speak the "
+                    f"protocol of this client any more ({self._version}). Restart the client."
+                )
+            self._take(answer, reply)
+            async with self._remote.post(_INITIALIZED.body, self.headers):
+                pass
+            for number, request in enumerate(self._repeated.values()):
+                content = {**request.content, "id": f"mcp-notebook connect {number}"}
+                await ask(self._remote, make_message(content), self.headers)
+            self.is_lost = False
+        await self._announce_changes()
+
+    async def hear(self) -> None:
+        """Pass on what the server sends outside of requests, for ever, or until it has no such."""
+        pauses, missed = list_pauses(), False
+        while True:
+            number = self.number
+            try:
+                await self.renew()
+                async with self._remote.listen(self.headers) as reply:
+                    check_session(reply, self.headers, self._remote)
+                    if reply.status in _NO_STREAM:
+                        return
+                    if reply.status == 200:  # noqa: PLR2004
+                        pauses = list_pauses()
+                        if missed:
+                            await self._announce_changes()
+                        missed = True
+                    async for message in reply.read():
+                        await self._send(message)
+            except SessionLost:
+                self.note_lost(number)
+                missed = False  # opening it again tells the client
+                continue
+            except RemoteError as error:
+                logger.debug("no stream: %s", error)
+            await anyio.sleep(next(pauses))
+
+    async def close(self) -> None:
+        """End the session, as the client has left."""
+        if self._id is not None and not self.is_lost:
+            with anyio.move_on_after(_GOODBYE_LIMIT, shield=True):
+                try:
+                    await self._remote.delete(self.headers)
+                except RemoteError as error:
+                    logger.debug("the session was not ended: %s", error)
+
+    def _take(self, answer: Message, reply: Reply) -> None:
+        self._id = reply.headers.get(SESSION_HEADER)
+        self._version = str(answer.result.get("protocolVersion", ""))
+        self._capabilities = answer.result.get("capabilities") or {}
+        self.number += 1
+
+    async def _announce_changes(self) -> None:
+        for kind in _KINDS:
+            if kind in self._capabilities:
+                await self._send(make_message({"method": f"notifications/{kind}/list_changed"}))

@@ -1,0 +1,80 @@
+import sys
+
+import keyring
+import pytest
+
+from mcp_notebook.bridge.connect.credentials import Credentials, TokenSource
+from mcp_notebook.errors import MissingLibrary, TokenError
+
+KEYRING = """
+from keyring.backend import KeyringBackend
+
+class Keyring(KeyringBackend):
+    priority = 1
+
+    def get_password(self, service, name):
+        return {("mcp_notebook", "hub"): "geheim"}.get((service, name))
+
+    def set_password(self, service, name, password):
+        raise NotImplementedError
+"""
+
+
+@pytest.fixture
+def entries(tmp_path, monkeypatch):
+    """A keyring of the tests in place of the system's."""
+    (tmp_path / "keyring_of_tests.py").write_text(KEYRING, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = keyring.get_keyring()
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring_of_tests.Keyring")
+    keyring.core.init_backend()
+    yield
+    keyring.set_keyring(before)
+
+
+def test_a_file_has_the_token(tmp_path):
+    path = tmp_path / "token"
+    path.write_text("geheim\n", encoding="utf-8")
+    credentials = TokenSource(file=path).read()
+    assert credentials.headers == {"Authorization": "Bearer geheim"}
+    assert credentials.place == f"the file {path}"
+    assert "geheim" not in repr(credentials)
+
+
+def test_a_variable_has_the_token():
+    credentials = TokenSource(variable="HUB_TOKEN").read({"HUB_TOKEN": "geheim"})
+    assert credentials.token == "geheim"
+    with pytest.raises(TokenError, match="HUB_TOKEN is not set"):
+        TokenSource(variable="HUB_TOKEN").read({})
+
+
+@pytest.mark.usefixtures("entries")
+def test_a_keyring_has_the_token():
+    assert TokenSource(keyring="hub").read().token == "geheim"
+    with pytest.raises(TokenError, match="keyring set mcp_notebook other"):
+        TokenSource(keyring="other").read()
+
+
+def test_a_keyring_needs_its_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    with pytest.raises(MissingLibrary, match=r"mcp-notebook\[keyring\]"):
+        TokenSource(keyring="hub").read()
+
+
+def test_without_a_source_there_is_none():
+    assert TokenSource().read() is None
+    assert Credentials().headers == {}
+
+
+@pytest.mark.parametrize("text", ["", " \n", "two words", "gehäim", "a\x00b"])
+def test_what_is_no_token_is_refused_without_being_told(tmp_path, text):
+    path = tmp_path / "token"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(TokenError, match="token") as told:
+        TokenSource(file=path).read()
+    assert not text.strip() or text not in str(told.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(TokenError, match=r"absent: No such file.*--token-file"):
+        TokenSource(file=tmp_path / "absent").read()

@@ -1,0 +1,164 @@
+"""Which endpoint is found at an address, and what is said where there is none."""
+
+import json
+import socket
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from bridges import TOKEN
+from endpoints import served
+
+from mcp_notebook.bridge.connect.addresses import read_address
+from mcp_notebook.bridge.connect.credentials import Credentials
+from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
+from mcp_notebook.bridge.connect.remote import open_http
+from mcp_notebook.errors import ConnectionLost, RemoteError, Unreachable
+
+pytestmark = pytest.mark.anyio
+OWNER = Credentials(TOKEN, "the file ~/x.token")
+JSON = {"Content-Type": "application/json"}
+NO_SESSION = (400, JSON, json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600}}))
+
+
+@contextmanager
+def server(answers):
+    """Serve these answers, by their paths; all else is absent."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, headers, body = answers.get(self.path, (404, {}, "<h1>Not here</h1>"))
+            if status is None:
+                self.close_connection = True
+                return
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body.encode())))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        do_GET = do_POST  # noqa: N815 - http.server calls it
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.server_port}"
+        finally:
+            listening.shutdown()
+            thread.join()
+
+
+async def find(text, credentials=OWNER):
+    async with open_http(credentials) as http:
+        return (await find_endpoint(http, read_address(text), credentials)).url
+
+
+async def explain(text, credentials=OWNER, kind=RemoteError):
+    with pytest.raises(kind) as told:
+        await find(text, credentials)
+    assert TOKEN not in str(told.value)
+    return str(told.value)
+
+
+async def test_a_bridge_is_found_at_its_endpoint_and_at_its_root(home):
+    async with served(home) as here:
+        assert await find(here.url) == here.url
+        assert await find(here.url.removesuffix("mcp")) == here.url
+        assert await find(f"{here.url}/") == here.url
+
+
+async def test_a_wrong_token_or_none_is_told_with_where_to_find_one(home):
+    async with served(home) as here:
+        wrong = await explain(here.url, Credentials("x", "the variable X"))
+        assert "does not accept the token from the variable X" in wrong
+        assert "mcp-notebook says at its start where its token is" in wrong
+        assert "--token-file" in await explain(here.url, Credentials())
+
+
+async def test_a_server_of_an_older_protocol_is_found_wherever_it_is():
+    with server({"/tools": NO_SESSION}) as url:
+        assert await find(f"{url}/tools") == f"{url}/tools"
+
+
+async def test_a_slash_that_a_server_adds_is_followed():
+    with server({"/x/mcp": (307, {"Location": "/x/mcp/"}, ""), "/x/mcp/": NO_SESSION}) as url:
+        assert await find(f"{url}/x/mcp") == f"{url}/x/mcp/"
+
+
+async def test_a_jupyter_server_without_mcp_is_told_what_to_install():
+    version = (200, JSON, json.dumps({"version": "2.17.0"}))
+    with server({"/base/api": version}) as url:
+        text = await explain(f"{url}/base/lab/tree/a.ipynb")
+        assert f"The Jupyter server {url}/base/ has no /mcp/a.ipynb" in text
+        assert "pip install -U mcp-notebook" in text
+
+
+async def test_a_server_that_is_something_else_is_told_with_what_to_check():
+    with server({}) as url:
+        text = await explain(f"{url}/shop")
+        assert f"Nothing at {url}/shop/mcp speaks MCP" in text
+        assert "Binder" in text
+
+
+@pytest.mark.parametrize("location", ["/hub/login?next=/user/x/mcp", "/user/x/login"])
+async def test_a_hub_that_wants_a_login_says_where_tokens_are_made(location):
+    with server({"/user/x/mcp": (302, {"Location": location}, "")}) as url:
+        text = await explain(f"{url}/user/x/lab", Credentials())
+        assert "wants a token" in text
+        assert f"{url}/hub/token" in text
+
+
+async def test_a_hub_whose_server_does_not_run_says_where_to_start_it():
+    with server({"/user/x/mcp": (424, JSON, '{"message": "not running"}')}) as url:
+        assert f"Start it in the browser, at {url}/hub/home" in await explain(f"{url}/user/x/lab")
+
+
+async def test_a_server_that_is_starting_may_be_asked_later():
+    with server({"/mcp": (503, {}, "")}) as url:
+        assert "status 503" in await explain(url, kind=Unreachable)
+
+
+async def test_another_address_is_not_followed():
+    with server({"/mcp": (302, {"Location": "https://other.example/mcp?secret=1"}, "")}) as url:
+        text = await explain(f"{url}/mcp")
+        assert text.endswith("https://other.example/mcp. If you trust it, connect to that one.")
+
+
+async def test_a_status_that_means_nothing_is_told():
+    with server({"/mcp": (418, {}, "")}) as url:
+        assert "answers with status 418" in await explain(f"{url}/mcp")
+
+
+async def test_a_connection_that_is_closed_is_told():
+    with server({"/mcp": (None, {}, "")}) as url:
+        assert "was lost before the answer" in await explain(f"{url}/mcp", kind=ConnectionLost)
+
+
+async def test_a_port_at_which_nothing_listens():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    text = await explain(f"http://127.0.0.1:{port}/mcp", kind=Unreachable)
+    assert "nothing listens there" in text
+
+
+async def test_a_name_that_is_not_known():
+    assert "its name is not known" in await explain("https://no.invalid/mcp", kind=Unreachable)
+    assert "cannot be used" in await explain("http://\u00b2.example/mcp")
+
+
+async def test_a_server_without_tls_is_not_spoken_to_with_it():
+    with server({}) as url:
+        text = await explain(url.replace("http:", "https:") + "/mcp")
+        assert "does it begin with http://?" in text
+
+
+async def test_a_file_of_certificates_that_is_none_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "absent.pem"))
+    assert "Check the variables SSL_CERT_FILE" in await explain("https://localhost:1/mcp")
