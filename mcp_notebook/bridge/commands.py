@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcp_notebook._version import __version__
 from mcp_notebook.bridge.absent_notebooks import find_absent_notebooks
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
@@ -34,6 +35,9 @@ _NO_TOOLS = (
     "No open notebook offers a tool. Open one in Jupyter, run `%load_ext mcp_notebook` and a cell "
     "that begins with `%%mcp_tool`, or choose a notebook to run with `--notebook FILE.ipynb`."
 )
+
+_CLIENT = messages.ClientInfo(name="mcp-notebook call", version=__version__)
+"""What the notebook's log says of who called."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +102,9 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
         if not call.is_confirmed:
             await ask_on_terminal(settings, entry, arguments)
         listener = Listener(progress=_print_progress)
-        result = await links.call(entry, arguments, listener, confirmed=entry.tool.revision)
+        result = await links.call(
+            entry, arguments, listener, client=_CLIENT, confirmed=entry.tool.revision
+        )
         _print_result(result, call)
         for block in result.content:
             if (

@@ -7,6 +7,7 @@ import nbformat
 import pytest
 from live import Link, kernel_env, live_kernel, record_of
 
+from mcp_notebook._version import __version__
 from mcp_notebook.bridge import commands as shell
 from mcp_notebook.bridge.commands import ToolCall, call_tool, list_tools
 from mcp_notebook.discovery import Record, list_live_records, make_id, write_record
@@ -158,6 +159,12 @@ async def test_a_live_notebook_is_found_by_its_file(settings, sales, capsys, mon
     said = capsys.readouterr()
     assert "echo\tsales" in said.out
     assert "cells have run" not in said.err
+
+
+async def test_the_notebooks_log_says_that_a_call_is_from_the_command_line(settings, sales):
+    await call_tool(settings, ToolCall(tool="echo"))
+    log = sales.ok("%mcp log -n 1").displays[0]["text/plain"]
+    assert f"mcp-notebook call {__version__}  echo(" in log
 
 
 async def test_the_calls_that_run_and_wait_are_listed_with_what_they_do(settings, sales, capsys):

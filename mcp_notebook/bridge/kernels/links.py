@@ -175,6 +175,7 @@ class Links:
         arguments: dict[str, Any],
         listener: Listener = NO_LISTENER,
         *,
+        client: messages.ClientInfo | None = None,
         confirmed: str | None = None,
     ) -> Result:
         """Call a tool in its kernel, and wait for the result; see `Link.start_call`.
@@ -182,8 +183,9 @@ class Links:
         Raises:
             KernelGone: The kernel died or left before it answered.
         """
-        link = self.find_link(entry)
-        call = link.start_call(entry.tool.name, arguments, listener, confirmed=confirmed)
+        call = self.find_link(entry).start_call(
+            entry.tool.name, arguments, listener, client=client, confirmed=confirmed
+        )
         with call.cancel_on_error():
             result = await call.follow(listener)
         assert result is not None  # it cannot ask questions

@@ -29,6 +29,7 @@ _MAX_NAMES = 5
 """Tools or clients in a line of counts."""
 _TITLES = ("no.", "came", "client", "call", "state", "waited", "ran", "answer")
 _LEFT = "style='text-align:left;vertical-align:top'"  # notebooks align cells to the right
+_SHORT = "style='text-align:left;vertical-align:top;white-space:nowrap'"
 _KILO, _MINUTE, _HOUR = 1_000, 60, 3_600
 
 
@@ -120,9 +121,11 @@ def _render_html(calls: Sequence[LoggedCall], note: str) -> str:
 
 
 def _render_cells(call: LoggedCall) -> Iterator[str]:
-    number, came, client, text, *rest = map(escape, _list_cells(call))
-    for cell in (number, came, client, f"<code>{text}</code>", *rest):
-        yield f"<td {_LEFT}>{cell}</td>"
+    for title, cell in zip(_TITLES, map(escape, _list_cells(call)), strict=False):
+        if title == "call":
+            yield f"<td {_LEFT}><code>{cell}</code></td>"
+        else:
+            yield f"<td {_SHORT}>{cell}</td>"
     answer = escape(_describe_answer(call))
     if call.error is not None:
         answer = f"<span style='color:#f37726'>&#9888;</span> {answer}"
