@@ -5,9 +5,7 @@ reads the environment; what its values must be like is the business of `settings
 every process.
 """
 
-import json
 import os
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -205,22 +203,6 @@ class Settings(Limits):
         if self.token:
             return "the environment variable MCP_NOTEBOOK_TOKEN"
         return f"the file {self.token_path}"
-
-    def format_claude_command(self, url: str) -> str:
-        """Return the shell command that connects Claude Code to an endpoint.
-
-        The token is in no argument of any process, which every user of the machine could read:
-        Claude Code reads it from its place whenever it connects.
-        """
-        if self.token:
-            # In single quotes: Claude Code fills it in, not the shell.
-            header = "'Authorization: Bearer ${MCP_NOTEBOOK_TOKEN}'"
-            return f"claude mcp add --transport http notebook {url} --header {header}"
-        script = shlex.quote('s/.*/{"Authorization":"Bearer &"}/')
-        file = shlex.quote(str(self.token_path.absolute()))
-        server = {"type": "http", "url": url, "headersHelper": f"sed {script} {file}"}
-        compact = json.dumps(server, ensure_ascii=False, separators=(",", ":"))
-        return f"claude mcp add-json notebook {shlex.quote(compact)}"
 
     @classmethod
     def from_environment(

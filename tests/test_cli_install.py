@@ -2,7 +2,10 @@
 
 import json
 
+import anyio
 import pytest
+from live import live_kernel
+from mcp import Client, StdioServerParameters
 from typer.testing import CliRunner
 
 from mcp_notebook import cli
@@ -41,6 +44,26 @@ def test_one_command_connects_a_client_and_says_what_to_do_next(home):
     assert again.stdout == f"Cursor is connected already: {file} has this server.\n"
 
 
+def test_what_is_written_finds_the_open_notebooks_without_any_variable(home, module_home):
+    answer = run("install", "cursor", HOME=str(module_home / ".mcp-notebook"))
+    assert answer.exit_code == 0, answer.output
+    entry = json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]["notebook"]
+    with live_kernel(module_home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok("%%mcp_tool\ndef add(a: int, b: int):\n    return a + b")
+        assert anyio.run(list_tools, entry, home) == ["add"]
+
+
+async def list_tools(entry, folder):
+    """Start a server as a client would that has nothing to pass on, and ask for its tools."""
+    nothing = {"PATH": "", "HOME": str(folder / "nowhere"), "SHELL": "", "USER": "", "LOGNAME": ""}
+    server = StdioServerParameters(
+        command=entry["command"], args=entry["args"], env=nothing | entry["env"], cwd=folder
+    )
+    async with Client(server) as client:
+        return [tool.name for tool in (await client.list_tools()).tools]
+
+
 def test_what_is_installed_can_be_removed(home):
     file = home / ".cursor" / "mcp.json"
     file.write_text('{"mcpServers": {"other": {"url": "x"}}} // mine\n')
@@ -73,7 +96,7 @@ def test_a_client_may_connect_by_http(home):
     answer = run("install", "cursor", "--http", TOKEN="very-secret", PORT="9000")
     text = (home / ".cursor" / "mcp.json").read_text()
     assert '"url": "http://127.0.0.1:9000/mcp"' in text
-    assert "Set MCP_NOTEBOOK_TOKEN to the token where Cursor is started" in answer.stderr
+    assert "Set MCP_NOTEBOOK_TOKEN where Cursor is started" in answer.stderr
     assert "very-secret" not in text + answer.output
 
 

@@ -1,7 +1,4 @@
-import json
 import os
-import subprocess
-import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -108,52 +105,6 @@ def test_the_token_is_shown_nowhere():
 )
 def test_the_place_of_the_token_can_be_shown(token, place):
     assert Settings(home=Path("/my home"), token=token).token_place == place
-
-
-URL = "http://127.0.0.1:1/mcp"
-FAKE_CLAUDE = """#!/bin/sh
-printf '%s\\n' "$@"
-"""
-
-
-def _paste(command, folder):
-    """Return the arguments that `claude` gets when its command is pasted into a shell."""
-    claude = folder / "claude"
-    claude.write_text(FAKE_CLAUDE)
-    claude.chmod(0o700)
-    env = {"PATH": f"{folder}:{os.environ['PATH']}", "MCP_NOTEBOOK_TOKEN": "secret"}
-    done = subprocess.run(
-        ["/bin/sh", "-c", command], env=env, capture_output=True, text=True, check=True
-    )
-    return done.stdout.splitlines()
-
-
-SHELL = pytest.mark.skipif(sys.platform == "win32", reason="a command for a POSIX shell")
-
-
-@SHELL
-def test_the_command_for_a_client_lets_it_read_the_token_from_the_file(tmp_path):
-    """`claude` runs `headersHelper` in a shell whenever it connects; it was tried with 2.1.197."""
-    home = tmp_path / 'my "home\'s" ü'
-    home.mkdir()
-    (home / "token").write_text("secret\n")
-    command = Settings(home=home).format_claude_command(URL)
-    *words, server = _paste(command, tmp_path)
-    assert words == ["mcp", "add-json", "notebook"]
-    assert "secret" not in server
-    server = json.loads(server)
-    helper = server.pop("headersHelper")
-    assert server == {"type": "http", "url": URL}
-    done = subprocess.run(["/bin/sh", "-c", helper], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == {"Authorization": "Bearer secret"}
-
-
-@SHELL
-def test_the_command_for_a_client_names_the_variable_of_the_token(tmp_path):
-    command = Settings(token="secret").format_claude_command(URL)
-    *words, header = _paste(command, tmp_path)
-    assert words == ["mcp", "add", "--transport", "http", "notebook", URL, "--header"]
-    assert header == "Authorization: Bearer ${MCP_NOTEBOOK_TOKEN}"
 
 
 def test_each_option_has_a_variable_of_its_own():

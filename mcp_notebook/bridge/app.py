@@ -41,6 +41,7 @@ from mcp_notebook.bridge.transports.known_ports import (
     write_last_port,
 )
 from mcp_notebook.bridge.transports.stdio import serve_stdio
+from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery import (
     BridgeRecord,
     Record,
@@ -273,7 +274,7 @@ class _Bridge:
             f"Serving at {url}",
             *(f"Note:      {notice}" for notice in notices),
             f"Token:     in {self._settings.token_place}",
-            f"Connect:   {self._settings.format_claude_command(url)}",
+            f"Connect:   {format_claude_command(self._settings, url)}",
             f"Tools:     {self._describe_tools()}",
             *(f"Problem:   {problem}" for problem in self.links.problems),
         ]

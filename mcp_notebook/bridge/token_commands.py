@@ -16,6 +16,7 @@ from typing import Any
 
 from mcp_notebook.bridge.access.caller import Permissions
 from mcp_notebook.bridge.access.token_store import TokenRecord, TokenStore
+from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery import read_bridge
 from mcp_notebook.errors import McpNotebookError, TokenError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
@@ -146,7 +147,7 @@ def _hand_over(
             print_output(token)
         return
     if save is not None:
-        command = replace(settings, token=None, token_file=save).format_claude_command(url)
+        command = format_claude_command(replace(settings, token=None, token_file=save), url)
         print_note(f"It is in the file {save}. Connect Claude Code with:\n{command}")
         return
     print_note(

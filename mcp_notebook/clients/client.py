@@ -83,6 +83,8 @@ class Endpoint:
     """Address of the HTTP endpoint."""
     token_file: Path | None
     """The file to read the token from; None for the variable `TOKEN_VARIABLE`."""
+    token_place: str
+    """Where the user finds the token, in words that do not contain it."""
 
 
 Server: TypeAlias = Launch | Endpoint

@@ -106,4 +106,8 @@ def build_endpoint(client: Client, settings: Settings, url: str | None = None) -
         url = bridge.url if bridge else f"http://127.0.0.1:{port}/mcp"
     # The helper that reads the file for Claude Code is a program of Unix.
     from_file = client.header_from == "file" and not settings.token and sys.platform != "win32"
-    return Endpoint(url=url, token_file=settings.token_path.absolute() if from_file else None)
+    return Endpoint(
+        url=url,
+        token_file=settings.token_path.absolute() if from_file else None,
+        token_place=settings.token_place,
+    )

@@ -3,6 +3,8 @@
 Pure functions, in every process. Changing the file is not the business of this module.
 """
 
+import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +15,10 @@ from mcp_notebook.clients.client import (
     Machine,
     Server,
 )
+from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.clients.rendering import name_entry, render_document
+from mcp_notebook.clients.servers import build_endpoint
+from mcp_notebook.settings import Settings
 
 SERVER_NAME = "notebook"
 """The name that a server has in clients if nobody chooses another one."""
@@ -62,7 +67,29 @@ def list_steps(client: Client, server: Server) -> tuple[str, ...]:
     if isinstance(server, Endpoint) and server.token_file is None:
         steps.insert(
             0,
-            f"Set {TOKEN_VARIABLE} to the token where {client.title} is started: its settings "
-            "name the variable, so that the token itself is not in them.",
+            f"Set {TOKEN_VARIABLE} where {client.title} is started: its settings name the "
+            "variable, so that the token is not in them. The token is in "
+            f"{server.token_place}.",
         )
     return tuple(steps)
+
+
+def format_claude_command(settings: Settings, url: str) -> str:
+    """Return the shell command that connects Claude Code to an endpoint.
+
+    The token is in no argument of any process, which every user of the machine could read: Claude
+    Code reads it from its place whenever it connects.
+
+    Args:
+        settings: Of the bridge that serves it.
+        url: The address.
+    """
+    client = CLIENTS["claude-code"]
+    entry = client.make_entry(build_endpoint(client, settings, url))
+    headers = entry.get("headers", {})
+    if headers:
+        # In single quotes: Claude Code fills the variable in, not the shell.
+        words = [f"--header '{name}: {value}'" for name, value in headers.items()]
+        return f"claude mcp add --transport http {SERVER_NAME} {url} {' '.join(words)}"
+    compact = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
+    return f"claude mcp add-json {SERVER_NAME} {shlex.quote(compact)}"

@@ -21,6 +21,7 @@ from mcp_notebook import __version__
 from mcp_notebook.bridge.app import _open_spans, run_http
 from mcp_notebook.bridge.transports.http import open_listener
 from mcp_notebook.bridge.transports.known_ports import read_last_port
+from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time
 from mcp_notebook.private_files import write_private
 from mcp_notebook.settings import Settings
@@ -76,7 +77,7 @@ def test_the_first_lines_tell_address_token_file_and_tools(with_notebook):
     assert _first_lines(running) == [
         f"Serving at {running.url}",
         f"Token:     in the file {settings.token_path}",
-        f"Connect:   {settings.format_claude_command(running.url)}",
+        f"Connect:   {format_claude_command(settings, running.url)}",
         "Tools:     add",
     ]
     assert token not in running.said

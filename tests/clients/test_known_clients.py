@@ -24,7 +24,7 @@ LAUNCH = Launch(
 )
 HEADLESS = Launch(command="py", arguments=("a.ipynb",), env={}, runs_notebooks=True)
 URL = "http://127.0.0.1:8791/mcp"
-ENDPOINT = Endpoint(url=URL, token_file=None)
+ENDPOINT = Endpoint(url=URL, token_file=None, token_place="a file")
 
 FILES = {
     "claude-code": [HOME / ".claude.json"] * 3,
@@ -154,7 +154,9 @@ def test_a_client_gets_an_address_and_the_name_of_the_tokens_variable(name, expe
 
 
 def test_claude_code_reads_the_tokens_file_itself():
-    helper = entry("claude-code", Endpoint(url=URL, token_file=Path("/my home/token")))
+    helper = entry(
+        "claude-code", Endpoint(url=URL, token_file=Path("/my home/token"), token_place="")
+    )
     assert helper == {
         "type": "http",
         "url": URL,
