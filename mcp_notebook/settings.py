@@ -40,6 +40,15 @@ class Settings(Limits):
     port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535))
     """Port of the HTTP endpoint. If not set, it is that of the last time, at first 8791. If it is
     in use, it is the next free port, with a new token unless it is you who uses it."""
+    allowed_hosts: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_HOSTS"))
+    """Names by which the HTTP endpoint is reached through a proxy of your own, without port, such
+    as "tools.example.com". Separate several with ",". Those of this machine are allowed always; if
+    other machines may connect (see `host`), all are."""
+    allowed_origins: tuple[str, ...] = field(
+        default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ORIGINS")
+    )
+    """Origins of web pages that may use the HTTP endpoint, such as "https://app.example.com".
+    Separate several with ",". Pages of an allowed host may always."""
     certfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_CERTFILE"))
     """Certificate with which the HTTP endpoint encrypts (TLS), as a PEM file."""
     keyfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KEYFILE"))

@@ -37,7 +37,7 @@ class BridgeProcess:
 
     Args:
         list_kernels: Returns the ids of the server's kernels.
-        settings: How long the bridge may take to start.
+        settings: All options.
         log: Of the server.
     """
 
@@ -45,7 +45,8 @@ class BridgeProcess:
         self, list_kernels: Callable[[], Sequence[str]], settings: Settings, log: logging.Logger
     ) -> None:
         self._list_kernels = list_kernels
-        self._settings = settings
+        self.settings = settings
+        """All options."""
         self._log = log
         self._lock = asyncio.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -98,7 +99,7 @@ class BridgeProcess:
         """
         assert process.stdout is not None
         line = b""
-        with anyio.move_on_after(self._settings.start_timeout):
+        with anyio.move_on_after(self.settings.start_timeout):
             line = await anyio.to_thread.run_sync(process.stdout.readline, abandon_on_cancel=True)
         if not line:
             process.kill()

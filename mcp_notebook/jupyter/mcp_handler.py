@@ -32,8 +32,8 @@ _ONLY_A_COOKIE = (
     "enough, as other pages could send it, too."
 )
 _FOREIGN_ORIGIN = (
-    "A page of this Origin may not use mcp-notebook. `ServerApp.allow_origin` of Jupyter Server "
-    "says which others may."
+    "A page of this Origin may not use mcp-notebook. Jupyter Server's `ServerApp.allow_origin`, or "
+    "MCP_NOTEBOOK_ALLOWED_ORIGINS, says which others may."
 )
 _LOST = "mcp-notebook's bridge has ended. Connect again: it is started anew."
 
@@ -82,9 +82,15 @@ class McpHandler(AuthorizedHandler):
         origin = self.get_origin()
         if origin is None or self.allow_origin in ("*", origin):
             return True
+        if origin.lower() in map(str.lower, self._bridge.settings.allowed_origins):
+            return True
         if self.allow_origin_pat and origin_matches_pat(self.allow_origin_pat, origin):
             return True
         return urlsplit(origin).netloc == self.request.host
+
+    @property
+    def _bridge(self) -> BridgeProcess:
+        return cast("BridgeProcess", self.settings[SETTINGS_KEY])
 
     async def _relay(self, notebook: str) -> None:
         with self._relaying:
@@ -99,8 +105,7 @@ class McpHandler(AuthorizedHandler):
                 self._relaying.cancel()
 
     async def _exchange(self, notebook: str) -> None:
-        bridge = cast("BridgeProcess", self.settings[SETTINGS_KEY])
-        http = await bridge.connect()
+        http = await self._bridge.connect()
         request = http.build_request(
             self.request.method or "",
             f"/mcp/{quote(notebook)}" if notebook else "/mcp",

@@ -33,6 +33,7 @@ NOT_RUN = {
     r"export OTEL_.*": "needs a collector; tests/e2e/test_traces.py has one of its own",
     r"mcp-notebook connect .*": "needs a server; tests/bridge/connect has its own",
     r"keyring set .*": "asks for a secret; tests/bridge/connect has a keyring of its own",
+    r"export MCP_NOTEBOOK_ALLOWED_.*": "needs a proxy; tests/bridge/access/test_gate.py is one",
     r"mcp-notebook (serve|stdio)( .*)?": "runs until it is stopped; tests/e2e runs both",
 }
 """Lines for a shell that are checked only as far as our command's own arguments go, with why."""

@@ -1,5 +1,7 @@
 """A Jupyter Server with two notebooks, which the tests of the extension share."""
 
+from pathlib import Path
+
 import pytest
 from jupyter_servers import jupyter_server
 
@@ -38,8 +40,10 @@ def wait_to_be_stopped(seen: str) -> None:
 @pytest.fixture(scope="module")
 def server(module_home):
     """A Jupyter Server below a base URL, in which two notebooks are open."""
-    with jupyter_server(module_home, "--ServerApp.base_url=/base/") as server:
-        for name in ("sales", "rain"):
-            tools = TOOLS.format(name=f"double_{name}")
-            server.start_kernel("%load_ext mcp_notebook", tools, path=f"{name}.ipynb")
+    env = {"MCP_NOTEBOOK_ALLOWED_ORIGINS": "https://app.example"}
+    with jupyter_server(module_home, "--ServerApp.base_url=/base/", env=env) as server:
+        (module_home / "100% of Köln").mkdir()
+        for path in ("100% of Köln/sales.ipynb", "rain.ipynb"):
+            tools = TOOLS.format(name=f"double_{Path(path).stem}")
+            server.start_kernel("%load_ext mcp_notebook", tools, path=path)
         yield server

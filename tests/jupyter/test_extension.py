@@ -6,6 +6,8 @@ import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
+from jupyter_servers import jupyter_server
+
 CONFIG = "etc/jupyter/jupyter_server_config.d/mcp_notebook.json"
 
 
@@ -30,3 +32,25 @@ def test_jupyter_server_lists_the_extension_as_enabled_and_valid(tmp_path):
     lines = [line for line in (done.stdout + done.stderr).splitlines() if "mcp_notebook" in line]
     assert any("enabled" in line for line in lines), done.stderr
     assert any("OK" in line for line in lines), done.stderr
+
+
+AUTHORIZER = """
+from jupyter_server.auth import Authorizer
+
+class NobodyRunsCode(Authorizer):
+    def is_authorized(self, handler, user, action, resource):
+        return (action, resource) != ("execute", "kernels")
+
+c = get_config()
+c.ServerApp.authorizer_class = NobodyRunsCode
+"""
+
+
+def test_whoever_may_not_run_code_in_the_kernels_gets_403(home):
+    (home / "config").mkdir()
+    (home / "config" / "jupyter_server_config.py").write_text(AUTHORIZER)
+    with jupyter_server(home) as server:
+        assert server.http.get("api/kernels").status_code == 200
+        answer = server.http.post("mcp", json={})
+        assert answer.status_code == 403
+        assert answer.json()["message"].startswith("This user may not run code in the kernels")

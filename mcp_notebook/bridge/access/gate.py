@@ -54,21 +54,26 @@ class Gate:
         host: The address that the endpoint listens on, allowed as Host besides the local names.
             If it is not a loopback address, any Host is allowed: the endpoint cannot know the names
             that it is reached by, and the token protects it.
+        allowed_hosts: Other names that are allowed as Host, without port: of a proxy in front.
+        allowed_origins: Origins whose pages are allowed, whatever the Host.
         refusals: Gets a line about each refused request.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each option
         self,
         app: ASGIApp,
         *,
         authenticators: Sequence[Authenticator],
         host: str,
+        allowed_hosts: Sequence[str] = (),
+        allowed_origins: Sequence[str] = (),
         refusals: RefusalLog | None = None,
     ) -> None:
         self._app = app
         self._authenticators = tuple(authenticators)
         self._any_host = not is_loopback(host)
-        self._hosts = {*_LOCAL_NAMES, host.strip("[]")}
+        self._hosts = {*_LOCAL_NAMES, host.strip("[]"), *map(str.lower, allowed_hosts)}
+        self._origins = {*map(str.lower, allowed_origins)}
         self._refusals = refusals or RefusalLog()
         self._open: dict[anyio.CancelScope, Caller] = {}
         """The open requests."""
@@ -144,7 +149,7 @@ class Gate:
         ):
             return False
         origins = headers.getlist("origin")
-        if not origins:
+        if self._origins.issuperset(map(str.lower, origins)):  # also if there is none
             return True
         if self._any_host:
             # A page may only call the server that served it.

@@ -156,7 +156,7 @@ async def serve_app(  # noqa: PLR0913 - each is of another part
 ) -> None:
     """Serve an application behind the gate until `stop` is set; see `serve_http`."""
     connections = Connections(refusals)
-    gate = _build_gate(app, connections, authenticators, settings.host, metrics)
+    gate = _build_gate(app, connections, authenticators, settings, metrics)
     config = _configure(answer_health(publish(_trim_headers(gate))), settings)
     http = _Uvicorn(config, app.end)
 
@@ -194,7 +194,7 @@ def _build_gate(
     app: ASGIApp,
     connections: Connections,
     authenticators: Sequence[Authenticator],
-    host: str,
+    settings: Settings,
     metrics: Metrics,
 ) -> Gate:
     """Return the application with the gate before it, and add its numbers to the metrics."""
@@ -209,7 +209,12 @@ def _build_gate(
     )
     behind_gate = answer_metrics(prefer_json(app), metrics, refusals)
     return Gate(
-        connections.admit(behind_gate), authenticators=authenticators, host=host, refusals=refusals
+        connections.admit(behind_gate),
+        authenticators=authenticators,
+        host=settings.host,
+        allowed_hosts=settings.allowed_hosts,
+        allowed_origins=settings.allowed_origins,
+        refusals=refusals,
     )
 
 

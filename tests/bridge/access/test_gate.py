@@ -191,8 +191,9 @@ async def _behind(scope, receive, send):
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _status(host, /, *doubled, **headers):
-    transport = httpx2.ASGITransport(app=Gate(_behind, authenticators=OWN, host=host))
+async def _status(host, allowed=None, /, *doubled, **headers):
+    gate = Gate(_behind, authenticators=OWN, host=host, **(allowed or {}))
+    transport = httpx2.ASGITransport(app=gate)
     headers = {"Authorization": f"Bearer {TOKEN}"} | headers
     headers = [*headers.items(), *doubled]
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -251,6 +252,25 @@ async def test_a_local_name_that_was_asked_for_is_a_host():
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "tools.example"}, 200),
+        ({"Host": "TOOLS.example:443", "Origin": "https://tools.example"}, 200),
+        ({"Host": "tools.example", "Origin": "https://app.example"}, 200),
+        ({"Host": "localhost", "Origin": "https://App.example"}, 200),
+        ({"Host": "localhost", "Origin": "http://app.example"}, 403),
+        ({"Host": "localhost", "Origin": "https://app.example:8443"}, 403),
+        ({"Host": "app.example", "Origin": "https://app.example"}, 403),
+        ({"Host": "evil.tools.example"}, 403),
+    ],
+)
+async def test_the_names_of_a_proxy_and_the_origins_of_its_pages_are_settings(headers, status):
+    allowed = {"allowed_hosts": ["Tools.example"], "allowed_origins": ["https://app.example"]}
+    assert await _status("127.0.0.1", allowed, **headers) == status
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
 @pytest.mark.parametrize(
     ("name", "right", "wrong", "status"),
@@ -266,8 +286,8 @@ async def test_a_header_that_comes_twice_lets_nobody_in(host, name, right, wrong
     """Whatever stands before the bridge may have looked at the other one."""
     headers = {"Host": "localhost:8791", "Authorization": f"Bearer {TOKEN}"}
     assert await _status(host, **headers | {name: right}) == 200
-    assert await _status(host, (name, wrong), **headers | {name: right}) == status
-    assert await _status(host, (name, right), **headers | {name: wrong}) == status
+    assert await _status(host, None, (name, wrong), **headers | {name: right}) == status
+    assert await _status(host, None, (name, right), **headers | {name: wrong}) == status
 
 
 class _Guests:
