@@ -45,6 +45,8 @@ from mcp_notebook.cli_options import (
     TrustedOnly,
     explain_extra_notebook,
 )
+from mcp_notebook.cli_replay import EXAMPLE as REPLAY_EXAMPLE
+from mcp_notebook.cli_replay import replay
 from mcp_notebook.cli_runner import run_command
 from mcp_notebook.cli_stop import EXAMPLE as STOP_EXAMPLE
 from mcp_notebook.cli_stop import stop
@@ -208,6 +210,7 @@ app.command(cls=Command, epilog=UNINSTALL_EXAMPLE)(uninstall)
 app.command(cls=Command, epilog=STOP_EXAMPLE)(stop)
 app.command(cls=Command, epilog=CONNECT_EXAMPLE)(connect)
 app.command(cls=Command, epilog=AUDIT_EXAMPLE)(audit)
+app.command(cls=Command, epilog=REPLAY_EXAMPLE)(replay)
 app.add_typer(cache, name="cache")
 app.add_typer(token, name="token")
 

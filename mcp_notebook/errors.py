@@ -293,6 +293,10 @@ class NotebookError(McpNotebookError):
     """A notebook cannot be run without a frontend, or cannot be served."""
 
 
+class RecordingError(McpNotebookError):
+    """Calls cannot be recorded in a file, or the calls of a file cannot be made again."""
+
+
 class UntrustedNotebook(NotebookError):
     """A notebook is not run because it is not trusted.
 

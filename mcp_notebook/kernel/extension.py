@@ -48,6 +48,7 @@ from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_de
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
 from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
+from mcp_notebook.kernel.notebook.recording import Recording
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.shared_folders import SharedFolders
@@ -108,6 +109,8 @@ class Extension:
         self._record: Record | None = None
         file = previous.notebook_file if previous else None
         self.notebook_file: NotebookFile = file or NotebookFile(shell.user_ns, self._read_traces)
+        recording = previous.recording if previous else None
+        self.recording: Recording = recording or Recording(self.invoker.log, self.notebook_file)
         self._pid = os.getpid()
         self._activity = KernelActivity(shell.kernel, self.invoker)
         self._prompts = ConsentPrompts(shell)
@@ -119,15 +122,7 @@ class Extension:
             prompts=None if settings.kernel_id else self._prompts,
             path=settings.home / "run" / make_socket_name(self._id),
         )
-        self._magics = McpMagics(
-            shell,
-            self.cell_tools,
-            self.invoker,
-            settings,
-            find_refusal=lambda: self._endpoint.last_refusal,
-            refused_files=self._folders.refused,
-            prompts=self._prompts,
-        )
+        self._magics = self._make_magics()
         self._shutdown_hook = ShutdownHook(shell.kernel, self._before_shutdown)
         self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}
 
@@ -195,10 +190,12 @@ class Extension:
         self._forget_record(reason)
         self._endpoint.stop(reason)
         self.invoker.close(reason)
+        self.recording.flush()
 
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:  # a forked child owns neither record nor socket
             self._withdraw("The notebook's kernel was shut down or restarted.")
+            self.recording.stop()
 
     def _make_converter(self) -> Converter:
         formatter: Any = self.shell.display_formatter
@@ -209,6 +206,18 @@ class Extension:
             custom_types=self.custom_types,
             code_name=self.shell.compile.format_code_name,
             folders=self._folders,
+        )
+
+    def _make_magics(self) -> McpMagics:
+        return McpMagics(
+            self.shell,
+            self.cell_tools,
+            self.invoker,
+            self.settings,
+            find_refusal=lambda: self._endpoint.last_refusal,
+            refused_files=self._folders.refused,
+            prompts=self._prompts,
+            recording=self.recording,
         )
 
     def _make_record(self, address: Address) -> Record:
@@ -344,6 +353,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
             setattr(shell, _REPLACED, extension)
         else:
             extension.cards.close()
+            extension.recording.stop()
             setattr(shell, _DECORATED, list_decorated(extension.registry, shell.user_ns))
 
 

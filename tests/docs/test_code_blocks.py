@@ -29,6 +29,7 @@ NOT_RUN = {
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
     r"mcp-notebook (un)?install .*": "changes a client's settings; tests/test_cli_install.py does",
     r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/test_cli_token.py runs both",
+    r"mcp-notebook replay .*": "needs a recording; tests/bridge/test_replay_command.py makes one",
     r"mcp-notebook stop .+": "needs a call that runs; tests/bridge/test_stop_command.py has one",
     r"export OTEL_.*": "needs a collector; tests/e2e/test_traces.py has one of its own",
     r"mcp-notebook connect .*": "needs a server; tests/bridge/connect has its own",

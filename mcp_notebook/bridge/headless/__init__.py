@@ -4,6 +4,7 @@ Face:
 
 - `notebook.run_notebook`: runs a notebook once, for a command.
 - `supervisor.Supervisor`: runs a notebook and restarts its kernel, for a bridge.
+- `notebook_reader.read_notebook`: reads a notebook's file.
 - `cell_progress`: `SharedProgress` and `show_on_stderr`, the progress of the cells.
 
 Threads: everything runs on the bridge's event loop; kernels are child processes.

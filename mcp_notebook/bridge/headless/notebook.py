@@ -1,4 +1,4 @@
-"""A notebook without a frontend: reads the file, starts its kernel, and runs its cells.
+"""A notebook without a frontend: starts its kernel, and runs its cells.
 
 Runs on the bridge's event loop. The kernel is an ordinary one. Its cells load the extension, and
 its tools are reached through the record it publishes, as those of any live notebook. Together with
@@ -19,12 +19,9 @@ import anyio
 from mcp_notebook.bridge.headless import jsonschema_import  # noqa: F401
 
 # isort: split
-import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
-from nbformat.reader import NotJSONError, parse_json
-from nbformat.reader import reads as read_any_version
 
 from mcp_notebook.bridge.headless.cell_progress import CellProgress
 from mcp_notebook.bridge.headless.kernel_process import (
@@ -33,6 +30,7 @@ from mcp_notebook.bridge.headless.kernel_process import (
     make_silent_logger,
     run_kernel,
 )
+from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_notebook
 from mcp_notebook.bridge.headless.notebook_trust import check_trust
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -86,7 +84,8 @@ async def run_notebook(
         NotebookError: The notebook does not exist, may not or cannot be run, or offers no tool.
     """
     path = Path(os.path.abspath(path.expanduser()))  # noqa: ASYNC240, PTH100 - touches no disk
-    text, notebook = _read(path)
+    text, document = read_notebook(path)
+    notebook = list_code_cells(document)
     kernel_name = str(notebook.metadata.get("kernelspec", {}).get("name") or _DEFAULT_KERNEL)
     check_kernel_name(kernel_name, path)
     await check_trust(path, text, settings)
@@ -102,42 +101,6 @@ async def run_notebook(
 
 
 # -- before the kernel -----------------------------------------------------------------------------
-
-
-def _read(path: Path) -> tuple[str, NotebookNode]:
-    """Return the file's text, and its code cells without outputs as a current notebook."""
-    if path.is_dir():
-        inside = sorted(path.glob("*.ipynb"))
-        example = inside[0] if inside else path / "NAME.ipynb"
-        raise NotebookError(f"{path} is a folder. Name a notebook in it, for example {example}.")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        return text, _parse(text)
-    except FileNotFoundError:
-        raise NotebookError(f"The file {path} does not exist. Check its name and folder.") from None
-    except OSError as error:
-        raise NotebookError(f"{path} cannot be read: {error.strerror}.") from None
-    # nbformat raises whatever it stumbles over in a document of another shape.
-    except Exception as error:  # noqa: BLE001
-        problem = str(error).partition("\n")[0] or type(error).__name__
-        reason = "it is not JSON" if isinstance(error, NotJSONError) else problem
-        raise NotebookError(
-            f"{path} is not a Jupyter notebook ({reason}). Save it from Jupyter as .ipynb."
-        ) from None
-
-
-def _parse(text: str) -> NotebookNode:
-    document = parse_json(text)
-    if not isinstance(document, dict) or "nbformat" not in document:
-        raise ValueError("it has no nbformat version")
-    current: Any = nbformat.convert(read_any_version(text), 4)
-    cells = [
-        nbformat.v4.new_code_cell(cell.source, metadata=cell.get("metadata", {}))
-        for cell in current.cells
-        if cell.cell_type == "code"
-    ]
-    notebook: NotebookNode = nbformat.v4.new_notebook(cells=cells, metadata=current.metadata)
-    return notebook
 
 
 def _make_environment(path: Path, settings: Settings, kernel_id: str) -> dict[str, str]:

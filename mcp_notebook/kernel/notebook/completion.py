@@ -9,6 +9,7 @@ from typing import Any
 from mcp_notebook.kernel.notebook.call_table import OPTIONS
 from mcp_notebook.kernel.notebook.magic_line import list_option_words
 from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
+from mcp_notebook.kernel.notebook.recording import RECORD_OPTIONS
 from mcp_notebook.kernel.tools.attribute_tools import find_marked_methods
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
@@ -27,6 +28,8 @@ def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:
     if complete[1] == "log":
         options = [option for option in OPTIONS if option not in complete]
         return [] if complete[-1] == "-n" else [*(tool.name for tool in registry.tools), *options]
+    if complete[1] == "record":
+        return [option for option in RECORD_OPTIONS if option not in complete]
     if complete[1] in ("call", "remove"):
         return [tool.name for tool in registry.tools]
     return []

@@ -22,6 +22,7 @@ from mcp_notebook.kernel.notebook.declarations import (
 from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
 from mcp_notebook.kernel.notebook.mcp_verbs import Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.option_help import describe_line_options, extend_help
+from mcp_notebook.kernel.notebook.recording import Recording
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.settings import Settings
 from mcp_notebook.wording import make_printable
@@ -46,6 +47,7 @@ class McpMagics(Magics):
         find_refusal: Returns why the last bridge was refused, if it was.
         refused_files: Why files were not shown to clients.
         prompts: Questions whether calls may run.
+        recording: Of the calls.
     """
 
     def __init__(  # noqa: PLR0913 - each is of another part
@@ -58,12 +60,20 @@ class McpMagics(Magics):
         find_refusal: Callable[[], str | None],
         refused_files: RefusedFiles,
         prompts: ConsentPrompts,
+        recording: Recording,
     ) -> None:
         super().__init__(shell)
         self._registry = cell_tools.registry
         self._cell_tools = cell_tools
         self._notebook = Notebook(
-            cell_tools.registry, invoker, settings, find_refusal, refused_files, prompts
+            cell_tools.registry,
+            invoker,
+            settings,
+            find_refusal,
+            refused_files,
+            prompts,
+            recording,
+            insert_cell=shell.set_next_input,
         )
 
     @no_var_expand  # a signature stays as it is written; `read_line` expands the options

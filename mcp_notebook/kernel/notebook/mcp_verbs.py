@@ -23,6 +23,7 @@ from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_c
 from mcp_notebook.kernel.notebook.cards.tool_table import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.option_help import format_entry
+from mcp_notebook.kernel.notebook.recording import Recording, insert_call
 from mcp_notebook.kernel.notebook.result_display import show_result
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -50,6 +51,10 @@ class Notebook:
     """Why files were not shown to clients."""
     prompts: ConsentPrompts
     """Questions whether calls may run."""
+    recording: Recording
+    """Of its calls."""
+    insert_cell: Callable[[str], None]
+    """Puts a cell with this code below the one that runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +110,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
         f"call of {call.tool}: {notebook.invoker.describe(call)}" for call in notebook.invoker.calls
     ]
     lines += notebook.prompts.describe()
+    lines += notebook.recording.describe()
     lines += [f"Missing: {sentence}" for sentence in _explain_missing_tools(notebook)]
     lines += notebook.refused_files.list_reasons()
     bridge = find_bridge(notebook.settings)
@@ -166,6 +172,14 @@ def _show_log(notebook: Notebook, arguments: str) -> None:
         _check_exists(notebook, query.tool)
     of_tool = "" if query.tool is None else f" of {query.tool}"
     print_output(f"No call{of_tool} has failed." if query.errors else f"No calls{of_tool} yet.")
+
+
+def _record(notebook: Notebook, arguments: str) -> None:
+    print_output(notebook.recording.control(arguments))
+
+
+def _insert_call(notebook: Notebook, arguments: str) -> None:
+    notebook.insert_cell(insert_call(notebook.invoker.log, notebook.registry, arguments))
 
 
 def _remove_tools(notebook: Notebook, arguments: str) -> None:
@@ -236,6 +250,16 @@ VERBS: Mapping[str, Verb] = {
         run=_show_log,
         arguments="[TOOL] [-n 20] [--errors]",
         help="show the last calls: who called, when, with what, and what came of it",
+    ),
+    "record": Verb(
+        run=_record,
+        arguments="[FILE] [--append] [--stop]",
+        help="write each call from now on into a notebook file, as a cell with its result",
+    ),
+    "insert": Verb(
+        run=_insert_call,
+        arguments="[N]",
+        help="put call N of the log, or the last one, into this notebook as a cell",
     ),
     "remove": Verb(
         run=_remove_tools,

@@ -1,0 +1,65 @@
+"""Reads a notebook's file, of any version, and says what is wrong with one that cannot be read.
+
+Tested in ``tests/bridge/headless/test_notebook.py``. Runs in the process of the bridge or command.
+Whatever nbformat raises becomes a `NotebookError`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from mcp_notebook.bridge.headless import jsonschema_import  # noqa: F401
+
+# isort: split
+import nbformat
+from nbformat import NotebookNode
+from nbformat.reader import NotJSONError, parse_json
+from nbformat.reader import reads as read_any_version
+
+from mcp_notebook.errors import NotebookError
+
+
+def read_notebook(path: Path) -> tuple[str, NotebookNode]:
+    """Return a file's text, and what it holds as a current notebook.
+
+    Raises:
+        NotebookError: It cannot be read, or is no notebook.
+    """
+    if path.is_dir():
+        inside = sorted(path.glob("*.ipynb"))
+        example = inside[0] if inside else path / "NAME.ipynb"
+        raise NotebookError(f"{path} is a folder. Name a notebook in it, for example {example}.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        return text, _parse(text)
+    except FileNotFoundError:
+        raise NotebookError(f"The file {path} does not exist. Check its name and folder.") from None
+    except OSError as error:
+        raise NotebookError(f"{path} cannot be read: {error.strerror}.") from None
+    # nbformat raises whatever it stumbles over in a document of another shape.
+    except Exception as error:  # noqa: BLE001
+        problem = str(error).partition("\n")[0] or type(error).__name__
+        reason = "it is not JSON" if isinstance(error, NotJSONError) else problem
+        raise NotebookError(
+            f"{path} is not a Jupyter notebook ({reason}). Save it from Jupyter as .ipynb."
+        ) from None
+
+
+def list_code_cells(notebook: NotebookNode) -> NotebookNode:
+    """Return a notebook with the code cells of another one, without their outputs."""
+    cells = [
+        nbformat.v4.new_code_cell(cell.source, metadata=cell.get("metadata", {}))
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
+    copy: NotebookNode = nbformat.v4.new_notebook(cells=cells, metadata=notebook.metadata)
+    return copy
+
+
+def _parse(text: str) -> NotebookNode:
+    document = parse_json(text)
+    if not isinstance(document, dict) or "nbformat" not in document:
+        raise ValueError("it has no nbformat version")
+    current: Any = nbformat.convert(read_any_version(text), 4)
+    list_code_cells(current)  # stumbles over cells of another shape
+    notebook: NotebookNode = current
+    return notebook

@@ -1,0 +1,155 @@
+"""``%mcp record`` and ``%mcp insert``: the notebook's one recording, and a call as a cell.
+
+Runs on the kernel's main thread, inside the user's cell. The file is the business of
+`call_recorder`, cells that of `call_cells`.
+"""
+
+import shlex
+from pathlib import Path
+
+from IPython.core.error import UsageError
+
+from mcp_notebook.call_cells import format_call
+from mcp_notebook.errors import RecordingError
+from mcp_notebook.kernel.calls.call_log import CallLog
+from mcp_notebook.kernel.notebook.call_recorder import CallRecorder, find_free_name
+from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.wording import suggest
+
+RECORD_OPTIONS = ("--append", "--stop")
+"""What `%mcp record` takes besides a file."""
+
+
+class Recording:
+    """The recording of a notebook's calls, while there is one.
+
+    Args:
+        log: Of the calls.
+        notebook_file: The notebook's file, for the recording's name.
+    """
+
+    def __init__(self, log: CallLog, notebook_file: NotebookFile) -> None:
+        self._log = log
+        self._notebook_file = notebook_file
+        self._recorder: CallRecorder | None = None
+
+    def control(self, line: str) -> str:
+        """Do what follows ``%mcp record``, and return what to say.
+
+        Raises:
+            UsageError: The line cannot be understood.
+            RecordingError: The file cannot be used.
+        """
+        names, options = _read_line(line)
+        if "--stop" in options:
+            if names or len(options) > 1:
+                raise UsageError("`%mcp record --stop` takes nothing else.")
+            return self.stop()
+        if self._recorder is not None:
+            if not names:
+                return self._recorder.describe()
+            raise RecordingError(
+                f"Calls are already recorded to {self._recorder.path}. End that first: "
+                "`%mcp record --stop`."
+            )
+        if "--append" in options and not names:
+            raise UsageError("Append to which file? Write `%mcp record --append FILE`.")
+        path = _make_path(names[0]) if names else find_free_name(self._make_name())
+        self._start(path, appends="--append" in options)
+        return (
+            f"From now on, each call becomes a cell of {path}, with its arguments and what came "
+            "back. `%mcp record --stop` ends that."
+        )
+
+    def stop(self) -> str:
+        """End the recording, and return what to say."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return "No calls are being recorded. `%mcp record` starts that."
+        self._log.unsubscribe(recorder)
+        is_whole = recorder.close()
+        text = f"Recorded {recorder.format_count()} in {recorder.path}."
+        return text if is_whole else f"{text} {recorder.describe_problem()}"
+
+    def flush(self) -> None:
+        """Wait a few seconds at most until the calls so far are in the file."""
+        if self._recorder is not None:
+            self._recorder.flush()
+
+    def describe(self) -> list[str]:
+        """Return sentences about the recording, none if there is none."""
+        return [] if self._recorder is None else [self._recorder.describe()]
+
+    def _start(self, path: Path, *, appends: bool) -> None:
+        self._recorder = CallRecorder(path, self._notebook_name, appends=appends)
+        self._log.subscribe(self._recorder)
+
+    def _make_name(self) -> Path:
+        return Path.cwd() / f"{Path(self._notebook_name).stem or 'notebook'}-calls.ipynb"
+
+    @property
+    def _notebook_name(self) -> str:
+        path = self._notebook_file.path
+        return path.name if path else ""
+
+
+def insert_call(log: CallLog, registry: ToolRegistry, text: str) -> str:
+    """Return the code of the cell that ``%mcp insert N`` puts into the notebook.
+
+    Raises:
+        UsageError: There is no such call.
+    """
+    last = log.list_calls()[-1:]
+    if not text:
+        if not last:
+            raise UsageError("No tool has been called yet, so there is no call to insert.")
+        call = last[0]
+    else:
+        match = log.find(int(text)) if text.isdecimal() else None
+        if match is None:
+            newest = f" The last one is {last[0].number}." if last else ""
+            raise UsageError(
+                f"There is no call {text}.{newest} `%mcp log` shows the calls with their numbers."
+            )
+        call = match
+    if not call.is_complete and any(
+        isinstance(value, str) and value.startswith("<large ") for value in call.arguments.values()
+    ):
+        raise UsageError(
+            f"The arguments of call {call.number} were too large to be kept. `%mcp record` keeps "
+            "all arguments of the calls to come."
+        )
+    tool = registry.get(call.tool)
+    schema = tool.info.input_schema if tool else None
+    return format_call(call.tool, call.arguments, schema)
+
+
+def _read_line(line: str) -> tuple[list[str], set[str]]:
+    """Return the names and the options of a line.
+
+    Raises:
+        UsageError: It has something else, or too much.
+    """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"{error}: close the quote around the file's name.") from None
+    options = {word for word in words if word.startswith("-")}
+    for option in options.difference(RECORD_OPTIONS):
+        meant = suggest(option, RECORD_OPTIONS)
+        hint = f"Did you mean `{meant}`?" if meant else f"It has {', '.join(RECORD_OPTIONS)}."
+        raise UsageError(f"`%mcp record` has no option `{option}`. {hint}")
+    names = [word for word in words if not word.startswith("-")]
+    if len(names) > 1:
+        raise UsageError(
+            f"`%mcp record` takes one file, not {len(names)}. Put a name with spaces in quotes."
+        )
+    return names, options
+
+
+def _make_path(name: str) -> Path:
+    path = Path(name).expanduser()
+    if path.suffix != ".ipynb":
+        path = path.with_name(f"{path.name}.ipynb")
+    return Path.cwd() / path
