@@ -88,6 +88,8 @@ class Settings(Limits):
         default=120.0, metadata=_env("MCP_NOTEBOOK_CONSENT_TIMEOUT", least=1, most=3_600)
     )
     """Seconds that a person has to answer whether a call may run. No answer is a no."""
+    panel: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_PANEL"))
+    """Whether `%load_ext mcp_notebook` shows the live panel, as `%mcp panel` does."""
     tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS"))
     """Patterns, one of which has to match the name of a tool, or its full name <notebook>.<tool>,
     for any client to see it. Separate several with ",". If not set, all names do."""

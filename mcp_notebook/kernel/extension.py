@@ -9,9 +9,7 @@ import atexit
 import inspect
 import logging
 import os
-import socket
 import weakref
-from pathlib import Path
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -19,24 +17,21 @@ from IPython.core.extensions import ExtensionManager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.strdispatch import StrDispatch
 
-from mcp_notebook._version import __version__
 from mcp_notebook.departures import Departure, list_departures
 from mcp_notebook.discovery import (
     IgnoredFiles,
     Record,
-    forget_record,
     make_id,
     make_socket_name,
     read_records,
-    read_start_time,
-    write_record,
 )
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.calls.kernel_activity import KernelActivity
 from mcp_notebook.kernel.calls.result_cache import ResultCache
-from mcp_notebook.kernel.link.endpoint import Address, Endpoint
+from mcp_notebook.kernel.link.endpoint import Endpoint
+from mcp_notebook.kernel.link.published_record import PublishedRecord
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.link.shutdown_hook import ShutdownHook
@@ -45,9 +40,12 @@ from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclar
 from mcp_notebook.kernel.notebook.completion import complete_mcp, complete_mcp_tool
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
+from mcp_notebook.kernel.notebook.live_display import LiveDisplay
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
 from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
+from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
+from mcp_notebook.kernel.notebook.panel.panel_source import PanelSource
 from mcp_notebook.kernel.notebook.recording import Recording
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
@@ -87,8 +85,7 @@ class Extension:
         self.shell = shell
         self.settings = settings
         self._previous = previous
-        schemas = SchemaCache(settings.schemas_folder) if settings.schema_cache else None
-        self.registry = ToolRegistry(self._tools_changed, schemas)
+        self.registry = ToolRegistry(self._tools_changed, _open_schema_cache(settings))
         cell_tools = previous.cell_tools if previous else None
         self.cell_tools: CellTools = CellTools(self.registry, cell_tools)
         self.cards: ToolCards = ToolCards(self.registry, shell, getattr(shell, _CARDS, None))
@@ -106,22 +103,22 @@ class Extension:
             cache=ResultCache(is_whole=self.resources.has_originals_of),
             log=previous.invoker.log if previous else CallLog(settings.max_logged_calls),
         )
-        self._record: Record | None = None
-        file = previous.notebook_file if previous else None
+        file = previous and previous.notebook_file
         self.notebook_file: NotebookFile = file or NotebookFile(shell.user_ns, self._read_traces)
         recording = previous.recording if previous else None
         self.recording: Recording = recording or Recording(self.invoker.log, self.notebook_file)
         self._pid = os.getpid()
+        self._record = PublishedRecord(self._id, settings, self._describe_notebook)
         self._activity = KernelActivity(shell.kernel, self.invoker)
         self._prompts = ConsentPrompts(shell)
         self._endpoint = Endpoint(
             self.invoker,
             self._list_tools,
             self._resource_reader,
-            # Nobody sees the notebook of a kernel that a bridge has started.
-            prompts=None if settings.kernel_id else self._prompts,
+            prompts=None if settings.kernel_id else self._prompts,  # nobody sees such a notebook
             path=settings.home / "run" / make_socket_name(self._id),
         )
+        self.panel = self._make_panel()
         self._magics = self._make_magics()
         self._shutdown_hook = ShutdownHook(shell.kernel, self._before_shutdown)
         self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}
@@ -134,8 +131,7 @@ class Extension:
         """
         address = self._endpoint.start()
         try:
-            self._record = self._make_record(address)
-            write_record(self.settings.records_folder, self._record)
+            self._record.publish(address, self.shell.kernel)
             self.shell.register_magics(self._magics)
             for word in _MAGICS:
                 self.shell.set_hook("complete_command", self._complete, str_key=word)
@@ -171,26 +167,23 @@ class Extension:
         self._withdraw(reason)
 
     def _withdraw(self, reason: str) -> None:
-        self._forget_record(reason)
+        self._record.forget(reason)
         # Goodbye first: the bridge then answers the open calls with the reason.
         self._endpoint.stop(reason)
         self.invoker.close(reason)
+        self.panel.close(reason)
         self._activity.remove()
         self._resource_reader.close()
         self.resources.clear()
 
-    def _forget_record(self, reason: str) -> None:
-        if self._record is not None:
-            forget_record(self.settings.records_folder, self._record, reason)
-            self._record = None
-
     def _before_shutdown(self, restart: bool) -> None:  # noqa: FBT001 - as in Jupyter's protocol
         # On the control thread; in the order of `_withdraw`.
         reason = "The kernel was restarted." if restart else "The kernel was shut down."
-        self._forget_record(reason)
+        self._record.forget(reason)
         self._endpoint.stop(reason)
         self.invoker.close(reason)
         self.recording.flush()
+        self.panel.close(reason)
 
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:  # a forked child owns neither record nor socket
@@ -218,41 +211,30 @@ class Extension:
             refused_files=self._folders.refused,
             prompts=self._prompts,
             recording=self.recording,
+            panel=self.panel,
         )
 
-    def _make_record(self, address: Address) -> Record:
-        started = read_start_time(self._pid)
-        assert started is not None
-        return Record(
-            id=self._id,
-            pid=self._pid,
-            started=started,
-            host=socket.gethostname(),
-            version=__version__,
-            protocol=messages.PROTOCOL_VERSION,
-            **self.notebook_file.describe(self._pid),
-            jupyter_id=_read_jupyter_id(self.shell),
-            owner="bridge" if self.settings.kernel_id else "user",
-            socket=address.socket,
-            port=address.port,
-            token=address.token,
+    def _make_panel(self) -> LivePanel:
+        source = PanelSource(
+            registry=self.registry,
+            invoker=self.invoker,
+            settings=self.settings,
+            kernel=self._id,
+            get_name=lambda: self._describe_notebook()["name"],
+            get_refusal=lambda: self._endpoint.last_refusal,
+            list_clients=lambda: self._endpoint.clients,
         )
+        panel = LivePanel(source, LiveDisplay(self.shell))
+        self._endpoint.on_clients = panel.note_change
+        return panel
+
+    def _describe_notebook(self) -> dict[str, Any]:
+        return self.notebook_file.describe(self._pid)
 
     def _read_traces(self) -> list[Departure | Record]:
         """Return what other kernels have left: among them, earlier ones of this notebook."""
         folder = self.settings.records_folder
         return [*read_records(folder, IgnoredFiles()), *list_departures(folder)]
-
-    def _follow_file(self) -> None:
-        """Publish the notebook's new name if its file was renamed."""
-        if self.notebook_file.follow() and self._record is not None:
-            try:
-                self._record = self._record.model_copy(
-                    update=self.notebook_file.describe(self._pid)
-                )
-                write_record(self.settings.records_folder, self._record)
-            except OSError:
-                logger.exception("the notebook's new name could not be published")
 
     def _adopt_tools(self) -> None:
         """Take over the previous extension's tools, or what was decorated before this first one."""
@@ -260,6 +242,7 @@ class Extension:
         if previous is not None:
             self.registry.add(*previous.registry.tools)
             self.cards.refresh()
+            self.panel.take_over(previous.panel)
         else:
             warning = self._folders.describe_home()
             if warning:
@@ -270,6 +253,8 @@ class Extension:
             self.cards.refresh()
             names = [tool.name for tool in self.registry.tools]
             self.cards.show([name for name in names if not self.cards.has(name)])
+            if self.settings.panel and self.settings.kernel_id is None:
+                self.panel.show()
 
     # -- called by the notebook and by the parts ---------------------------------------------------
 
@@ -291,11 +276,14 @@ class Extension:
         self._endpoint.announce_tools()
         if not self.cell_tools.is_in_cell():  # cards follow what a cell does when it ends
             self.cards.refresh()
+        self.panel.note_change()
 
     def _before_cell(self, info: object) -> None:
         self.invoker.cell_started()
+        self.panel.note_use()
         self.cell_tools.begin_run(getattr(info, "cell_id", None))
-        self._follow_file()
+        if self.notebook_file.follow():  # it was renamed
+            self._record.update()
 
     def _after_cell(self, result: object) -> None:
         self.invoker.cell_ended()
@@ -308,6 +296,7 @@ class Extension:
         for sentence in notes:
             print_note(sentence)
         self.invoker.cache.keep(self.registry.tools)
+        self.panel.note_use()
 
     def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
         if event.command == "%mcp":
@@ -319,11 +308,8 @@ class Extension:
         return complete_mcp_tool(namespace, event.line)
 
 
-def _read_jupyter_id(shell: InteractiveShell) -> str | None:
-    """Return the id in the name of the connection file that the frontend has made."""
-    app = getattr(getattr(shell, "kernel", None), "parent", None)
-    name = Path(getattr(app, "connection_file", None) or "").stem
-    return name.removeprefix("kernel-") if name.startswith("kernel-") else None
+def _open_schema_cache(settings: Settings) -> SchemaCache | None:
+    return SchemaCache(settings.schemas_folder) if settings.schema_cache else None
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -110,6 +110,11 @@ class Invoker:
         """A cell of the user's begins to run."""
         self._cell_since = monotonic()
 
+    @property
+    def runs_cell(self) -> bool:
+        """Whether a cell of the user's runs; on any thread."""
+        return self._cell_since is not None
+
     def cell_ended(self) -> None:
         """A cell of the user's ended; calls see the ContextVars that it left."""
         self._cell_since = None

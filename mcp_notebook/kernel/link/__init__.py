@@ -4,12 +4,12 @@ The room listens on a socket, speaks the protocol of `mcp_notebook.wire`, and pa
 runs no user code on its thread and knows of a tool only its `ToolInfo`.
 
 Face: `Endpoint` and `Address` (`endpoint`), `ResourceReader` (`resource_reader`), `ResourceStore`
-(`resource_store`), `ShutdownHook` (`shutdown_hook`); only the extension builds them. `Endpoint`
-accepts connections, `Conversation` talks to one bridge, `ProgressNotices` and `LogNotices` send the
-progress and the log messages of one call. `ResourceStore` keeps the originals of what results show
-only in part; `ResourceReader` hands them out. `ShutdownHook` lets bridges be told of a shutdown.
-`ConsentQuestions` passes a bridge's questions on to the notebook, and their answers back;
-`CallStops` stops calls by their numbers.
+(`resource_store`), `PublishedRecord` (`published_record`), `ShutdownHook` (`shutdown_hook`); only
+the extension builds them. `Endpoint` accepts connections, `Conversation` talks to one bridge,
+`ProgressNotices` and `LogNotices` send the progress and the log messages of one call.
+`ResourceStore` keeps the originals of what results show only in part; `ResourceReader` hands them
+out. `ShutdownHook` lets bridges be told of a shutdown. `ConsentQuestions` passes a bridge's
+questions on to the notebook, and their answers back; `CallStops` stops calls by their numbers.
 
 Threads: one daemon thread with its own event loop owns the endpoint and its conversations. Other
 threads hand results, progress, log messages and questions over to it with ``call_soon_threadsafe``.

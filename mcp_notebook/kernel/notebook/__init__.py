@@ -2,9 +2,9 @@
 
 Face: `McpMagics` (`magics`), `complete_mcp` and `complete_mcp_tool` (`completion`), `CellTools`
 (`cell_tools`), `ConsentPrompts` (`consent_prompts`), `declare_decorated` (`declarations`),
-`NotebookFile` (`notebook_file`), `Recording` (`recording`) and `EXTENSION` (`loaded_extension`) for
-the extension; for authors, who import them from `mcp_notebook`, `mcp_tool` and `mcp_tools`
-(`decorators`), `Tool` and `registry` (`registry`).
+`NotebookFile` (`notebook_file`), `LiveDisplay` (`live_display`), `Recording` (`recording`) and
+`EXTENSION` (`loaded_extension`) for the extension; for authors, who import them from
+`mcp_notebook`, `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and `registry` (`registry`).
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
 it to a function, `declarations` builds the tools, `cell_tools` adds them as the cell's, and `cards`
@@ -12,8 +12,9 @@ shows them when the cell has ended. `mcp_verbs` has one function for each verb o
 `background_bridge` starts and stops the process behind ``%mcp serve``, and `result_display` shows
 the result of ``%mcp call``. `option_help` puts together what ``%%mcp_tool?`` and ``mcp_tool?``
 explain. `consent_prompts` shows questions whether calls may run, which ``%mcp allow`` and ``%mcp
-deny`` answer. `live_display` is an output that is shown anew from any thread.
-`recording` is ``%mcp record`` and ``%mcp insert``, `call_recorder` writes the file.
+deny`` answer. `panel` is the room of ``%mcp panel``, and `absent_tools` says why clients miss
+tools. `live_display` is an output that is shown anew from any thread. `recording` is ``%mcp
+record`` and ``%mcp insert``, `call_recorder` writes the file.
 
 Threads: magics and cells run on the kernel's main thread. The decorators and `registry` work on any
 thread, also inside a tool, and the decorators even without a notebook: there they only mark the

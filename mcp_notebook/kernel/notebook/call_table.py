@@ -104,7 +104,7 @@ def build_call_table(calls: Sequence[LoggedCall], note: str = "") -> dict[str, s
 def _list_cells(call: LoggedCall) -> tuple[str, ...]:
     return (
         str(call.number),
-        _format_time(call.came),
+        format_time(call.came),
         _clean(call.client_label),
         format_call(call),
         describe_state(call),
@@ -161,7 +161,12 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"
 
 
-def _format_time(seconds: float) -> str:
+def format_time(seconds: float) -> str:
+    """Return a time on this machine's clock, with the date if it was not today.
+
+    Args:
+        seconds: Since the epoch.
+    """
     moment = datetime.fromtimestamp(seconds)  # noqa: DTZ006 - the author's own clock
     is_today = moment.date() == date.today()  # noqa: DTZ011
     return f"{moment:%H:%M:%S}" if is_today else f"{moment:%Y-%m-%d %H:%M:%S}"

@@ -22,6 +22,7 @@ from mcp_notebook.kernel.notebook.declarations import (
 from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
 from mcp_notebook.kernel.notebook.mcp_verbs import Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.option_help import describe_line_options, extend_help
+from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.recording import Recording
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.settings import Settings
@@ -48,6 +49,7 @@ class McpMagics(Magics):
         refused_files: Why files were not shown to clients.
         prompts: Questions whether calls may run.
         recording: Of the calls.
+        panel: What ``%mcp panel`` shows.
     """
 
     def __init__(  # noqa: PLR0913 - each is of another part
@@ -61,6 +63,7 @@ class McpMagics(Magics):
         refused_files: RefusedFiles,
         prompts: ConsentPrompts,
         recording: Recording,
+        panel: LivePanel,
     ) -> None:
         super().__init__(shell)
         self._registry = cell_tools.registry
@@ -73,6 +76,7 @@ class McpMagics(Magics):
             refused_files,
             prompts,
             recording,
+            panel,
             insert_cell=shell.set_next_input,
         )
 

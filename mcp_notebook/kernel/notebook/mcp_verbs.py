@@ -7,7 +7,7 @@ Runs on the kernel's main thread, inside the user's cell. What a verb cannot do 
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,16 +18,17 @@ from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery import list_live_records
 from mcp_notebook.errors import NoSuchTool
 from mcp_notebook.kernel.calls.invoker import Invoker
+from mcp_notebook.kernel.notebook.absent_tools import explain_absent_tools
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
 from mcp_notebook.kernel.notebook.cards.tool_table import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.option_help import format_entry
+from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.recording import Recording, insert_call
 from mcp_notebook.kernel.notebook.result_display import show_result
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.missing_tools import META_TOOLS, explain_dropped, explain_reserved_name
 from mcp_notebook.settings import Settings
 from mcp_notebook.terminal import print_note, print_output
 from mcp_notebook.wording import count, suggest
@@ -53,6 +54,8 @@ class Notebook:
     """Questions whether calls may run."""
     recording: Recording
     """Of its calls."""
+    panel: LivePanel
+    """What ``%mcp panel`` shows."""
     insert_cell: Callable[[str], None]
     """Puts a cell with this code below the one that runs."""
 
@@ -102,7 +105,8 @@ def describe_verbs() -> str:
 
 
 def _show_status(notebook: Notebook, _arguments: str) -> None:
-    tools = notebook.registry.tools
+    registry, refusal = notebook.registry, notebook.find_refusal()
+    tools = registry.tools
     names = ", ".join(tool.name for tool in tools)
     lines = [f"{count(len(tools), 'tool')}: {names}" if tools else _NO_TOOLS]
     lines += describe_counts(notebook.invoker.log.count_calls())
@@ -111,7 +115,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
     ]
     lines += notebook.prompts.describe()
     lines += notebook.recording.describe()
-    lines += [f"Missing: {sentence}" for sentence in _explain_missing_tools(notebook)]
+    lines += [f"Missing: {sentence}" for sentence in explain_absent_tools(registry, refusal)]
     lines += notebook.refused_files.list_reasons()
     bridge = find_bridge(notebook.settings)
     lines.append(
@@ -121,6 +125,10 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
         "stdio` find this notebook without it."
     )
     print_output("\n".join(lines))
+
+
+def _show_panel(notebook: Notebook, _arguments: str) -> None:
+    notebook.panel.show()
 
 
 def _show_tools(notebook: Notebook, _arguments: str) -> None:
@@ -240,6 +248,11 @@ VERBS: Mapping[str, Verb] = {
         help="show the tools, those that clients miss, counts of calls, calls beside cells, open "
         "questions, files that clients were not shown, and the HTTP address",
     ),
+    "panel": Verb(
+        run=_show_panel,
+        help="show clients, tools and calls in a panel that follows them by itself, also while a "
+        "cell runs; a button stops a call",
+    ),
     "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients get them"),
     "call": Verb(
         run=_call_tool,
@@ -277,24 +290,6 @@ VERBS: Mapping[str, Verb] = {
     "stop": Verb(run=_stop_serving, help="stop serving over HTTP"),
 }
 """All verbs, in the order of the help."""
-
-
-def _explain_missing_tools(notebook: Notebook) -> Iterator[str]:
-    """Yield why clients miss tools of this notebook, as far as its kernel knows."""
-    registry = notebook.registry
-    missing = [
-        explain_dropped("", name, dropped, registry.find_new_name(dropped))
-        for name, dropped in registry.dropped.items()
-    ]
-    missing += [
-        explain_reserved_name("", name, f"<notebook>.{name}")
-        for name in META_TOOLS
-        if registry.get(name) is not None
-    ]
-    yield from (f"{tool.tool}: {tool.reason} {tool.next_step}" for tool in missing)
-    refusal = notebook.find_refusal()
-    if refusal is not None:
-        yield f"all tools, for a client whose bridge was refused: {refusal}"
 
 
 # -- what follows a verb ---------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import pytest
     ("typed", "offered"),
     [
         ("%mcp st", "status"),
+        ("%mcp pa", "panel"),
         ("%mcp call ra", "rain"),
         ("%mcp call rain ", "city="),
         ("%mcp call rain city=Seattle y", "year="),

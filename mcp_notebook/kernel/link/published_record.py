@@ -1,0 +1,92 @@
+"""The record by which bridges find this kernel: published, brought up to date, and removed.
+
+Tested in ``tests/kernel/test_extension.py``. Runs on the kernel's main thread; `forget` also on the
+control thread, when the kernel is shut down.
+"""
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mcp_notebook._version import __version__
+from mcp_notebook.discovery import Record, forget_record, read_start_time, write_record
+from mcp_notebook.kernel.link.endpoint import Address
+from mcp_notebook.settings import Settings
+from mcp_notebook.wire import messages
+
+logger = logging.getLogger(__name__)
+
+
+class PublishedRecord:
+    """The record of one kernel, from `publish` to `forget`.
+
+    Args:
+        record_id: Its id.
+        settings: Where it goes, and whose kernel it is.
+        describe_notebook: Returns what it says of the notebook.
+    """
+
+    def __init__(
+        self,
+        record_id: str,
+        settings: Settings,
+        describe_notebook: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        self._id = record_id
+        self._folder = settings.records_folder
+        self._owner = "bridge" if settings.kernel_id else "user"
+        self._describe_notebook = describe_notebook
+        self._record: Record | None = None
+
+    def publish(self, address: Address, kernel: Any) -> None:
+        """Let bridges find the kernel.
+
+        Args:
+            address: Where its endpoint listens.
+            kernel: IPython's kernel.
+        """
+        pid = os.getpid()
+        started = read_start_time(pid)
+        assert started is not None
+        self._record = Record.model_validate(
+            {
+                "id": self._id,
+                "pid": pid,
+                "started": started,
+                "host": socket.gethostname(),
+                "version": __version__,
+                "protocol": messages.PROTOCOL_VERSION,
+                **self._describe_notebook(),
+                "jupyter_id": _read_jupyter_id(kernel),
+                "owner": self._owner,
+                "socket": address.socket,
+                "port": address.port,
+                "token": address.token,
+            }
+        )
+        write_record(self._folder, self._record)
+
+    def update(self) -> None:
+        """Publish what the notebook is called now; does nothing without a record."""
+        if self._record is not None:
+            try:
+                self._record = self._record.model_copy(update=dict(self._describe_notebook()))
+                write_record(self._folder, self._record)
+            except OSError:
+                logger.exception("the notebook's new name could not be published")
+
+    def forget(self, reason: str) -> None:
+        """Remove the record, and leave a note why; harmless when done twice."""
+        if self._record is not None:
+            forget_record(self._folder, self._record, reason)
+            self._record = None
+
+
+def _read_jupyter_id(kernel: Any) -> str | None:
+    """Return the id in the name of the connection file that the frontend has made."""
+    app = getattr(kernel, "parent", None)
+    name = Path(getattr(app, "connection_file", None) or "").stem
+    return name.removeprefix("kernel-") if name.startswith("kernel-") else None

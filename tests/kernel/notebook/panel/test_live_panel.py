@@ -1,0 +1,184 @@
+"""The live panel in a real kernel: what a frontend sees on iopub, also while a cell runs."""
+
+import pytest
+from live import TIMEOUT, Link, live_kernel, record_of, text_of
+
+from mcp_notebook.wire import messages
+
+TOOLS = """
+from mcp_notebook import Secret, mcp_tool
+
+@mcp_tool(run="thread")
+def beside(number: int = 1):
+    "Runs beside cells."
+    return f"beside {number}"
+
+@mcp_tool
+def between(pin: Secret[int] = 1):
+    "Runs between cells."
+    return "between"
+
+@mcp_tool(run="thread")
+def fail():
+    "Fails."
+    raise ValueError("<b>no</b>")
+
+@mcp_tool(run="thread")
+def dot():
+    "A picture."
+    import PIL.Image
+    return PIL.Image.new("RGB", (300, 300), "red")
+
+@mcp_tool
+async def wait():
+    "Waits until it is stopped."
+    import asyncio
+    await asyncio.sleep(600)
+"""
+
+
+@pytest.fixture
+def notebook(kernel):
+    """A notebook with tools."""
+    kernel.ok(TOOLS)
+    return kernel
+
+
+@pytest.fixture
+def link(notebook):
+    with Link(record_of(notebook)) as link:
+        yield link
+
+
+def show(kernel):
+    """Run `%mcp panel`, and return the message that shows it."""
+    request = kernel.start("%mcp panel")
+    shown = kernel.wait_for("display_data")
+    kernel.finish(request)
+    return shown
+
+
+def follow(kernel, *words, kind="text/plain"):
+    """Wait until the panel has these words, and return it."""
+    while True:
+        updated = kernel.wait_for("update_display_data")
+        if all(word in updated["data"][kind] for word in words):
+            return updated
+
+
+def test_a_panel_shows_the_notebook_as_it_is(notebook):
+    text = show(notebook)["data"]["text/plain"]
+    assert "Clients: none connected" in text
+    assert "between: not called yet" in text
+    assert "not served over HTTP" in text
+
+
+def test_a_call_is_seen_while_a_cell_runs(notebook, link):
+    shown = show(notebook)
+    with notebook.busy():
+        assert text_of(link.call("beside", number=7)) == "beside 7"
+        updated = follow(notebook, "beside(number=7) (unknown client): done in", ": beside 7")
+        assert updated["transient"] == shown["transient"]
+        link.start("between")
+        follow(notebook, "between (unknown client): waiting for the end of the cell since")
+    follow(notebook, "between() (unknown client): done in")
+    assert text_of(link.receive()) == "between"
+
+
+def test_a_call_that_runs_has_a_button_and_one_that_ended_has_none(notebook, link):
+    show(notebook)
+    number = link.start("wait")
+    updated = follow(notebook, "wait (unknown client): running since")["data"]
+    assert f"data-kernel='{record_of(notebook).id}'" in updated["text/html"]
+    link.send(messages.Cancel(id=number))
+    ended = follow(notebook, "wait() (unknown client): cancelled")["data"]
+    assert "<button" not in ended["text/html"]
+    assert "1 call, 1 error; last: " in ended["text/plain"]
+
+
+def test_clients_are_shown_by_their_names_as_long_as_their_bridge_is_there(notebook):
+    show(notebook)
+    with Link(record_of(notebook)) as link, Link(record_of(notebook)) as other:
+        editor = messages.ClientCount(name="editor", version="1.2", number=2)
+        link.send(messages.Clients(clients=[editor]))
+        follow(notebook, "Clients: editor 1.2 (2 times)")
+        other.send(messages.Clients(clients=[editor, messages.ClientCount(name="chat")]))
+        follow(notebook, "Clients: chat, editor 1.2 (4 times)")
+    follow(notebook, "Clients: none connected")
+
+
+def test_what_calls_returned_is_seen_in_small_and_errors_as_text(notebook, link):
+    show(notebook)
+    link.call("dot")
+    link.call("fail")
+    html = follow(notebook, "dot() ", "fail() ", "1 error")["data"]["text/html"]
+    assert "src='data:image/png;base64," in html
+    assert "&lt;b&gt;no&lt;/b&gt;" in html
+    assert len(html) < 20_000
+
+
+def test_a_panel_has_no_secrets(notebook, link):
+    show(notebook)
+    link.call("between", pin=4711)
+    updated = follow(notebook, "between(pin=")["data"]
+    assert not any("4711" in text for text in updated.values())
+
+
+def test_a_tool_that_comes_or_goes_is_seen_when_its_cell_has_ended(notebook):
+    show(notebook)
+    notebook.start("@mcp_tool\ndef new():\n    'New.'")
+    follow(notebook, "new: not called yet")
+    notebook.start("del new")
+    follow(notebook, "Missing: new: `new` was deleted.")
+
+
+def test_all_panels_are_one_output_that_is_sent_once(notebook, link):
+    assert show(notebook)["transient"] == show(notebook)["transient"]
+    link.call("beside", number=1)
+    follow(notebook, "beside(number=1)")
+    link.call("beside", number=2)
+    before = 0
+    while "beside(number=2)" not in notebook.wait_for("update_display_data")["data"]["text/plain"]:
+        before += 1
+    assert before <= 1  # of the arrival; two panels would have sent it twice
+
+
+def test_nothing_is_sent_while_nothing_changes(notebook):
+    show(notebook)
+    notebook.ok("1")
+    request = notebook.start("import time\ntime.sleep(0.5)\nprint('end')")
+    kinds = []
+    while not kinds or kinds[-1] != "stream":
+        message = notebook.client.get_iopub_msg(timeout=TIMEOUT)
+        kinds.append(message["msg_type"])
+    assert "update_display_data" not in kinds
+    notebook.finish(request)
+
+
+def test_a_panel_is_gone_when_the_extension_is_unloaded_and_goes_on_when_it_is_reloaded(notebook):
+    shown = show(notebook)
+    with Link(record_of(notebook)) as link:
+        link.call("beside", number=3)
+        follow(notebook, "beside(number=3)")
+    notebook.start("%reload_ext mcp_notebook")
+    updated = follow(notebook, "(live)", "beside(number=3)", "between: not called yet")
+    assert updated["transient"] == shown["transient"]
+    with Link(record_of(notebook)) as link:
+        link.call("beside", number=4)
+        follow(notebook, "(live)", "beside(number=4)")
+    notebook.start("%unload_ext mcp_notebook")
+    updated = follow(notebook, "(gone)", "The notebook unloaded mcp_notebook.")
+    assert updated["transient"] == shown["transient"]
+    threads = notebook.ok("import threading\nprint([t.name for t in threading.enumerate()])")
+    assert "mcp-notebook-panel" not in threads.stdout
+
+
+@pytest.mark.parametrize("restart", [True, False])
+def test_the_panel_of_a_kernel_that_ends_says_so(home, restart):
+    with live_kernel(home, env={"MCP_NOTEBOOK_PANEL": "1"}) as kernel:
+        # The setting shows the panel.
+        request = kernel.start("%load_ext mcp_notebook")
+        assert "(live)" in kernel.wait_for("display_data")["data"]["text/plain"]
+        kernel.finish(request)
+        kernel.client.shutdown(restart=restart)
+        follow(kernel, f"The kernel was {'restarted' if restart else 'shut down'}.")

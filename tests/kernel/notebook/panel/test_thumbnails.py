@@ -1,0 +1,73 @@
+"""What a call returned, in small."""
+
+import io
+import sys
+
+import PIL.Image
+import pytest
+
+from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.kernel.notebook.panel.thumbnails import MAX_BYTES, MAX_TEXT, SIDES, make_thumbnail
+
+
+def encode(image, kind="PNG"):
+    image.save(file := io.BytesIO(), kind)
+    return file.getvalue()
+
+
+def noise(size):
+    return PIL.Image.effect_noise(size, 200).convert("RGB")
+
+
+def test_a_text_is_its_first_line_shortened_and_without_escape_codes():
+    assert make_thumbnail(Result([Text("\n\n  \x1b[31mone\x1b[0m  two \nthree")])).text == "one two"
+    thumbnail = make_thumbnail(Result([Text("x" * 10**6)]))
+    assert len(thumbnail.text) == MAX_TEXT
+    assert thumbnail.text.endswith("…")
+    assert thumbnail.picture is None
+    assert make_thumbnail(Result()).text == ""
+
+
+def test_other_things_are_counted():
+    picture = Image(encode(PIL.Image.new("RGB", (2, 2))))
+    blocks = [
+        Text("Rain"),
+        picture,
+        picture,
+        Audio(b"OggS"),
+        ResourceLink("file:///a", name="a"),
+        Resource("file:///b", data="b"),
+    ]
+    thumbnail = make_thumbnail(Result(blocks))
+    assert thumbnail.text == "2 pictures, 1 sound, 1 link, 1 document, Rain"
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF"])
+@pytest.mark.parametrize("size", [(640, 480), (1568, 20), (3, 900)])
+def test_a_picture_becomes_small(kind, size):
+    thumbnail = make_thumbnail(Result([Image(encode(noise(size), kind))]))
+    assert thumbnail.mime_type == "image/png"
+    assert len(thumbnail.picture) <= MAX_BYTES
+    with PIL.Image.open(io.BytesIO(thumbnail.picture)) as image:
+        assert image.width <= SIDES[0]
+        assert image.height <= SIDES[1]
+
+
+def test_a_picture_that_cannot_be_read_is_named_only():
+    thumbnail = make_thumbnail(Result([Image(b"\x89PNG but not really")]))
+    assert (thumbnail.text, thumbnail.picture) == ("1 picture", None)
+
+
+def test_without_pil_a_small_png_is_shown_and_nothing_is_imported(monkeypatch):
+    small, large = encode(PIL.Image.new("RGB", (9, 9))), encode(noise((300, 300)))
+    monkeypatch.delitem(sys.modules, "PIL.Image")
+    assert make_thumbnail(Result([Image(small)])).picture == small
+    assert make_thumbnail(Result([Image(large)])).picture is None
+    assert "PIL.Image" not in sys.modules
+
+
+def test_an_error_has_no_picture():
+    picture = Image(encode(PIL.Image.new("RGB", (9, 9))))
+    thumbnail = make_thumbnail(Result([picture, Text("ValueError: no")], is_error=True))
+    assert thumbnail.picture is None
+    assert thumbnail.text == "1 picture, ValueError: no"
