@@ -101,7 +101,7 @@ class Extension:
             self._make_converter(),
             settings,
             cache=ResultCache(is_whole=self.resources.has_originals_of),
-            log=previous.invoker.log if previous else CallLog(settings.max_logged_calls),
+            log=previous.invoker.log if previous else CallLog(),
         )
         file = previous and previous.notebook_file
         self.notebook_file: NotebookFile = file or NotebookFile(shell.user_ns, self._read_traces)

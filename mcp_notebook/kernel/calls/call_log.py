@@ -54,14 +54,11 @@ class CallLogObserver(Protocol):
 
 
 class CallLog:
-    """The calls of one kernel.
+    """The calls of one kernel."""
 
-    Args:
-        most: How many calls that have ended are kept.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self) -> None:
+        self.most = 0
+        """How many calls that have ended are kept."""
         self._lock = threading.Lock()
         self._last = 0
         self._open: dict[int, tuple[ActiveCall, float]] = {}
@@ -156,7 +153,7 @@ class CallLog:
             self._large.discard(call.number)
             self._counts.add(kept_entry)
             self._ended[call.number] = kept_entry
-            while len(self._ended) > self._most:
+            while len(self._ended) > self.most:
                 number, _ = self._ended.popitem(last=False)
                 self._forget_result(number)
         return partial(self._tell_end, call, entry, result)

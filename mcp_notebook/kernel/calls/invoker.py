@@ -61,7 +61,7 @@ class Invoker:
         loop: The main thread's event loop.
         registry: Where the tools are.
         converter: Makes results of values.
-        settings: How many calls may wait, and how long they may run.
+        settings: How many calls may wait or are remembered, and how long they may run.
         cache: Of results of read-only tools.
         log: Takes all calls down.
     """
@@ -79,6 +79,7 @@ class Invoker:
     ) -> None:
         self.log = log
         """All calls, those that have ended, too."""
+        log.most = settings.max_logged_calls
         self.cache = cache
         """Results of read-only tools, for equal calls."""
         self.observer: CallObserver | None = None

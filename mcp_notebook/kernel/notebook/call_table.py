@@ -109,7 +109,7 @@ def _list_cells(call: LoggedCall) -> tuple[str, ...]:
         format_call(call),
         describe_state(call),
         format_seconds(call.queue_seconds),
-        "" if call.is_cached else format_seconds(call.run_seconds),
+        format_seconds(call.run_seconds) if call.run_seconds and not call.is_cached else "",
     )
 
 
@@ -199,11 +199,16 @@ def describe_counts(counts: CallCounts) -> Iterator[str]:
     if not counts.calls:
         return
     failures = f", {counts.failures:,} failed" if counts.failures else ""
-    yield f"{count(counts.calls, 'call')}{failures} (`%mcp log`): {_list_counts(counts.tools)}"
-    yield f"by {_list_counts(counts.clients)}"
+    tools = _list_counts(counts.tools, counts.tool_failures)
+    yield f"{count(counts.calls, 'call')}{failures} (`%mcp log`): {tools}"
+    yield f"by {_list_counts(counts.clients, Counter())}"
 
 
-def _list_counts(counter: Counter[str]) -> str:
-    names = [f"{_clean(name)} ({number:,})" for name, number in counter.most_common(_MAX_NAMES)]
+def _list_counts(counter: Counter[str], failures: Counter[str]) -> str:
+    """Return the most frequent names, each with its number, and how many of these failed."""
+    names = []
+    for name, number in counter.most_common(_MAX_NAMES):
+        failed = f", {failures[name]:,} failed" if failures[name] else ""
+        names.append(f"{_clean(name)} ({number:,}{failed})")
     others = len(counter) - len(names)
     return ", ".join([*names, *([f"and {others:,} more"] if others else [])])

@@ -56,7 +56,9 @@ def add(a: int, b: int = 0, c: str = "", token: SecretStr | None = None) -> int:
 
 @pytest.fixture
 def log():
-    return CallLog(3)
+    log = CallLog()
+    log.most = 3
+    return log
 
 
 @pytest.fixture
@@ -166,7 +168,7 @@ def test_the_log_keeps_the_last_calls_that_ended_and_all_that_have_not(log, make
 
 
 def test_a_log_of_no_calls_still_counts_and_tells(make_call, log):
-    log._most = 0
+    log.most = 0
     notes = Notes()
     log.subscribe(notes)
     run(make_call())
@@ -178,7 +180,7 @@ def test_a_log_of_no_calls_still_counts_and_tells(make_call, log):
 def test_results_are_kept_as_far_as_their_bytes_go(log, make_call, monkeypatch):
     monkeypatch.setattr(call_log, "MAX_BYTES", 100_000)
     large = Result([Text("x" * 24_000)], structured=[])
-    log._most = 10
+    log.most = 10
     for _ in range(6):
         run(make_call(), large)
     run(make_call(), Result([Text("x" * 26_000)]))  # more than a quarter: not kept at all
@@ -248,7 +250,7 @@ def test_an_observer_that_comes_while_a_call_runs_hears_of_its_end(log, make_cal
 
 
 def test_many_threads_may_call_at_once(make_call, log):
-    log._most = 50
+    log.most = 50
     barrier = threading.Barrier(8)
 
     def many():
@@ -367,12 +369,14 @@ def test_no_secret_is_in_the_log_of_a_kernel(kernel, link):
     assert "hunter22" not in kernel.ok(SHOW).text
 
 
-def test_the_log_survives_the_reload_of_the_extension(kernel):
+def test_the_log_survives_the_reload_of_the_extension_and_has_its_new_size(kernel):
     with Link(record_of(kernel)) as link:
         link.call("square", x=1)
     before = last_entry(kernel)
+    kernel.ok("import os; os.environ['MCP_NOTEBOOK_MAX_LOGGED_CALLS'] = '2'")
     kernel.ok("%reload_ext mcp_notebook")
     assert last_entry(kernel) == before
     with Link(record_of(kernel)) as link:
         link.call("square", x=2)
     assert last_entry(kernel)["number"] == before["number"] + 1
+    assert len(json.loads(kernel.ok(SHOW).stdout)) == 2  # the setting is read again

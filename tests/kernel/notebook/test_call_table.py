@@ -78,6 +78,11 @@ def test_what_is_unusual_is_said(changes, shown):
     assert len(text) < 700
 
 
+def test_how_long_it_ran_is_said_only_of_a_call_that_has_begun():
+    ran = text_of(entry(run_seconds=0.0001), entry(run_seconds=0.0, state=CallState.CANCELLED))
+    assert [line.count(" ms") for line in ran.splitlines()] == [0, 2, 1]
+
+
 def test_a_whole_error_can_be_unfolded():
     html = build_call_table([entry(error="One line.\n<b>Another</b> line.")])["text/html"]
     assert "<details><summary>" in html
@@ -165,6 +170,6 @@ def test_counts_are_two_lines_and_nothing_before_the_first_call():
     for tool in ("a", "a", "b", "c", "d", "e", "f"):
         counts.add(entry(tool=tool, error="No." if tool == "b" else None))
     assert list(describe_counts(counts)) == [
-        "7 calls, 1 failed (`%mcp log`): a (2), b (1), c (1), d (1), e (1), and 1 more",
+        "7 calls, 1 failed (`%mcp log`): a (2), b (1, 1 failed), c (1), d (1), e (1), and 1 more",
         "by editor 1.2 (7)",
     ]

@@ -79,7 +79,7 @@ def test_mcp_log_shows_the_last_calls_and_those_that_failed(rain):
     assert "1 of 3 calls" in data["text/plain"].splitlines()[2]
     assert "Paris" in rain.ok("%mcp log --errors rain").displays[0]["text/plain"].splitlines()[1]
     status = rain.ok("%mcp status").stdout
-    assert "3 calls, 1 failed (`%mcp log`): rain (3)\n" in status
+    assert "3 calls, 1 failed (`%mcp log`): rain (3, 1 failed)\n" in status
     assert "by unknown client (2), this notebook (1)\n" in status
 
 
