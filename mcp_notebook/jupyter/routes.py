@@ -8,11 +8,16 @@ from typing import TypeAlias
 from tornado.web import RequestHandler
 
 from mcp_notebook.jupyter.mcp_handler import McpHandler
+from mcp_notebook.jupyter.stop_handler import StopHandler
 
 Route: TypeAlias = tuple[str, type[RequestHandler]]
 """A pattern of paths below the server's base URL, without the first slash, and its handler."""
 
-ROUTES: tuple[Route, ...] = ((r"mcp/?", McpHandler), (r"mcp/(.+?)/?", McpHandler))
+ROUTES: tuple[Route, ...] = (
+    (r"mcp/?", McpHandler),
+    (r"mcp/(.+?)/?", McpHandler),
+    (r"mcp-notebook/calls/stop", StopHandler),
+)
 """All routes. A group in a pattern becomes an argument of the handler's methods."""
 
 
