@@ -25,7 +25,7 @@ def connect(  # noqa: PLR0913 - one for each option
         typer.Argument(
             metavar="ADDRESS",
             help="The address of a bridge (it ends in /mcp), or of any page of a Jupyter server, "
-            "as the browser shows it.",
+            "as the browser shows it; binder:OWNER/REPO@REF, or a link to a Binder, starts that.",
         ),
     ],
     *,

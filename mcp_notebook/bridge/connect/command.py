@@ -17,11 +17,12 @@ from mcp_notebook.bridge.connect.addresses import (
 from mcp_notebook.bridge.connect.client_lines import ClientLines
 from mcp_notebook.bridge.connect.credentials import Credentials, TokenSource
 from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
+from mcp_notebook.bridge.connect.launches import LaunchFile, find_launch
 from mcp_notebook.bridge.connect.messages import InvalidMessage, make_error, read_line
 from mcp_notebook.bridge.connect.relay import Relay
 from mcp_notebook.bridge.connect.remote import open_http
 from mcp_notebook.discovery import read_bridge
-from mcp_notebook.errors import McpNotebookError, RemoteError
+from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings import Settings
 from mcp_notebook.terminal import print_note
 
@@ -52,11 +53,15 @@ async def connect(
         try:
             address = read_address(text)
             credentials = _choose_credentials(settings, address, source)
-            if isinstance(address, BinderRepository):
-                raise RemoteError("Not yet.")
-            check_encryption(address.server, insecure=insecure)
-            async with open_http(credentials) as http:
-                remote = await find_endpoint(http, address, credentials)
+            place = address.binder if isinstance(address, BinderRepository) else address.server
+            check_encryption(place, insecure=insecure)
+            async with open_http() as http:
+                if isinstance(address, BinderRepository):
+                    file = LaunchFile(settings.home, address)
+                    remote = await find_launch(http, address, credentials, file, print_note)
+                    check_encryption(remote.url, insecure=insecure)
+                else:
+                    remote = await find_endpoint(http, address, credentials)
                 print_note(f"Connected to {remote.url}.{_HINT if lines.is_terminal else ''}")
                 await Relay(lines, remote, settings.max_request_bytes).run()
         except McpNotebookError as error:

@@ -48,7 +48,9 @@ async def exchange(
         if await _forward_all(reply, request, forward):
             return
         if reply.status != 200:  # noqa: PLR2004
-            raise explain_status(reply.status, remote.url, remote.credentials, reply.location)
+            raise explain_status(
+                reply.status, remote.url, remote.credentials, reply.location, reply.words
+            )
     while reply.last_id:
         await anyio.sleep(reply.retry)
         resumption = {**headers, "Last-Event-ID": reply.last_id}

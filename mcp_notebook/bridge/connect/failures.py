@@ -80,7 +80,7 @@ def _list_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def explain_status(
-    status: int, url: str, credentials: Credentials, location: str = ""
+    status: int, url: str, credentials: Credentials, location: str = "", words: str = ""
 ) -> RemoteError:
     """Return what a status without a message of MCP means.
 
@@ -89,6 +89,7 @@ def explain_status(
         url: What was asked.
         credentials: What it was asked with.
         location: Where it was redirected to.
+        words: What the server says itself.
     """
     if status in (401, 403) or (300 <= status < 400 and "login" in location):  # noqa: PLR2004
         return RemoteError(explain_token(url, credentials))
@@ -109,11 +110,19 @@ def explain_status(
             f"The server at {url} does not answer now (status {status}). It may be starting, or "
             "stopped: look at it in the browser."
         )
-    return RemoteError(
-        f"{url} answers with status {status}, and not as MCP says. Check the address: "
-        "`mcp-notebook serve` and `%mcp serve` print theirs, and of a Jupyter server, take what "
-        "the browser shows."
-    )
+    if words:
+        reason = words
+    elif status == 404:  # noqa: PLR2004
+        reason = (
+            "Nothing is there any more. Start the server again; one on Binder ends after some "
+            "minutes without use, and is started again with this command."
+        )
+    else:
+        reason = (
+            "That is not MCP. Check the address: `mcp-notebook serve` and `%mcp serve` print "
+            "theirs, and of a Jupyter server, take what the browser shows."
+        )
+    return RemoteError(f"{url} cannot be used (status {status}). {reason}")
 
 
 def explain_token(url: str, credentials: Credentials) -> str:

@@ -14,9 +14,10 @@ from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_status, explain_token
 from mcp_notebook.bridge.connect.headers import list_headers
 from mcp_notebook.bridge.connect.messages import make_message
-from mcp_notebook.bridge.connect.remote import Remote
+from mcp_notebook.bridge.connect.remote import Remote, Reply
 from mcp_notebook.errors import RemoteError
 
+_ABSENT = (404, 405)
 _QUESTION = make_message(
     {
         "id": "mcp-notebook connect",
@@ -40,7 +41,7 @@ async def find_endpoint(
     Args:
         http: Makes the requests.
         address: What the user gave.
-        credentials: What `http` sends.
+        credentials: Are sent to it.
 
     Raises:
         RemoteError: There is none, it cannot be reached, or it lets nobody in with this token.
@@ -48,28 +49,27 @@ async def find_endpoint(
     refusals = []
     for url in address.endpoints:
         remote = Remote(http, url, credentials)
-        status, location = await _ask(remote)
-        if status is None:
+        reply = await _ask(remote)
+        if reply is None:
             return remote
-        if location == f"{url}/":  # all that it adds
-            return Remote(http, location, credentials)
-        refusals.append((url, status, location))
-    url, status, location = min(refusals, key=lambda refusal: refusal[1] in (404, 405))
-    if status in (404, 405):
+        if reply.location == f"{url}/":  # all that it adds
+            return Remote(http, reply.location, credentials)
+        refusals.append((url, reply))
+    url, reply = min(refusals, key=lambda refusal: refusal[1].status in _ABSENT)
+    if reply.status in _ABSENT and not reply.words:
         raise await _explain_absence(http, address, credentials)
-    raise explain_status(status, url, credentials, location)
+    raise explain_status(reply.status, url, credentials, reply.location, reply.words)
 
 
-async def _ask(remote: Remote) -> tuple[int | None, str]:
-    """Return the status and the redirection of an address that is no endpoint, None if it is."""
+async def _ask(remote: Remote) -> Reply | None:
+    """Return what an address that is no endpoint answers, None if it is one."""
     async with remote.post(_QUESTION.body, list_headers(_QUESTION)) as reply:
-        if reply.status in (401, 403):
-            return reply.status, ""
-        if reply.kind == "text/event-stream":
-            return None, ""
-        async for _ in reply.read():
-            return None, ""
-        return reply.status, reply.location
+        if reply.status not in (401, 403):
+            if reply.kind == "text/event-stream":
+                return None
+            async for _ in reply.read():
+                return None
+        return reply
 
 
 async def _explain_absence(

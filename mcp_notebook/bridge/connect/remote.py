@@ -6,6 +6,7 @@ try again is the business of `relay`.
 """
 
 import contextlib
+import json
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -24,21 +25,21 @@ CONNECT_LIMIT = 10.0
 """Seconds until a connection stands. A call may take hours then."""
 _ACCEPT = {"Accept": "application/json, text/event-stream"}
 _STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+_MAX_WORDS = 1_000
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
 """A lost network is noticed after a minute, however long a call may take."""
 
 
 @asynccontextmanager
-async def open_http(credentials: Credentials) -> AsyncIterator[httpx2.AsyncClient]:
+async def open_http() -> AsyncIterator[httpx2.AsyncClient]:
     """Open what makes requests, through proxies and with certificates as the environment says.
 
     Raises:
         RemoteError: The environment names what cannot be used.
     """
-    headers = {"User-Agent": f"mcp-notebook/{__version__}", **credentials.headers}
     try:
         client = httpx2.AsyncClient(
-            headers=headers,
+            headers={"User-Agent": f"mcp-notebook/{__version__}"},
             timeout=httpx2.Timeout(None, connect=CONNECT_LIMIT),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
             follow_redirects=False,
@@ -69,6 +70,8 @@ class Reply:
         """The media type of the body."""
         self.location = urljoin(url, self.headers.get("location", ""))
         """Where it leads to, the same address if it is no redirection."""
+        self.words = ""
+        """What a body that is no message says, as mcp-notebook's bridges do."""
         self.retry = 1.0
         """Seconds after which the server wants to be asked again."""
         self.last_id = ""
@@ -89,9 +92,22 @@ class Reply:
                     if message is not None:
                         yield message
             elif self.kind == "application/json":
-                message = read_body(await self._response.aread())
+                body = await self._response.aread()
+                message = read_body(body)
                 if message is not None:
                     yield message
+                else:
+                    self.words = _read_words(body)
+
+    async def read_data(self) -> AsyncIterator[str]:
+        """Yield the data of a stream of events that are no messages.
+
+        Raises:
+            RemoteError: It is no such stream, or the connection was lost.
+        """
+        with _translate_errors(self._url):
+            async for event in httpx2.EventSource(self._response, max_event_size=None):
+                yield event.data
 
     async def read_json(self) -> Any:
         """Return the JSON in it, None if it is something else."""
@@ -109,7 +125,7 @@ class Remote:
     Args:
         http: Makes the requests; its owner closes it.
         url: The address of the endpoint.
-        credentials: What `http` sends.
+        credentials: Are sent with each request.
     """
 
     def __init__(self, http: httpx2.AsyncClient, url: str, credentials: Credentials) -> None:
@@ -153,13 +169,26 @@ class Remote:
     ) -> AsyncIterator[Reply]:
         with _translate_errors(self.url):
             request = self._http.build_request(
-                method, self.url, headers=headers, content=body, extensions={"trace": _keep_alive}
+                method,
+                self.url,
+                headers=headers | self.credentials.headers,
+                content=body,
+                extensions={"trace": _keep_alive},
             )
             response = await self._http.send(request, stream=True)
         try:
             yield Reply(response, self.url)
         finally:
             await response.aclose()
+
+
+def _read_words(body: bytes) -> str:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    words = content.get("error") if isinstance(content, dict) else None
+    return words[:_MAX_WORDS] if isinstance(words, str) else ""
 
 
 @contextlib.contextmanager

@@ -73,7 +73,9 @@ class Subscription:
                     self.is_open = self.is_open or message.method == _ACKNOWLEDGED
                     await self._send(message)
             if reply.status != 200:  # noqa: PLR2004
-                raise explain_status(reply.status, remote.url, remote.credentials)
+                raise explain_status(
+                    reply.status, remote.url, remote.credentials, reply.location, reply.words
+                )
         if not self.is_open:
             raise ConnectionLost(f"The connection to {remote.url} ended before the answer came.")
         return False

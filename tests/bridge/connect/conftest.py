@@ -83,9 +83,9 @@ async def connected(home, url, era, *arguments, **options):
 
 
 @pytest.fixture
-def connect_to(sales):
+def connect_to(home):
     """Connect a client to an address."""
-    return partial(connected, sales.home)
+    return partial(connected, home)
 
 
 @pytest.fixture

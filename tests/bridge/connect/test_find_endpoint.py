@@ -56,7 +56,7 @@ def server(answers):
 
 
 async def find(text, credentials=OWNER):
-    async with open_http(credentials) as http:
+    async with open_http() as http:
         return (await find_endpoint(http, read_address(text), credentials)).url
 
 
@@ -133,7 +133,7 @@ async def test_another_address_is_not_followed():
 
 async def test_a_status_that_means_nothing_is_told():
     with server({"/mcp": (418, {}, "")}) as url:
-        assert "answers with status 418" in await explain(f"{url}/mcp")
+        assert "cannot be used (status 418). That is not MCP" in await explain(f"{url}/mcp")
 
 
 async def test_a_connection_that_is_closed_is_told():
@@ -162,3 +162,10 @@ async def test_a_server_without_tls_is_not_spoken_to_with_it():
 async def test_a_file_of_certificates_that_is_none_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "absent.pem"))
     assert "Check the variables SSL_CERT_FILE" in await explain("https://localhost:1/mcp")
+
+
+async def test_what_a_server_says_itself_about_an_absent_notebook_is_passed_on():
+    absent = (404, JSON, '{"error": "No open notebook is called \'a\'. None is open."}')
+    with server({"/user/x/mcp/a.ipynb": absent}) as url:
+        text = await explain(f"{url}/user/x/lab/tree/a.ipynb")
+        assert text.endswith("No open notebook is called 'a'. None is open.")

@@ -1,0 +1,123 @@
+"""Which servers were started on Binder: used again while they live, and started once at a time.
+
+Runs on the event loop of `mcp-notebook connect`. Clients start their commands again and again, some
+twice at once; each Binder would build for minutes, and begin without what was computed before. A
+server is kept with its token in a file of the user's own, by the repository that it is of.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import anyio
+import httpx2
+
+from mcp_notebook.bridge.connect.addresses import Address, BinderRepository
+from mcp_notebook.bridge.connect.binder import Launch, launch_repository
+from mcp_notebook.bridge.connect.credentials import Credentials
+from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
+from mcp_notebook.bridge.connect.remote import Remote
+from mcp_notebook.errors import RemoteError
+from mcp_notebook.private_files import (
+    lock_file,
+    make_private_folder,
+    read_private,
+    write_private,
+)
+
+_LOOK_INTERVAL = 0.2
+"""Seconds between two looks whether another process has started the server."""
+
+
+async def find_launch(
+    http: httpx2.AsyncClient,
+    repository: BinderRepository,
+    credentials: Credentials,
+    file: "LaunchFile",
+    tell: Callable[[str], None],
+) -> Remote:
+    """Return the endpoint of a repository's server, which is started unless it lives.
+
+    Args:
+        http: Makes the requests.
+        repository: The repository.
+        credentials: For a BinderHub that wants a login.
+        file: Where the server is kept.
+        tell: Gets lines about what happens.
+
+    Raises:
+        RemoteError: It cannot be started, or has no endpoint.
+    """
+    async with file.hold():
+        launch = file.read()
+        if launch is not None:
+            try:
+                return await _connect(http, launch, credentials)
+            except RemoteError:
+                tell("The server that was started on Binder before has ended.")
+        tell(f"Starting {repository.spec} on {repository.binder}. This may take minutes.")
+        launch = await launch_repository(http, repository, credentials, tell)
+        file.write(launch, f"lab/tree/{quote(repository.path)}" if repository.path else "lab")
+        tell(
+            "Open a notebook there in the browser, and run it: its tools appear then. The address, "
+            f"with the token in it, is in {file.link_file}."
+        )
+        return await _connect(http, launch, credentials)
+
+
+async def _connect(http: httpx2.AsyncClient, launch: Launch, credentials: Credentials) -> Remote:
+    server = launch.url.rstrip("/")
+    if launch.token:
+        credentials = Credentials(launch.token, "the BinderHub")
+    return await find_endpoint(http, Address((f"{server}/mcp",), server), credentials)
+
+
+class LaunchFile:
+    """The file about one repository.
+
+    Args:
+        home: The folder of mcp-notebook.
+        repository: The repository.
+    """
+
+    def __init__(self, home: Path, repository: BinderRepository) -> None:
+        key = hashlib.sha256(f"{repository.binder}/{repository.spec}".encode()).hexdigest()[:16]
+        self._path = home / "binder" / f"{key}.json"
+        self.link_file = home / "binder" / f"{key}.url"
+        """Has the address for the browser, with the token in it."""
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Let one process at a time into the block, however long another one is in it."""
+        make_private_folder(self._path.parent)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        descriptor = os.open(self._path.with_suffix(".lock"), flags, 0o600)
+        try:
+            while not lock_file(descriptor):  # noqa: ASYNC110 - of another process
+                await anyio.sleep(_LOOK_INTERVAL)
+            yield
+        finally:
+            os.close(descriptor)  # ends the lock
+
+    def read(self) -> Launch | None:
+        """Return the server that was started last, whether it lives or not; None without one."""
+        try:
+            content = json.loads(read_private(self._path))
+            return Launch(str(content["url"]), str(content["token"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write(self, launch: Launch, page: str) -> None:
+        """Keep a server.
+
+        Args:
+            launch: The server.
+            page: Path of a page there, below its address.
+        """
+        write_private(self._path, json.dumps({"url": launch.url, "token": launch.token}))
+        token = f"?token={launch.token}" if launch.token else ""
+        write_private(self.link_file, f"{launch.url}{page}{token}\n")

@@ -1,0 +1,160 @@
+"""Repositories started on a BinderHub: a local server that speaks its build API."""
+
+import json
+import stat
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import anyio
+import pytest
+from bridges import TOKEN
+from clients import text_of
+from endpoints import served
+
+from mcp_notebook.bridge.connect.addresses import read_address
+from mcp_notebook.bridge.connect.credentials import Credentials
+from mcp_notebook.bridge.connect.launches import LaunchFile, find_launch
+from mcp_notebook.bridge.connect.remote import open_http
+from mcp_notebook.errors import RemoteError
+
+pytestmark = pytest.mark.anyio
+BUILD = [  # as binderhub/builder.py and repo2docker write them
+    {"phase": "waiting", "message": "Waiting for build to start...\n"},
+    {"phase": "fetching", "message": "Picked Git content provider.\n"},
+    {"phase": "building", "message": "Step 1/50 : FROM docker.io/library/buildpack-deps\n"},
+    {"phase": "building", "message": "Step 2/50 : ENV DEBIAN_FRONTEND=noninteractive\n"},
+    {"phase": "built", "message": "Built image, launching...\n", "imageName": "i:1"},
+    {"phase": "launching", "message": "Launching server...\n"},
+]
+
+
+class BinderHub:
+    """Answers GET /build/... with events, as `binderhub.builder.BuildHandler` does."""
+
+    def __init__(self):
+        self.events = []
+        self.asked = []
+
+
+@pytest.fixture
+def hub():
+    """A BinderHub on loopback."""
+    hub = BinderHub()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            hub.asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            events = hub.events
+            if "text/event-stream" not in self.headers["Accept"].split(";"):
+                events = [{"phase": "failed", "status_code": 400, "message": "Missing Accept\n"}]
+            for event in events:
+                self.wfile.write(f"data: {json.dumps(event)}\n\n:keepalive\n\n".encode())
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever)
+        thread.start()
+        hub.url = f"http://127.0.0.1:{listening.server_port}"
+        yield hub
+        listening.shutdown()
+        thread.join()
+
+
+def ready(url):
+    server = url.removesuffix("mcp")
+    event = {"phase": "ready", "message": f"server running at {server}\n", "image": "i:1"}
+    return [
+        *BUILD,
+        event | {"repo_url": "https://github.com/ada/rain", "url": server, "token": TOKEN},
+    ]
+
+
+@contextmanager
+def refused(reason):
+    with pytest.raises(RemoteError, match=reason) as told:
+        yield
+    assert TOKEN not in str(told.value)
+
+
+async def find(home, hub, said, path="gh/ada/rain/main?labpath=a%20b.ipynb"):
+    repository = read_address(f"{hub.url}/v2/{path}")
+    file = LaunchFile(home, repository)
+    async with open_http() as http:
+        return await find_launch(http, repository, Credentials(), file, said.append), file
+
+
+async def test_a_repository_is_started_with_its_progress_and_kept_while_it_lives(home, hub):
+    said = []
+    async with served(home) as here:
+        hub.events = ready(here.url)
+        remote, file = await find(home, hub, said)
+        assert remote.url == here.url
+        assert hub.asked == ["/build/gh/ada/rain/main"]
+        assert said[1:-1] == [
+            "waiting: Waiting for build to start...",
+            "fetching ...",
+            "building ...",
+            "built: Built image, launching...",
+            "launching: Launching server...",
+        ]
+        assert str(file.link_file) in said[-1]
+        assert TOKEN not in "".join(said)
+        link = here.url.removesuffix("mcp") + f"lab/tree/a%20b.ipynb?token={TOKEN}\n"
+        assert file.link_file.read_text("utf-8") == link
+        assert stat.S_IMODE(file.link_file.stat().st_mode) == 0o600
+        again, _ = await find(home, hub, said)
+        assert again.url == here.url
+        assert len(hub.asked) == 1
+
+
+async def test_one_that_has_ended_is_started_again(home, hub):
+    said = []
+    async with served(home) as first:
+        hub.events = ready(first.url)
+        await find(home, hub, said)
+    async with served(home) as second:
+        hub.events = ready(second.url)
+        remote, _ = await find(home, hub, said)
+        assert remote.url == second.url
+    assert "The server that was started on Binder before has ended." in said
+    assert len(hub.asked) == 2
+
+
+async def test_two_commands_at_once_start_one_server(home, hub):
+    async with served(home) as here, anyio.create_task_group() as tasks:
+        hub.events = ready(here.url)
+        for _ in range(2):
+            tasks.start_soon(find, home, hub, [])
+    assert len(hub.asked) == 1
+
+
+async def test_a_build_that_fails_says_what_it_said_last(home, hub):
+    hub.events = [*BUILD[:3], {"phase": "failed", "message": "No module named rain\n"}]
+    with refused(r"(?s)could not start gh/ada/rain/main.*Step 1/50.*No module named rain"):
+        await find(home, hub, [])
+
+
+async def test_a_stream_that_ends_or_says_nothing_of_use_is_told(home, hub):
+    hub.events = [*BUILD, "odd", {"phase": "ready", "message": "Done!\n"}]
+    with refused("ended its answer before"):
+        await find(home, hub, [])
+
+
+async def test_a_server_without_mcp_is_told(home, hub):
+    hub.events = ready(f"{hub.url}/user/x/mcp")
+    with refused("404|speaks MCP|501|405"):
+        await find(home, hub, [])
+
+
+async def test_an_assistant_reaches_a_repository_through_the_command(
+    hub, sales, bridge, connect_to
+):
+    hub.events = ready(bridge.url)
+    async with connect_to(f"{hub.url}/v2/gh/ada/rain/main", "auto") as client:
+        assert text_of(await client.call_tool("add", {"a": 1})) == "2"
