@@ -380,3 +380,16 @@ def test_the_log_survives_the_reload_of_the_extension_and_has_its_new_size(kerne
         link.call("square", x=2)
     assert last_entry(kernel)["number"] == before["number"] + 1
     assert len(json.loads(kernel.ok(SHOW).stdout)) == 2  # the setting is read again
+
+
+def test_a_call_that_is_refused_because_the_kernel_is_busy_is_in_the_log(kernel):
+    kernel.ok("os.environ['MCP_NOTEBOOK_MAX_WAITING_CALLS'] = '1'")
+    kernel.ok("%reload_ext mcp_notebook")
+    with Link(record_of(kernel)) as link:
+        first = link.start("forever")
+        link.call("log_in")
+        entry = last_entry(kernel)
+        link.send(messages.Cancel(id=first))
+        link.result()
+    assert (entry["tool"], entry["state"], entry["run_seconds"]) == ("log_in", "failed", 0)
+    assert "The kernel is busy" in entry["error"]
