@@ -1,6 +1,7 @@
 """Real Jupyter Servers for tests, on loopback, within the test's home folder."""
 
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -64,11 +65,8 @@ class JupyterServer:
     def kernel(self, kernel_id: str) -> Iterator[LiveKernel]:
         """Connect to a kernel for the block."""
         file = self.runtime / f"kernel-{kernel_id}.json"
-        client = BlockingKernelClient(connection_file=str(file))
-        client.load_connection_file()
-        client.start_channels()
+        client = wait_for(lambda: _connect(file))
         try:
-            client.wait_for_ready(timeout=TIMEOUT)
             yield LiveKernel(None, client, self.home)
         finally:
             client.stop_channels()
@@ -94,7 +92,7 @@ def jupyter_server(
     """Run a Jupyter Server with the extensions that are installed, and end it."""
     settings = {
         "ServerApp.ip": "127.0.0.1",
-        "ServerApp.port": 0,
+        "ServerApp.port": _find_free_port(),  # old servers do not say which one 0 was
         "ServerApp.root_dir": home,
         "IdentityProvider.token": TOKEN,
     }
@@ -115,6 +113,24 @@ def jupyter_server(
     finally:
         process.terminate()
         process.wait(TIMEOUT)
+
+
+def _connect(file: Path) -> BlockingKernelClient | None:
+    """Connect to a kernel; None if it does not answer yet, as one that is being restarted."""
+    client = BlockingKernelClient(connection_file=str(file))
+    client.load_connection_file()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=TIMEOUT)
+    except RuntimeError:
+        client.stop_channels()
+        return None
+    return client
+
+
+def _find_free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
 
 
 def _find_url(process: subprocess.Popen[bytes], home: Path) -> str | None:

@@ -7,6 +7,7 @@ too. A call may take hours. Nothing of MCP is read here.
 Only a token in the header opens it: a cookie, which a browser sends with every request, does not.
 """
 
+import re
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import cast
@@ -14,7 +15,6 @@ from urllib.parse import quote, urlsplit
 
 import anyio
 import httpx2
-from jupyter_server.utils import origin_matches_pat
 from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
@@ -84,7 +84,7 @@ class McpHandler(AuthorizedHandler):
             return True
         if origin.lower() in map(str.lower, self._bridge.settings.allowed_origins):
             return True
-        if self.allow_origin_pat and origin_matches_pat(self.allow_origin_pat, origin):
+        if self.allow_origin_pat and re.fullmatch(self.allow_origin_pat, origin):
             return True
         return urlsplit(origin).netloc == self.request.host
 

@@ -4,10 +4,8 @@ import anyio
 import httpx2
 import pytest
 from clients import ERAS, over_http, text_of
-from live import TIMEOUT
-
-pytest.importorskip("jupyterhub", reason="needs the extra `hub`")
 from hubs import jupyter_hub
+from live import TIMEOUT
 
 pytestmark = pytest.mark.anyio
 
