@@ -23,6 +23,8 @@ ArgumentsInAudit: TypeAlias = Literal["hash", "full", "none"]
 """What the audit log has of a call's arguments."""
 DEFAULT_PORT = 8791
 """Default port of the HTTP endpoint. If it is in use, the next free port is used."""
+SERVER_PATH = "JPY_MCP_PATH"
+"""The variable by which a Jupyter Server tells its kernels the path of its endpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.extensions import ExtensionManager
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
 from IPython.utils.strdispatch import StrDispatch
 
 from mcp_notebook.departures import Departure, list_departures
@@ -46,6 +47,7 @@ from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.panel.panel_source import PanelSource
+from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.recording import Recording
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
@@ -247,6 +249,9 @@ class Extension:
             warning = self._folders.describe_home()
             if warning:
                 print_output(warning)
+            address = find_public_address(os.environ)
+            if address is not None and not self.settings.kernel_id:
+                display(build_address_card(address), raw=True)
             self.cell_tools.begin_run(find_cell())  # of the cell with `%load_ext`
             earlier = vars(self.shell).pop(_DECORATED, ())
             declare_decorated(self.registry, self.shell.user_ns, earlier)

@@ -6,6 +6,7 @@ Runs on the kernel's main thread. Pure: a line goes in, words come out.
 from collections.abc import Mapping
 from typing import Any
 
+from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.kernel.notebook.call_table import OPTIONS
 from mcp_notebook.kernel.notebook.magic_line import list_option_words
 from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
@@ -14,25 +15,34 @@ from mcp_notebook.kernel.tools.attribute_tools import find_marked_methods
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 
-def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:
+def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:  # noqa: PLR0911 - one a verb
     """Return what may follow on a ``%mcp`` line: a verb, then tools, then a tool's arguments."""
     words = line.split()
     complete = words if line.endswith(" ") else words[:-1]
     if len(complete) <= 1:
         return list(VERBS)
-    if complete[1] == "call" and len(complete) > 2:  # noqa: PLR2004 - %mcp call TOOL
-        tool = registry.get(complete[2])
-        argument_names = {word.partition("=")[0] for word in complete[3:]}
-        names = tool.info.input_schema.get("properties", {}) if tool else ()
-        return [f"{name}=" for name in names if name not in argument_names]
-    if complete[1] == "log":
-        options = [option for option in OPTIONS if option not in complete]
-        return [] if complete[-1] == "-n" else [*(tool.name for tool in registry.tools), *options]
-    if complete[1] == "record":
-        return [option for option in RECORD_OPTIONS if option not in complete]
-    if complete[1] in ("call", "remove"):
-        return [tool.name for tool in registry.tools]
+    tools = [tool.name for tool in registry.tools]
+    match complete[1:]:
+        case ["call", name, *arguments]:
+            return _list_argument_names(registry, name, arguments)
+        case ["log", *_, "-n"]:
+            return []
+        case ["log", *options]:
+            return [*tools, *(option for option in OPTIONS if option not in options)]
+        case ["config"]:
+            return [*CLIENTS]
+        case ["record", *options]:
+            return [option for option in RECORD_OPTIONS if option not in options]
+        case ["call"] | ["remove", *_]:
+            return tools
     return []
+
+
+def _list_argument_names(registry: ToolRegistry, name: str, arguments: list[str]) -> list[str]:
+    tool = registry.get(name)
+    names = tool.info.input_schema.get("properties", {}) if tool else ()
+    used = {word.partition("=")[0] for word in arguments}
+    return [f"{name}=" for name in names if name not in used]
 
 
 def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:

@@ -22,6 +22,7 @@ from mcp_notebook.kernel.notebook.absent_tools import explain_absent_tools
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
 from mcp_notebook.kernel.notebook.cards.tool_table import build_table
+from mcp_notebook.kernel.notebook.client_config import build_config
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.option_help import format_entry
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
@@ -224,6 +225,10 @@ def _clear_cache(notebook: Notebook, _arguments: str) -> None:
     print_output(f"Removed {count(number, 'result')} from the cache.")
 
 
+def _show_config(notebook: Notebook, arguments: str) -> None:
+    display(build_config(notebook.settings, arguments, os.environ), raw=True)
+
+
 def _serve(notebook: Notebook, _arguments: str) -> None:
     settings = notebook.settings
     bridge = start_bridge(settings)
@@ -286,6 +291,11 @@ VERBS: Mapping[str, Verb] = {
     ),
     "deny": Verb(run=_deny_call, arguments="N", help="refuse the call that question N is about"),
     "clear-cache": Verb(run=_clear_cache, help="drop the results cached by `cache=`"),
+    "config": Verb(
+        run=_show_config,
+        arguments="[CLIENT] [--http]",
+        help="show what connects a client, to copy; without CLIENT, name the clients",
+    ),
     "serve": Verb(run=_serve, help="serve all open notebooks over HTTP, in the background"),
     "stop": Verb(run=_stop_serving, help="stop serving over HTTP"),
 }

@@ -17,6 +17,7 @@ from mcp_notebook.kernel.notebook.cards.tool_facts import (
     ToolFacts,
 )
 from mcp_notebook.kernel.notebook.cards.tool_state import ToolState
+from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
 from mcp_notebook.wording import count, make_printable
 
 MAX_UNFOLDED = 5
@@ -38,24 +39,6 @@ _TABLE = "margin:.3em 0;border:none;font-size:inherit;width:auto"
 _CELL = "text-align:left;vertical-align:top;padding:.1em 1.4em .1em 0;border:none;background:none;"
 _MAX_NOWRAP = 40
 """Characters of a cell that stays on one line."""
-_COPY = (
-    "<script>(() => {"
-    "const line = document.currentScript.previousElementSibling;"
-    "const button = document.createElement('button');"
-    "button.textContent = 'Copy';"
-    "button.style.cssText = 'margin-left:.6em;font:inherit;font-size:.85em;color:inherit;"
-    "background:none;border:1px solid #8888;border-radius:3px;padding:0 .5em;cursor:pointer';"
-    "button.onclick = () => {"
-    "getSelection().selectAllChildren(line);"
-    "navigator.clipboard ? navigator.clipboard.writeText(line.textContent)"
-    " : document.execCommand('copy');"
-    "button.textContent = 'Copied';"
-    "setTimeout(() => { button.textContent = 'Copy'; }, 1500);"
-    "};"
-    "line.after(button);"
-    "})();</script>"
-)
-"""Puts a button behind the line before it. Where scripts do not run, a click selects the line."""
 _TAG = re.compile("<[^>]*>")
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -166,7 +149,7 @@ def _render_uses(uses: Sequence[Use]) -> str:
     rows = "".join(
         _render_row(
             escape(use.purpose),
-            f"<code style='user-select:all'>{escape(use.line)}</code>{_COPY}",
+            f"<code style='user-select:all'>{escape(use.line)}</code>{COPY_BUTTON}",
             render_code(use.note),
         )
         for use in uses

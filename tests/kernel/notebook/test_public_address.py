@@ -1,0 +1,81 @@
+"""The card for Binder and a JupyterHub: the right address, and never a token."""
+
+import pytest
+from live import live_kernel
+
+from mcp_notebook.kernel.notebook.public_address import (
+    build_address_card,
+    find_public_address,
+    format_install_line,
+)
+
+HUB = {
+    "JUPYTERHUB_SERVICE_PREFIX": "/hubs/user/ada/",
+    "JUPYTERHUB_BASE_URL": "/hubs/",
+    "JPY_MCP_PATH": "/hubs/user/ada/mcp",
+}
+BINDER = {
+    "JUPYTERHUB_SERVICE_PREFIX": "/user/x-y-1/",
+    "BINDER_REPO_URL": "https://github.com/x/y",
+    "BINDER_LAUNCH_HOST": "https://mybinder.org/",
+    "JPY_MCP_PATH": "/user/x-y-1/mcp",
+}
+
+
+def text_of(env):
+    return build_address_card(find_public_address(env))["text/plain"]
+
+
+@pytest.mark.parametrize("env", [{}, {"JPY_MCP_PATH": "/mcp"}, {"JUPYTERHUB_HOST": "https://a"}])
+def test_a_machine_of_ones_own_has_none(env):
+    assert find_public_address(env) is None
+
+
+@pytest.mark.parametrize(
+    ("env", "origin"),
+    [
+        ({"JUPYTERHUB_PUBLIC_URL": "https://hub.example.org/hubs/user/ada/"}, "hub.example.org"),
+        (
+            {"JUPYTERHUB_PUBLIC_URL": "", "JUPYTERHUB_HOST": "https://ada.example.org"},
+            "ada.example",
+        ),
+        ({"JUPYTERHUB_PUBLIC_URL": "no address"}, "HOST"),
+        ({}, "HOST"),
+    ],
+)
+def test_a_hub_says_its_host_or_the_page_does(env, origin):
+    text = text_of(HUB | env)
+    assert f"at https://{origin}" in text
+    assert "/hubs/user/ada/mcp" in text
+    assert "/hubs/hub/token" in text
+
+
+def test_the_line_for_a_terminal_has_the_address_and_no_token():
+    address = find_public_address(BINDER)
+    assert format_install_line(address, "cursor") == (
+        "mcp-notebook install cursor --url https://HOST/user/x-y-1/mcp --token-file notebook.token"
+    )
+    assert text_of(BINDER).startswith("On Binder, assistants reach the tools")
+
+
+def test_a_server_without_the_extension_is_told_from_one_that_has_it():
+    env = {name: value for name, value in HUB.items() if name != "JPY_MCP_PATH"}
+    text = text_of(env)
+    assert "cannot reach these tools yet" in text
+    assert "Install it there and start the server again." in text
+
+
+def test_hostile_variables_are_no_markup():
+    env = HUB | {"JUPYTERHUB_PUBLIC_URL": "https://<script>/", "JPY_MCP_PATH": "/'><b>/mcp"}
+    html = build_address_card(find_public_address(env))["text/html"]
+    assert "<script>/" not in html
+    assert "<b>" not in html
+
+
+def test_loading_the_extension_shows_the_card_there_and_nowhere_else(home):
+    with live_kernel(home, env=BINDER) as kernel:
+        (card,) = kernel.ok("%load_ext mcp_notebook").displays
+        assert "https://HOST/user/x-y-1/mcp" in card["text/plain"]
+        assert kernel.ok("%reload_ext mcp_notebook").displays == []
+        (config,) = kernel.ok("%mcp config cursor").displays
+        assert "mcp-notebook install cursor --url" in config["text/plain"]
