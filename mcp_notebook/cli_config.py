@@ -6,23 +6,31 @@ clients need that of `clients`.
 
 import json
 from dataclasses import Field, fields
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mcp_notebook.cli_options import (
     ClientName,
     Http,
+    RemoteTokenEntry,
+    RemoteTokenFile,
+    RemoteTokenVariable,
     ServerName,
     Url,
     parse_options_of,
+    parse_remote,
     parse_stdio,
 )
+from mcp_notebook.clients.client import Machine
+from mcp_notebook.clients.known_clients import find_client
 from mcp_notebook.settings import Settings, list_sources, list_unknown_variables
 from mcp_notebook.settings_values import to_text
 from mcp_notebook.terminal import print_note, print_output
 from mcp_notebook.wording import suggest
+
+if TYPE_CHECKING:
+    from mcp_notebook.clients.snippets import Snippet
 
 _HIDDEN = "***"
 _PLACES = {"audit_file": "audit_path", "token_file": "token_path"}
@@ -40,6 +48,9 @@ def config(  # noqa: PLR0913 - one for each option
     *,
     http: Http = False,
     url: Url = None,
+    token_file: RemoteTokenFile = None,
+    token_env: RemoteTokenVariable = None,
+    token_keyring: RemoteTokenEntry = None,
     name: ServerName = "notebook",
     show: Annotated[
         bool,
@@ -59,37 +70,27 @@ def config(  # noqa: PLR0913 - one for each option
     # The first of them looks like a client, also if it is an option of another command.
     words = [client, *context.args] if client else context.args
     if show:
+        words += ["--token-file", str(token_file)] if token_file else []  # an option of `serve`
         _show_settings(context, words, as_json=json_)
     elif words:
+        from mcp_notebook.clients.servers import build_server  # noqa: PLC0415 - only if asked
+        from mcp_notebook.clients.snippets import render_snippet  # noqa: PLC0415
+
         notebooks, options = parse_stdio(context, words[1:])
-        _print_snippet(words[0], notebooks, options, http=http or bool(url), url=url, name=name)
+        remote = parse_remote(context, url, token_file, token_env, token_keyring)
+        program, settings = find_client(words[0]), Settings.from_environment()
+        server = build_server(program, settings, notebooks, options, http=http, remote=remote)
+        snippet = render_snippet(program, server, Machine.current(), name)
+        _print_snippet(snippet)
     else:
         typer.echo(context.get_help())
 
 
-def _print_snippet(  # noqa: PLR0913 - one for each option
-    client_name: str,
-    notebooks: list[Path],
-    options: list[str],
-    *,
-    http: bool,
-    url: str | None,
-    name: str,
-) -> None:
-    from mcp_notebook.clients.client import Machine  # noqa: PLC0415 - only if asked
-    from mcp_notebook.clients.known_clients import find_client  # noqa: PLC0415
-    from mcp_notebook.clients.servers import build_server  # noqa: PLC0415
-    from mcp_notebook.clients.snippets import render_snippet  # noqa: PLC0415
-
-    client = find_client(client_name)
-    server = build_server(
-        client, Settings.from_environment(), notebooks, options, http=http, url=url
-    )
-    snippet = render_snippet(client, server, Machine.current(), name)
+def _print_snippet(snippet: "Snippet") -> None:
     print_output(snippet.text.rstrip("\n"))
     notes = [f"This belongs into {snippet.file}.", *snippet.steps]
     if snippet.link:
-        notes.append(f"Or open this link, and {client.title} adds it:\n{snippet.link}")
+        notes.append(f"Or open this link, and {snippet.client.title} adds it:\n{snippet.link}")
     print_note("\n" + "\n".join(notes))
 
 

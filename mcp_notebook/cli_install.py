@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from mcp_notebook.cli_options import ClientName, Http, ServerName, Url, parse_stdio
+from mcp_notebook.cli_options import (
+    ClientName,
+    Http,
+    RemoteTokenEntry,
+    RemoteTokenFile,
+    RemoteTokenVariable,
+    ServerName,
+    Url,
+    parse_remote,
+    parse_stdio,
+)
 from mcp_notebook.clients.client import Client, Machine
 from mcp_notebook.clients.known_clients import CLIENTS, find_client
 from mcp_notebook.errors import ClientError
@@ -39,6 +49,9 @@ def install(  # noqa: PLR0913 - one for each option
     *,
     http: Http = False,
     url: Url = None,
+    token_file: RemoteTokenFile = None,
+    token_env: RemoteTokenVariable = None,
+    token_keyring: RemoteTokenEntry = None,
     name: ServerName = "notebook",
     file: _File = None,
     replace: Annotated[
@@ -66,7 +79,8 @@ def install(  # noqa: PLR0913 - one for each option
     notebooks, options = parse_stdio(context, context.args)
     program = find_client(client)
     place = _find_file(program, file)
-    server = build_server(program, settings, notebooks, options, http=http or bool(url), url=url)
+    remote = parse_remote(context, url, token_file, token_env, token_keyring)
+    server = build_server(program, settings, notebooks, options, http=http, remote=remote)
     change = plan_installation(program, place, name, server, replace=replace)
     if not change.is_needed:
         print_output(f"{program.title} is connected already: {place} has this server.")

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from mcp_notebook.clients.client import Remote
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.settings import DEFAULT_PORT
 
@@ -151,8 +152,25 @@ Http = Annotated[
 Url = Annotated[
     str | None,
     typer.Option(
-        metavar="URL",
-        help="With --http: the address (default: that of `%mcp serve`, or where it would serve).",
+        metavar="ADDRESS",
+        help="Reach a remote server instead, by `mcp-notebook connect ADDRESS`: that of a bridge, "
+        "or of any page of a Jupyter server.",
+    ),
+]
+RemoteTokenFile = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="FILE", help="With --url: file with the token for it."),
+]
+RemoteTokenVariable = Annotated[
+    str | None,
+    typer.Option(
+        "--token-env", metavar="VARIABLE", help="With --url: environment variable with the token."
+    ),
+]
+RemoteTokenEntry = Annotated[
+    str | None,
+    typer.Option(
+        "--token-keyring", metavar="NAME", help="With --url: entry of the keyring with the token."
     ),
 ]
 ServerName = Annotated[
@@ -192,6 +210,31 @@ def parse_options_of(
     assert command is not None
     values = command.make_context(name, list(words), parent=context.parent).params
     return list(command.params), values
+
+
+def parse_remote(
+    context: typer.Context, url: str | None, *places: Path | str | None
+) -> Remote | None:
+    """Return the server that ``--url`` names; None without the option.
+
+    Args:
+        context: Of the command that was called.
+        url: Its address.
+        *places: Of its token: a file, a variable, an entry of the keyring; at most one of them.
+    """
+    if sum(place is not None for place in places) > 1:
+        context.fail("Give one of --token-file, --token-env and --token-keyring.")
+    if url is None:
+        if any(place is not None for place in places):
+            context.fail("--token-file, --token-env and --token-keyring need --url.")
+        return None
+    file, variable, entry = places
+    return Remote(
+        address=url,
+        token_file=None if file is None else Path(file),
+        token_env=None if variable is None else str(variable),
+        token_keyring=None if entry is None else str(entry),
+    )
 
 
 def parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Path], list[str]]:

@@ -180,7 +180,7 @@ def test_a_shell_completes_verbs(home):
         check=False,
         timeout=60,
     )
-    assert done.stdout.split() == ["stdio", "serve"]
+    assert done.stdout.split() == ["stdio", "serve", "stop"]
 
 
 # -- list and call, as processes -------------------------------------------------------------------

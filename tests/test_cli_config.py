@@ -147,7 +147,40 @@ def test_a_client_may_connect_by_http_without_a_token_in_its_settings():
     assert '"url": "http://127.0.0.1:9000/mcp"' in answer.stdout
     assert "${env:MCP_NOTEBOOK_TOKEN}" in answer.stdout
     assert "very-secret" not in answer.output
-    assert '"url": "https://hub/mcp"' in config("vscode", "--url", "https://hub/mcp").stdout
+
+
+def test_a_remote_server_is_reached_by_a_command_that_reads_the_token(tmp_path):
+    token = tmp_path / "hub.token"
+    token.write_text("very-secret")
+    address = "https://hub.example.org/user/ada/lab"
+    answer = config("claude-desktop", "--url", address, "--token-file", str(token))
+    server = json.loads(answer.stdout)["mcpServers"]["notebook"]
+    assert server["args"] == [
+        "-P",
+        "-m",
+        "mcp_notebook",
+        "connect",
+        address,
+        "--token-file",
+        str(token),
+    ]
+    assert "very-secret" not in answer.output
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--token-env", "T"), "need --url"),
+        (("--url", "x", "--token-env", "T", "--token-keyring", "k"), "Give one of"),
+    ],
+)
+def test_a_token_is_in_one_place_and_for_a_remote_server(words, problem):
+    assert problem in config("cursor", *words).output
+
+
+def test_options_of_serve_are_shown_also_if_those_of_clients_have_the_same_name(tmp_path):
+    table = read(show("--token-file", str(tmp_path / "t"), HOME=str(tmp_path)))
+    assert table["token_file"] == (str(tmp_path / "t"), "--token-file")
 
 
 def test_a_client_or_an_option_that_there_is_not_is_refused():

@@ -87,6 +87,19 @@ class Endpoint:
     """Where the user finds the token, in words that do not contain it."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """A server elsewhere, and where its token is: in at most one of these."""
+
+    address: str
+    """Of a bridge, or of any page of a Jupyter server."""
+    token_file: Path | None = None
+    token_env: str | None = None
+    """The name of a variable."""
+    token_keyring: str | None = None
+    """The name of an entry."""
+
+
 Server: TypeAlias = Launch | Endpoint
 """What a client is told."""
 

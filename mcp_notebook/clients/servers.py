@@ -3,11 +3,12 @@
 Runs in the process of the command or in a kernel: clients get the interpreter of that process.
 """
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcp_notebook.clients.client import Client, Endpoint, Launch, Server
+from mcp_notebook.clients.client import Client, Endpoint, Launch, Remote, Server
 from mcp_notebook.discovery import read_bridge
 from mcp_notebook.errors import ClientError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
@@ -20,9 +21,9 @@ def build_server(  # noqa: PLR0913 - what there is to say
     options: Sequence[str] = (),
     *,
     http: bool = False,
-    url: str | None = None,
+    remote: Remote | None = None,
 ) -> Server:
-    """Return what a client is told: the command, or the address with `http`.
+    """Return what a client is told: a command, or the address of this machine with `http`.
 
     Args:
         client: Who is told.
@@ -30,20 +31,47 @@ def build_server(  # noqa: PLR0913 - what there is to say
         notebooks: As for `build_launch`.
         options: As for `build_launch`.
         http: Whether it connects to the HTTP endpoint.
-        url: As for `build_endpoint`.
+        remote: The server that it reaches by a command.
 
     Raises:
-        ClientError: The client cannot do this, or a notebook does not exist.
+        ClientError: The client cannot do this, or a file does not exist.
     """
-    if not http:
+    if not http and remote is None:
         return build_launch(client, settings, notebooks, options)
-    extra = [*map(str, notebooks), *options]
+    extra = [*map(str, notebooks), *options, *(["--url"] if http and remote else [])]
     if extra:
         raise ClientError(
-            f"With --http, {client.title} starts nothing, so {extra[0]!r} has no effect. Give it "
-            "to `mcp-notebook serve`."
+            f"{extra[0]!r} has no effect with {'--http' if http else '--url'}: {client.title} does "
+            "not start the server then. Give what concerns the server to `mcp-notebook serve`."
         )
-    return build_endpoint(client, settings, url)
+    return build_endpoint(client, settings) if remote is None else build_connection(remote)
+
+
+def build_connection(remote: Remote) -> Launch:
+    """Return the command for a client that connects to a remote server.
+
+    Raises:
+        ClientError: Its address has a token in it, or the token's file does not exist.
+    """
+    if re.search(r"[?&]token=", remote.address):
+        raise ClientError(
+            "The address has a token in it, which would be as public as the client's settings. "
+            "Write the token to a file that only you can read, leave it out of the address, and "
+            "name the file with --token-file."
+        )
+    words = ["-P", "-m", "mcp_notebook", "connect", remote.address]
+    if remote.token_file is not None:
+        file = remote.token_file.expanduser().absolute()
+        if not file.is_file():
+            raise ClientError(
+                f"There is no file {str(file)!r}. Write the token for {remote.address} there."
+            )
+        words += ["--token-file", str(file)]
+    if remote.token_env is not None:
+        words += ["--token-env", remote.token_env]
+    if remote.token_keyring is not None:
+        words += ["--token-keyring", remote.token_keyring]
+    return Launch(command=sys.executable, arguments=tuple(words), env={}, runs_notebooks=False)
 
 
 def build_launch(

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from mcp_notebook.clients.client import Remote
 from mcp_notebook.clients.known_clients import CLIENTS
-from mcp_notebook.clients.servers import build_endpoint, build_launch, build_server
+from mcp_notebook.clients.servers import (
+    build_connection,
+    build_endpoint,
+    build_launch,
+    build_server,
+)
 from mcp_notebook.errors import ClientError
 from mcp_notebook.settings import Settings
 
@@ -89,7 +95,38 @@ def test_a_client_that_would_need_the_token_itself_gets_no_address(name):
 def test_what_only_a_command_can_be_told_is_refused_with_an_address(tmp_path):
     notebook = tmp_path / "a.ipynb"
     notebook.touch()
-    with pytest.raises(ClientError, match="Cursor starts nothing, so '--read-only'"):
+    remote = Remote(address="https://hub/mcp")
+    with pytest.raises(ClientError, match="'--read-only' has no effect with --http: Cursor does"):
         build_server(CURSOR, Settings(), options=["--read-only"], http=True)
-    with pytest.raises(ClientError, match="Give it to `mcp-notebook serve`"):
-        build_server(CURSOR, Settings(), [notebook], http=True)
+    with pytest.raises(ClientError, match=r"has no effect with --url: .*`mcp-notebook serve`"):
+        build_server(CURSOR, Settings(), [notebook], remote=remote)
+    with pytest.raises(ClientError, match="'--url' has no effect with --http"):
+        build_server(CURSOR, Settings(), http=True, remote=remote)
+
+
+def test_a_remote_server_is_reached_by_a_command(tmp_path):
+    file = tmp_path / "token"
+    file.touch()
+    for remote, options in [
+        (Remote(address="https://hub/mcp"), ()),
+        (Remote(address="https://hub/mcp", token_file=file), ("--token-file", str(file))),
+        (Remote(address="https://hub/mcp", token_env="HUB"), ("--token-env", "HUB")),
+        (Remote(address="https://hub/mcp", token_keyring="hub"), ("--token-keyring", "hub")),
+    ]:
+        launch = build_server(CODEX, Settings(), remote=remote)
+        assert launch.arguments == (
+            *("-P", "-m", "mcp_notebook", "connect", "https://hub/mcp"),
+            *options,
+        )
+
+
+def test_a_token_in_an_address_stays_out_of_settings():
+    with pytest.raises(ClientError, match="as public as the client's settings") as failure:
+        build_connection(Remote(address="https://hub/lab?token=secret"))
+    assert "secret" not in str(failure.value)
+
+
+def test_a_token_file_that_does_not_exist_is_named(tmp_path):
+    missing = tmp_path / "hub.token"
+    with pytest.raises(ClientError, match=r"no file '.*hub.token'. Write the token for https://"):
+        build_connection(Remote(address="https://hub/mcp", token_file=missing))
