@@ -88,8 +88,7 @@ class Extension:
         self.settings = settings
         self._previous = previous
         self.registry = ToolRegistry(self._tools_changed, _open_schema_cache(settings))
-        cell_tools = previous.cell_tools if previous else None
-        self.cell_tools: CellTools = CellTools(self.registry, cell_tools)
+        self.cell_tools: CellTools = CellTools(self.registry, getattr(previous, "cell_tools", None))
         self.cards: ToolCards = ToolCards(self.registry, shell, getattr(shell, _CARDS, None))
         self._id = settings.kernel_id or make_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
@@ -214,6 +213,7 @@ class Extension:
             prompts=self._prompts,
             recording=self.recording,
             panel=self.panel,
+            cards=self.cards,
         )
 
     def _make_panel(self) -> LivePanel:
@@ -227,7 +227,7 @@ class Extension:
             list_clients=lambda: self._endpoint.clients,
         )
         panel = LivePanel(source, LiveDisplay(self.shell))
-        self._endpoint.on_clients = panel.note_change
+        self._endpoint.on_clients = self._clients_changed
         return panel
 
     def _describe_notebook(self) -> dict[str, Any]:
@@ -281,6 +281,10 @@ class Extension:
         self._endpoint.announce_tools()
         if not self.cell_tools.is_in_cell():  # cards follow what a cell does when it ends
             self.cards.refresh()
+        self.panel.note_change()
+
+    def _clients_changed(self) -> None:
+        self.cards.set_listed_names(self._endpoint.listed_names)
         self.panel.note_change()
 
     def _before_cell(self, info: object) -> None:

@@ -56,9 +56,9 @@ calls, among them those of bridges that know nothing of this. Where the client's
 asked, the bridge may ask in the notebook, with `AskConsent`, if the kernel's `Welcome` has
 ``consent`` set. It gets one `Consent`, unless it sends `WithdrawConsent` before.
 
-*Clients.* A bridge says which clients are connected to it, after the kernel's `Welcome` and after
-every change, if the `Welcome` has ``clients`` set. It tells people who look at the notebook;
-nothing else depends on it.
+*Clients.* A bridge says which clients are connected to it, and which of the kernel's tools they see
+under other names, after the kernel's `Welcome` and after every change, if the `Welcome` has
+``clients`` set. It tells people who look at the notebook; nothing else depends on it.
 
 *Stopping.* A `Cancel` stops a call of the same conversation; a `StopCall` stops any call of the
 kernel, by its number in the kernel's log, for the user. Its `CallStopped` comes when the call has

@@ -131,12 +131,24 @@ class WithdrawConsent(Message):
     id: int
 
 
+class ListedName(Message):
+    """A tool that clients see under another name than its own."""
+
+    tool: str
+    name: str
+    reason: str
+    next_step: str
+    """What its author can do about it, as a sentence; like the reason."""
+
+
 class Clients(Message):
-    """The clients that are connected to the bridge now."""
+    """The clients that are connected to the bridge now, and what they see otherwise."""
 
     type: Literal["clients"] = "clients"
     clients: list[ClientCount]
     """Each program once, the most frequent first."""
+    names: list[ListedName] = Field(default_factory=list)
+    """The kernel's tools that they see under other names."""
 
 
 class StopCall(Message):

@@ -32,6 +32,8 @@ class Peer:
     """Set when a bridge has hung up."""
     was_told: anyio.Event = field(default_factory=anyio.Event)
     """Set when a bridge has said which clients it has."""
+    names_came: anyio.Event = field(default_factory=anyio.Event)
+    """Set when a bridge has said which names clients see."""
     resources: Sequence[messages.ResourceInfo] = ()
     """What it lists."""
     writer: asyncio.StreamWriter | None = None
@@ -61,6 +63,8 @@ class Peer:
                 self.was_read.set()
             elif isinstance(frame[0], messages.Clients):
                 self.was_told.set()
+                if frame[0].names:
+                    self.names_came.set()
         self.left.set()
 
 

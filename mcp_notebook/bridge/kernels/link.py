@@ -15,6 +15,7 @@ import anyio
 
 from mcp_notebook.bridge.kernels.consent_requests import ConsentRequests
 from mcp_notebook.bridge.kernels.greeting import greet
+from mcp_notebook.bridge.kernels.kernel_notices import KernelNotices
 from mcp_notebook.bridge.kernels.resource_requests import ResourceRequests
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
 from mcp_notebook.content import Result, Text
@@ -73,9 +74,6 @@ class Link:
         self._on_tools = on_tools
         self._calls: dict[int, RunningCall] = {}
         self._takes_attached_arguments = False
-        self._takes_clients = False
-        self._clients: list[messages.ClientCount] = []
-        """As the kernel was told."""
         self._last_id = 0
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -91,6 +89,8 @@ class Link:
         """Asks for the kernel's resources."""
         self.consent = ConsentRequests(self._next_id, self._send_if_open)
         """Asks in the notebook whether calls may run."""
+        self.notices = KernelNotices(self._send_if_open)
+        """Tells the kernel of the bridge's clients."""
         self.initial_calls: tuple[messages.CallInfo, ...] = ()
         """The calls of all bridges that the kernel had when this conversation began."""
         self.end = anyio.Event()
@@ -120,7 +120,7 @@ class Link:
     def _take_welcome(self, welcome: messages.Welcome) -> None:
         self.initial_calls = tuple(welcome.calls)
         self._takes_attached_arguments = welcome.attached_arguments
-        self._takes_clients = welcome.clients
+        self.notices.are_possible = welcome.clients
         self.resources.is_possible = welcome.resources
         self.consent.is_possible = welcome.consent
         self._on_tools(welcome)
@@ -228,12 +228,6 @@ class Link:
             attached,
         )
         return call
-
-    def send_clients(self, clients: Sequence[messages.ClientCount]) -> None:
-        """Say which clients the bridge has now, if that is new; an older kernel is not told."""
-        if self.is_open and self._takes_clients and list(clients) != self._clients:
-            self._clients = list(clients)
-            self._send_if_open(messages.Clients(clients=self._clients))
 
     def _next_id(self) -> int:
         self._last_id += 1

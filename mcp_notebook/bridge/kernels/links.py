@@ -7,6 +7,7 @@ that clients see has changed.
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Self, TypeAlias
 
 import anyio
@@ -14,6 +15,7 @@ import anyio.abc
 
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.listed_names import announce_change, find_listed_names
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.content import Resource, Result
 from mcp_notebook.discovery import Record, is_alive
@@ -64,9 +66,9 @@ class Links:
         self, catalog: Catalog, *, on_change: OnChange, on_resources: OnResources = _ignore
     ) -> None:
         self._catalog = catalog
-        self._on_change = on_change
         self._on_resources = on_resources
         self._links: dict[str, Link] = {}
+        self._on_change: OnChange = partial(announce_change, on_change, catalog, self._links)
         self._last_place = 0
         self._pending: set[str] = set()
         """Ids of the kernels that a task tries to link."""
@@ -75,8 +77,7 @@ class Links:
         self._settled = anyio.Event()
         self._records: dict[str, Record] = {}
         self._failures: dict[str, LinkError] = {}
-        self.clients: Sequence[messages.ClientCount] = ()
-        """The bridge's clients, as every kernel is told when it is linked."""
+        self.clients: Sequence[messages.ClientCount] = ()  # told to every kernel that is linked
         self._tasks: anyio.abc.TaskGroup
 
     @property
@@ -221,7 +222,8 @@ class Links:
         self._last_place += 1
         link.place = self._last_place
         self._links[record.id] = link
-        link.send_clients(self.clients)
+        link.notices.send_clients(self.clients)
+        link.notices.send_names(find_listed_names(self._catalog).get(record.id, ()))
         self._on_resources(record.id)
         return link
 

@@ -128,7 +128,8 @@ class Conversation:
         self.clients: tuple[messages.ClientCount, ...] = ()
         """The bridge's clients; empty if it does not say."""
         self.on_clients: Callable[[], None] = lambda: None
-        """Called when these have changed."""
+        """Called when these have changed, or the names that they see."""
+        self.listed_names: tuple[messages.ListedName, ...] = ()
         self.last_tools: messages.Tools | None = None
         """The tools as the bridge knows them; None: it was not welcomed."""
 
@@ -212,7 +213,7 @@ class Conversation:
             case messages.WithdrawConsent():
                 self._consent.withdraw(message.id)
             case messages.Clients():
-                self.clients = tuple(message.clients)
+                self.clients, self.listed_names = tuple(message.clients), tuple(message.names)
                 self.on_clients()
             case messages.StopCall():
                 self._stops.stop(message)

@@ -83,7 +83,8 @@ class Endpoint:
         self._path = path
         self._prompts = prompts
         self.on_clients: Callable[[], None] = lambda: None
-        """Called on the endpoint's thread when `clients` has changed; for bridges to come."""
+        """Called on the endpoint's thread when `clients` or `listed_names` has changed; for bridges
+        to come."""
         self._tcp = tcp
         self._last_refusal: str | None = None
         self._conversations: set[Conversation] = set()
@@ -108,6 +109,15 @@ class Endpoint:
         return tuple(
             client for conversation in tuple(self._conversations) for client in conversation.clients
         )
+
+    @property
+    def listed_names(self) -> dict[str, messages.ListedName]:
+        """The tools that clients see under other names, by their own; on any thread."""
+        return {
+            name.tool: name
+            for conversation in tuple(self._conversations)
+            for name in conversation.listed_names
+        }
 
     def start(self) -> Address:
         """Start to listen; returns when bridges can connect.
@@ -216,7 +226,7 @@ class Endpoint:
         finally:
             self._conversations.discard(conversation)
             conversation.close()
-            if conversation.clients:
+            if conversation.clients or conversation.listed_names:
                 self.on_clients()
 
     async def _talk(self, conversation: Conversation, reader: asyncio.StreamReader) -> None:

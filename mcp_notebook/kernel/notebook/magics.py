@@ -12,6 +12,7 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel.calls.invoker import Invoker
+from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
 from mcp_notebook.kernel.notebook.cell_tools import CellTools
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import (
@@ -50,6 +51,7 @@ class McpMagics(Magics):
         prompts: Questions whether calls may run.
         recording: Of the calls.
         panel: What ``%mcp panel`` shows.
+        cards: Those of the tools.
     """
 
     def __init__(  # noqa: PLR0913 - each is of another part
@@ -64,6 +66,7 @@ class McpMagics(Magics):
         prompts: ConsentPrompts,
         recording: Recording,
         panel: LivePanel,
+        cards: ToolCards,
     ) -> None:
         super().__init__(shell)
         self._registry = cell_tools.registry
@@ -77,6 +80,7 @@ class McpMagics(Magics):
             prompts,
             recording,
             panel,
+            cards,
             insert_cell=shell.set_next_input,
         )
 

@@ -21,6 +21,7 @@ from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.absent_tools import explain_absent_tools
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
+from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
 from mcp_notebook.kernel.notebook.cards.tool_table import build_table
 from mcp_notebook.kernel.notebook.client_config import build_config
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
@@ -57,6 +58,8 @@ class Notebook:
     """Of its calls."""
     panel: LivePanel
     """What ``%mcp panel`` shows."""
+    cards: ToolCards
+    """Know the names that clients see."""
     insert_cell: Callable[[str], None]
     """Puts a cell with this code below the one that runs."""
 
@@ -138,7 +141,13 @@ def _show_tools(notebook: Notebook, _arguments: str) -> None:
     if not tools:
         print_output(_NO_TOOLS)
         return
-    display(build_table(tools), raw=True)
+    names = notebook.cards.listed_names
+    display(build_table(tools, names), raw=True)
+    listed = [names[tool.name] for tool in tools if tool.name in names]
+    if listed:
+        lines = [f"`{name.tool}` is `{name.name}` for clients. {name.reason}" for name in listed]
+        print_output("\n".join([*lines, *dict.fromkeys(name.next_step for name in listed)]))
+        return
     others = [
         record.name
         for record in list_live_records(notebook.settings.records_folder)

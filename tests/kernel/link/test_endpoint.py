@@ -203,3 +203,15 @@ def test_the_clients_of_all_bridges_are_known_until_they_leave(listening):
         assert changes.get(timeout=SOON) == (editor,)
         link.send(messages.Clients(clients=[]))
         assert changes.get(timeout=SOON) == ()
+
+
+def test_the_names_that_clients_see_are_known_until_their_bridge_leaves(listening):
+    endpoint, record, _ = listening
+    changes = queue.SimpleQueue()
+    endpoint.on_clients = lambda: changes.put(endpoint.listed_names)
+    name = messages.ListedName(tool="rain", name="sales.rain", reason="Two.", next_step="Rename.")
+    with Link(record) as link:
+        assert link.welcome.clients
+        link.send(messages.Clients(clients=[], names=[name]))
+        assert changes.get(timeout=SOON) == {"rain": name}
+    assert changes.get(timeout=SOON) == {}

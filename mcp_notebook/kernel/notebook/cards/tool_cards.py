@@ -8,7 +8,7 @@ say something else then.
 import os
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +18,9 @@ from mcp_notebook.kernel.notebook.cards.card_html import render_html
 from mcp_notebook.kernel.notebook.cards.card_text import render_text
 from mcp_notebook.kernel.notebook.cards.tool_facts import ToolFacts, gather_facts
 from mcp_notebook.kernel.notebook.cards.tool_state import (
-    LIVE,
     ToolState,
     describe_dropped_tool,
+    describe_live_tool,
     describe_moved_tool,
     describe_removed_tool,
     describe_unloaded_tool,
@@ -28,6 +28,7 @@ from mcp_notebook.kernel.notebook.cards.tool_state import (
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.wire import messages
 
 MAX_LOST = 500
 """Tools that are gone and whose cards are remembered, should they return."""
@@ -73,6 +74,8 @@ class ToolCards:
         """The last card of each tool, by the tool's name."""
         self._last: dict[str, DeclaredTool | None] = dict.fromkeys(self.cards)
         """The tools as the cards say they are; None for those that are gone."""
+        self.listed_names: Mapping[str, messages.ListedName] = {}
+        """The tools that clients see under other names, by their own."""
         self._unloaded_at: float | None = None
 
     def has(self, name: str) -> bool:
@@ -92,7 +95,7 @@ class ToolCards:
             output=LiveDisplay(self._shell),
             stamp=_make_stamp(),
             facts={tool.name: self._gather(tool) for tool in tools},
-            states={tool.name: LIVE for tool in tools},
+            states={tool.name: self._describe_live(tool.name) for tool in tools},
             cells={tool.name: tool.cell for tool in tools},
         )
         with self._lock:
@@ -118,25 +121,30 @@ class ToolCards:
     def refresh(self) -> None:
         """Look at the tools again, and show the cards anew that say something else now."""
         with self._lock:
-            changed = self._find_changes()
-            cards = {self.cards[name].output.id: self.cards[name] for name in changed}
-            for name in changed:
-                self._look_again(name)
+            cards = self._look_at(self._find_changes())
             lost = [name for name in self.cards if self._last[name] is None]
             for name in lost[:-MAX_LOST]:
                 del self.cards[name], self._last[name]
-            changed_cards = [card for card in cards.values() if _refresh_bundle(card)]
-        self._send(changed_cards)
+        self._send(cards)
+
+    def set_listed_names(self, names: Mapping[str, messages.ListedName]) -> None:
+        """Say on the cards which names clients see.
+
+        Args:
+            names: The tools that clients see under other names, by their own.
+        """
+        with self._lock:
+            before, self.listed_names = self.listed_names, names
+            changed = [name for name in self.cards if before.get(name) != names.get(name)]
+            cards = self._look_at(changed)
+        self._send(cards)
 
     def close(self) -> None:
         """Say on all cards that the notebook offers its tools no longer."""
         self._unloaded_at = time.time()
         with self._lock:
-            for name in self.cards:
-                self._look_again(name)
-            cards = {card.output.id: card for card in self.cards.values()}
-            changed = [card for card in cards.values() if _refresh_bundle(card)]
-        self._send(changed)
+            cards = self._look_at(tuple(self.cards))
+        self._send(cards)
 
     def _find_changes(self) -> list[str]:
         find = self._registry.get
@@ -151,15 +159,25 @@ class ToolCards:
         missing = self.cards[name].facts[name].missing
         return any(self._exists(other) for other in missing)
 
+    def _look_at(self, names: Collection[str]) -> list[Card]:
+        """Look at these tools, and return the cards that say something else now."""
+        cards = {self.cards[name].output.id: self.cards[name] for name in names}
+        for name in names:
+            self._look_again(name)
+        return [card for card in cards.values() if _refresh_bundle(card)]
+
     def _look_again(self, name: str) -> None:
         card = self.cards[name]
         tool = None if self._unloaded_at is not None else self._registry.get(name)
         was_live = card.states[name].is_live
         self._last[name] = tool
         if tool is not None:
-            card.facts[name], card.states[name] = self._gather(tool), LIVE
+            card.facts[name], card.states[name] = self._gather(tool), self._describe_live(name)
         elif was_live:
             card.states[name] = self._describe_end(name)
+
+    def _describe_live(self, name: str) -> ToolState:
+        return describe_live_tool(self.listed_names.get(name))
 
     def _describe_end(self, name: str) -> ToolState:
         if self._unloaded_at is not None:

@@ -8,6 +8,7 @@ Tested in ``tests/kernel/notebook/cards/test_tool_cards.py``.
 from dataclasses import dataclass
 
 from mcp_notebook.missing_tools import RUN_AGAIN, DroppedTool, format_time
+from mcp_notebook.wire import messages
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,21 @@ class ToolState:
 
 
 LIVE = ToolState("live", is_live=True)
+
+
+def describe_live_tool(listed: messages.ListedName | None) -> ToolState:
+    """Return the state of a tool that clients can call.
+
+    Args:
+        listed: The name that they see, if it is not the tool's own.
+    """
+    if listed is None:
+        return LIVE
+    return ToolState(
+        "live",
+        f"Clients see it as `{listed.name}`. {listed.reason} {listed.next_step}",
+        is_live=True,
+    )
 
 
 def describe_moved_tool(name: str) -> ToolState:

@@ -5,7 +5,9 @@ import re
 import time
 
 import pytest
-from live import TIMEOUT, record_of
+from live import TIMEOUT, Link, record_of
+
+from mcp_notebook.wire import messages
 
 MADE = re.compile(r"Made on (\d{4}-\d\d-\d\d \d\d:\d\d) in kernel (\d+)\.")
 
@@ -190,3 +192,24 @@ def test_calls_change_no_card(screen):
     for _ in range(3):
         screen.run("%mcp call a")
     assert screen.updates == before
+
+
+def test_a_card_says_under_which_name_clients_see_its_tool(screen):
+    (card,) = screen.run("%%mcp_tool\ndef rain(): 'R.'\ndef snow(): 'S.'")
+    name = messages.ListedName(
+        tool="rain", name="sales.rain", reason="Another notebook has one.", next_step="Rename it."
+    )
+    said = "[live]\n    Clients see it as `sales.rain`. Another notebook has one. Rename it."
+    with Link(record_of(screen.kernel)) as link:
+        link.send(messages.Clients(clients=[], names=[name]))
+        screen.wait_for_update()
+        assert f"MCP tool rain()\n    {said}" in screen.cards[card]
+        assert "MCP tool snow()\n    [live]\n    S." in screen.cards[card]
+        listed = screen.kernel.ok("%mcp list")
+        assert "sales.rain()  R." in listed.displays[0]["text/plain"]
+        assert listed.stdout.startswith("`rain` is `sales.rain` for clients. Another")
+        assert listed.stdout.endswith("Rename it.\n")
+        (new,) = screen.run("%%mcp_tool\ndef rain(x: int): 'R.'")
+        assert said in screen.cards[new]
+    while said in screen.cards[new]:
+        screen.wait_for_update()
