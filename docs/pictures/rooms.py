@@ -33,13 +33,14 @@ LETTER = 6.4
 """Pixels of a letter of the small text, about."""
 LEAN = 50
 """Pixels that an arrow may begin beside the middle of its box."""
+LINE = 14
+"""Pixels from one line of small text to the next."""
 LINES = 3
 """Of small text in a box."""
 STYLE = """
 .room { fill: #bfdbf7 }
 .file { fill: #f6dfbf }
 .name { font-weight: 600 }
-.long { font-size: 12px }
 .small { font-size: 11.5px }
 .title { font-weight: 600; fill: #57606a }
 """
@@ -136,7 +137,7 @@ def draw_rooms() -> str:
     outer = INSIDE + 2 * MARGIN
     lefts = {"kernel": GAP, "bridge": outer + 3 * GAP}
     total = lefts["bridge"] + outer + GAP
-    pieces = [_draw_box(above, lefts["bridge"] + outer / 2, GAP, BOX_WIDTH)]
+    pieces = [_draw_box(above, lefts["bridge"] + outer / 2, GAP, INSIDE)]
     pieces += _draw_row(beside, lefts["kernel"] + MARGIN, GAP, INSIDE)
     top = GAP + BOX_HEIGHT + STEP - BOX_HEIGHT
     height = TITLE + max(map(len, layers.values())) * STEP - (STEP - BOX_HEIGHT) + MARGIN
@@ -150,9 +151,12 @@ def draw_rooms() -> str:
     middle = lefts["bridge"] + outer / 2
     pieces.append(arrow((middle, GAP + BOX_HEIGHT), (middle, top)))
     inside = total - 2 * GAP - 2 * MARGIN
-    pieces.append(_draw_panel("shared", GAP, bottom, total - 2 * GAP, TITLE + BOX_HEIGHT + MARGIN))
-    pieces += _draw_row(below, GAP + MARGIN, bottom + TITLE, inside)
-    end = bottom + TITLE + BOX_HEIGHT + MARGIN + GAP
+    height = TITLE + 2 * BOX_HEIGHT + GAP + MARGIN
+    pieces.append(_draw_panel("shared", GAP, bottom, total - 2 * GAP, height))
+    half = (len(below) + 1) // 2
+    pieces += _draw_row(below[:half], GAP + MARGIN, bottom + TITLE, inside)
+    pieces += _draw_row(below[half:], GAP + MARGIN, bottom + TITLE + BOX_HEIGHT + GAP, inside)
+    end = bottom + height + GAP
     return picture("The rooms and who imports whom", total, end, STYLE, pieces)
 
 
@@ -199,7 +203,8 @@ def _draw_layers(
     for row in reversed(rows):
         places = _middles(row, left, INSIDE)
         below = {middles[end] for start, end in edges if start == row[0].name}
-        if len(row) == len(below) == 1:  # straight above the only room that it imports
+        if len(row) == len(below) == 1 and not row[0].others:
+            # Straight above the only room that it imports.
             places = [*below]
         middles |= {room.name: x for room, x in zip(row, places, strict=True)}
     tops = {room.name: top + at * step for at, row in enumerate(rows) for room in row}
@@ -217,7 +222,7 @@ def _draw_layers(
 
 
 def _width(row: Sequence[Room], inside: float) -> float:
-    widest = BOX_WIDTH * (1 + any(room.others for room in row))
+    widest = INSIDE if any(room.others for room in row) else BOX_WIDTH
     return min(widest, (inside - GAP * (len(row) - 1)) / len(row))
 
 
@@ -235,20 +240,16 @@ def _draw_row(row: Sequence[Room], left: float, y: float, inside: float) -> list
 
 def _draw_box(room: Room, middle: float, y: float, width: float) -> str:
     letters = int(width / LETTER)
-    names = textwrap.wrap(", ".join(room.labels), int(letters / 1.5), break_long_words=False)
-    fits = max(map(len, names)) * 1.5 * LETTER < width
-    purpose = "" if room.others else room.purpose
-    lines = textwrap.wrap(purpose, letters, max_lines=LINES, placeholder=" \N{HORIZONTAL ELLIPSIS}")
-    return "\n".join(
-        [
-            rectangle(
-                "room" if room.path.is_dir() else "file",
-                *(middle - width / 2, y, width, BOX_HEIGHT),
-            ),
-            *(
-                text(name, middle, y + 20 + 19 * at, "name" if fits else "name long")
-                for at, name in enumerate(names)
-            ),
-            *(text(line, middle, y + 37 + 14 * at, "small") for at, line in enumerate(lines)),
-        ]
+    if room.others:
+        names = textwrap.wrap(", ".join(room.labels), int(letters / 1.1), break_long_words=False)
+        height = max(BOX_HEIGHT, LINE * len(names) + 10)
+        top = y + (height - LINE * len(names)) / 2 + 11
+        lines = [text(name, middle, top + LINE * at, "name small") for at, name in enumerate(names)]
+        return "\n".join([rectangle("file", middle - width / 2, y, width, height), *lines])
+    kind = "room" if room.path.is_dir() else "file"
+    purpose = textwrap.wrap(
+        room.purpose, letters, max_lines=LINES, placeholder=" \N{HORIZONTAL ELLIPSIS}"
     )
+    lines = [text(line, middle, y + 37 + LINE * at, "small") for at, line in enumerate(purpose)]
+    box = rectangle(kind, middle - width / 2, y, width, BOX_HEIGHT)
+    return "\n".join([box, text(room.labels[0], middle, y + 20, "name"), *lines])
