@@ -110,7 +110,7 @@ def uninstall(
 
     settings = Settings.from_environment()
     program = find_client(str(client))
-    place = _find_file(program, file)
+    place = file.absolute() if file else program.find_file(Machine.current())
     change = plan_removal(program, place, name, settings)
     if dry_run:
         print_output(change.format_diff())

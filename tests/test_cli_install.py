@@ -21,7 +21,13 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.setenv("PATH", "")
-    for variable in ("APPDATA", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME"):
+    for variable in (
+        "APPDATA",
+        "CODEX_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "GEMINI_CLI_HOME",
+        "XDG_CONFIG_HOME",
+    ):
         monkeypatch.delenv(variable, raising=False)
     return tmp_path
 
@@ -116,6 +122,11 @@ def test_without_a_client_those_on_this_machine_are_listed(home):
     words = [line.split()[0] for line in answer.stdout.splitlines()[1:] if line.strip()]
     assert words == ["vscode-workspace", "cursor", "mcp.json"]
     assert "Not found on this machine: claude-code, claude-desktop, vscode, " in answer.stderr
+
+
+def test_what_was_never_installed_cannot_be_removed(home):
+    with pytest.raises(ClientError, match="Windsurf has no server 'notebook' in "):
+        raise run("uninstall", "windsurf").exception
 
 
 def test_uninstall_needs_a_client(home):

@@ -122,6 +122,8 @@ class Client:
     """Whether it is a list, whose entries have their name within."""
     required: Mapping[str, str] | None = None
     """Members that a new file needs besides."""
+    former_file: str | None = None
+    """The name of former settings beside them, which it ignores once these are there."""
     make_entry: Callable[[Server], Entry]
     """Returns what stands there for a server."""
     header_from: HeaderSource = "variable"

@@ -77,6 +77,13 @@ def plan_installation(
         ClientError: The file cannot be read or changed, or has another server of that name.
     """
     before = _read(client, file)
+    former = file.with_name(client.former_file) if client.former_file else None
+    if before is None and former is not None and former.exists():
+        raise ClientError(
+            f"{client.title} still has its settings in {former}, and would ignore them if {file} "
+            "were there, so nothing was written. Move them there first, as its documentation "
+            f"says, or copy the lines of `mcp-notebook config {client.name}`."
+        )
     entry = name_entry(client, client.make_entry(server), name)
     try:
         there = find_entry(client, before or "", name)

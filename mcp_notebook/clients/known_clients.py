@@ -100,7 +100,9 @@ _LIST = (
         # docs/tools/mcp-server.md of its package; tried with 0.61.
         name="gemini",
         title="Gemini CLI",
-        find_file=lambda machine: machine.home / ".gemini" / "settings.json",
+        find_file=lambda machine: (
+            machine.find_folder("GEMINI_CLI_HOME", "") / ".gemini" / "settings.json"
+        ),
         make_entry=entries.make_gemini,
         commands=("gemini",),
         next_step="Start `gemini` again; `/mcp` shows the connection.",
@@ -152,6 +154,7 @@ _LIST = (
         syntax="yaml",
         is_list=True,
         required={"name": "Main Config", "version": "1.0.0", "schema": "v1"},
+        former_file="config.json",
         make_entry=entries.make_continue,
         sees_new_tools=False,
         commands=("cn",),

@@ -156,6 +156,17 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, settings):
         install(CURSOR, file, settings)
 
 
+def test_former_settings_are_not_put_out_of_use(tmp_path, settings):
+    (tmp_path / "config.json").write_text('{"models": [1]}')
+    file = tmp_path / "config.yaml"
+    with pytest.raises(ClientError, match=r"still has its settings in .*config\.json, and would"):
+        install(CLIENTS["continue"], file, settings)
+    assert not file.exists()
+    file.write_text("models: []\n")
+    install(CLIENTS["continue"], file, settings)
+    assert file.read_text().startswith("models: []\nmcpServers:\n  - name:")
+
+
 def test_a_file_that_changes_while_it_is_changed_is_left_alone(file, settings):
     change = plan_installation(CURSOR, file, "notebook", LAUNCH)
     file.write_text("{}")

@@ -78,6 +78,7 @@ def test_a_clients_file_is_where_the_client_looks_on_each_platform(name):
     [
         ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
         ("codex", "CODEX_HOME", "config.toml"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
         ("continue", "CONTINUE_GLOBAL_DIR", "config.yaml"),
         ("vscode", "XDG_CONFIG_HOME", "Code/User/mcp.json"),
         ("goose", "XDG_CONFIG_HOME", "goose/config.yaml"),
