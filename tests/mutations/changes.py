@@ -23,6 +23,8 @@ class Change:
 _CALLS = "kernel/calls/test_invoker.py kernel/calls/test_runners.py"
 _QUEUE = "kernel/calls/test_call_queue.py kernel/calls/test_invoker.py"
 _STOPPING = "kernel/calls/test_stopping.py kernel/calls/test_invoker.py"
+_LOG = "kernel/calls/test_call_log.py kernel/calls/test_logged_call.py"
+_STOPS = "kernel/link/test_call_stops.py"
 _LINKS = "bridge/kernels/test_links.py bridge/kernels/test_link.py"
 _ELICITATION = "bridge/server/test_elicitation.py bridge/server/test_parked_calls.py"
 _CONNECTIONS = "bridge/transports/test_connections.py"
@@ -95,6 +97,54 @@ CHANGES = (
         "if self.is_interrupted and self.restart_delay:",
         "if self.restart_delay:",
         "kernel/calls/test_active_call.py",
+    ),
+    Change(
+        "kernel/calls/active_call.py",
+        "self.shown_arguments = dict.fromkeys(self.arguments, MASK)",
+        "self.shown_arguments = self.arguments",
+        _LOG,
+    ),
+    Change(
+        "kernel/calls/active_call.py",
+        "self.shown_arguments = redact_arguments(schema, self.shown_arguments)",
+        "pass",
+        _LOG,
+    ),
+    Change(
+        "kernel/calls/active_call.py",
+        "        if self.target is None:\n            self.shown",
+        "        if True:\n            self.shown",
+        _LOG,
+    ),
+    Change(
+        "kernel/calls/call_log.py",
+        "            call.shown_arguments = arguments\n",
+        "            pass\n",
+        _LOG,
+    ),
+    Change(
+        "kernel/calls/call_log.py",
+        "while len(self._ended) > self.most:",
+        "while len(self._ended) > self.most + 1:",
+        _LOG,
+    ),
+    Change(
+        "kernel/calls/call_log.py",
+        "                self._forget_result(number)\n        return",
+        "        return",
+        _LOG,
+    ),
+    Change(
+        "kernel/calls/call_log.py",
+        "        except Exception:\n            logger",
+        "        except OSError:\n            logger",
+        _LOG,
+    ),
+    Change(
+        "kernel/calls/logged_call.py",
+        "    text = scrub(text, call.capture.secrets)\n",
+        "",
+        _LOG,
     ),
     Change(
         "kernel/calls/stopping.py",
@@ -242,6 +292,18 @@ CHANGES = (
         "kernel/safe/test_interrupter.py kernel/calls/test_interrupts.py",
     ),
     # -- kernel/link -------------------------------------------------------------------------------
+    Change(
+        "kernel/link/call_stops.py",
+        "        self._calls.log.subscribe(self)\n",
+        "",
+        _STOPS,
+    ),
+    Change(
+        "kernel/link/call_stops.py",
+        "        self._calls.cancel(call, request.reason)\n        self._answer()\n",
+        "        self._calls.cancel(call, request.reason)\n",
+        _STOPS,
+    ),
     Change(
         "kernel/link/conversation.py",
         "        self._send_changes()  # the client may call the tools that this call declared\n",
@@ -464,8 +526,8 @@ CHANGES = (
     ),
     Change(
         "bridge/kernels/links.py",
-        "            if on_end is None and is_newest:",
-        "            if on_end is None:",
+        "is_forgotten = on_end is None and is_newest",
+        "is_forgotten = on_end is None",
         _LINKS,
     ),
     Change(
