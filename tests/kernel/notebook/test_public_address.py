@@ -1,5 +1,7 @@
 """The card for Binder and a JupyterHub: the right address, and never a token."""
 
+from pathlib import Path
+
 import pytest
 from live import live_kernel
 
@@ -70,6 +72,13 @@ def test_hostile_variables_are_no_markup():
     html = build_address_card(find_public_address(env))["text/html"]
     assert "<script>/" not in html
     assert "<b>" not in html
+
+
+def test_the_page_says_what_the_card_says():
+    page = Path(__file__).parents[3] / "docs" / "guides" / "jupyter-server.md"
+    env = BINDER | {"JPY_MCP_PATH": "/user/ada-rain-1a2b3c/mcp"}
+    shown = text_of(env).rpartition("\n")[0]
+    assert shown in page.read_text(encoding="utf-8")
 
 
 def test_loading_the_extension_shows_the_card_there_and_nowhere_else(home):
