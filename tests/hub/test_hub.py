@@ -1,11 +1,15 @@
 """Tools of a notebook on a real JupyterHub, called from outside through its proxy."""
 
+import re
+
 import anyio
 import httpx2
 import pytest
-from clients import ERAS, over_http, text_of
+from bridges import bridge
+from clients import COMMAND, ERAS, over_http, text_of
 from hubs import jupyter_hub
 from live import TIMEOUT
+from mcp import Client, StdioServerParameters
 
 pytestmark = pytest.mark.anyio
 
@@ -113,3 +117,35 @@ def test_the_token_of_another_user_gets_403_and_a_wrong_one_401(hub):
     assert refusal.status_code == 403
     assert refusal.json()["message"] == "user bob is not allowed."
     assert ask("wrong").status_code == 401
+
+
+# -- through `mcp-notebook connect` ----------------------------------------------------------------
+
+
+async def test_a_client_that_only_starts_commands_uses_the_page_of_a_notebook(hub, token, era):
+    page = f"{hub.url}user/ada/lab/tree/rain.ipynb"
+    env = {"HOME": str(hub.home), "HUB_TOKEN": token}
+    arguments = [*COMMAND[1:], "connect", page, "--token-env", "HUB_TOKEN"]
+    server = StdioServerParameters(command=COMMAND[0], args=arguments, env=env)
+    async with Client(server, mode=era) as client:
+        assert text_of(await client.call_tool("double", {"n": 4})) == "8"
+
+
+@pytest.mark.parametrize(
+    ("page", "owner", "reason"),
+    [
+        ("user/ada/lab", "bob", r"does not accept the token.*/hub/token"),
+        ("user/ada/lab", None, r"wants a token.*/hub/token"),
+        ("user/cleo/lab", "cleo", r"does not run\. Start it in the browser, at http.*/hub/home"),
+        ("hub/home", "ada", r"Open your server in the browser"),
+    ],
+)
+def test_what_connect_says_about_a_hub(hub, page, owner, reason):
+    hub.http.post("users/cleo")
+    env = {}
+    if owner is not None:
+        env["HUB_TOKEN"] = hub.make_token(owner, f"access:servers!user={owner}")
+    options = ["--token-env", "HUB_TOKEN"] if owner else []
+    with bridge(hub.home, "connect", hub.url + page, *options, env=env) as running:
+        assert running.wait() == 1
+        assert re.search(reason, running.said), running.said

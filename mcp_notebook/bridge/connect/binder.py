@@ -9,6 +9,7 @@ started is in `launches`.
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import httpx2
 
@@ -55,7 +56,7 @@ async def launch_repository(
     messages: list[str] = []
     before = ""
     async with remote.listen({}) as reply:
-        if reply.status != 200:  # noqa: PLR2004
+        if reply.status != HTTPStatus.OK:
             raise explain_status(reply.status, remote.url, credentials, reply.location)
         async for data in reply.read_data():
             phase, message, launch = _read_event(data)

@@ -58,8 +58,7 @@ async def connect(
             async with open_http() as http:
                 if isinstance(address, BinderRepository):
                     file = LaunchFile(settings.home, address)
-                    remote = await find_launch(http, address, credentials, file, print_note)
-                    check_encryption(remote.url, insecure=insecure)
+                    remote = await find_launch(http, address, credentials, file, insecure=insecure)
                 else:
                     remote = await find_endpoint(http, address, credentials)
                 print_note(f"Connected to {remote.url}.{_HINT if lines.is_terminal else ''}")

@@ -6,6 +6,7 @@ up to 2025-11-25. What else to do about a failure is the business of `relay`.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from http import HTTPStatus
 
 import anyio
 
@@ -17,6 +18,8 @@ from mcp_notebook.errors import ConnectionLost, SessionLost
 SESSION_HEADER = "Mcp-Session-Id"
 Forward = Callable[[Message, Reply], Awaitable[None]]
 """Takes a message, and the reply that it is from."""
+STEADY = 30.0
+"""Seconds after which a stream that ends is no reason to wait longer than usual."""
 _LONGEST_PAUSE = 10.0
 _ENDED = "The connection to {} ended before the answer came."
 
@@ -47,7 +50,7 @@ async def exchange(
         check_session(reply, headers, remote)
         if await _forward_all(reply, request, forward):
             return
-        if reply.status != 200:  # noqa: PLR2004
+        if reply.status != HTTPStatus.OK:
             raise explain_status(
                 reply.status, remote.url, remote.credentials, reply.location, reply.words
             )
@@ -55,7 +58,7 @@ async def exchange(
         await anyio.sleep(reply.retry)
         resumption = {**headers, "Last-Event-ID": reply.last_id}
         async with remote.listen(resumption) as reply:
-            if reply.status != 200:  # noqa: PLR2004
+            if reply.status != HTTPStatus.OK:
                 break
             if await _forward_all(reply, request, forward):
                 return
@@ -87,9 +90,9 @@ def check_session(reply: Reply, headers: Mapping[str, str], remote: Remote) -> N
         SessionLost: It does not know the session.
         RemoteError: It does not know the token.
     """
-    if reply.status == 404 and SESSION_HEADER in headers:  # noqa: PLR2004
+    if reply.status == HTTPStatus.NOT_FOUND and SESSION_HEADER in headers:
         raise SessionLost(f"The server at {remote.url} does not know this session any more.")
-    if reply.status == 401:  # noqa: PLR2004
+    if reply.status == HTTPStatus.UNAUTHORIZED:
         raise explain_status(reply.status, remote.url, remote.credentials)
 
 

@@ -4,6 +4,7 @@ Runs on the event loop of `mcp-notebook connect`. The question is ``server/disco
 2026-07-28 answer it, all older ones with an error of MCP's own.
 """
 
+import anyio
 import httpx2
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOCOL_VERSION_META_KEY
 from mcp_types.version import LATEST_MODERN_VERSION
@@ -15,8 +16,10 @@ from mcp_notebook.bridge.connect.failures import explain_status, explain_token
 from mcp_notebook.bridge.connect.headers import list_headers
 from mcp_notebook.bridge.connect.messages import make_message
 from mcp_notebook.bridge.connect.remote import Remote, Reply
-from mcp_notebook.errors import RemoteError
+from mcp_notebook.errors import RemoteError, Unreachable
 
+_ANSWER_LIMIT = 30.0
+"""Seconds for an answer. A server below a JupyterHub may have to start its bridge first."""
 _ABSENT = (404, 405)
 _QUESTION = make_message(
     {
@@ -63,13 +66,16 @@ async def find_endpoint(
 
 async def _ask(remote: Remote) -> Reply | None:
     """Return what an address that is no endpoint answers, None if it is one."""
-    async with remote.post(_QUESTION.body, list_headers(_QUESTION)) as reply:
-        if reply.status not in (401, 403):
-            if reply.kind == "text/event-stream":
-                return None
-            async for _ in reply.read():
-                return None
-        return reply
+    with anyio.move_on_after(_ANSWER_LIMIT):
+        async with remote.post(_QUESTION.body, list_headers(_QUESTION)) as reply:
+            if reply.status not in (401, 403):
+                async for _ in reply.read():
+                    return None
+            return reply
+    raise Unreachable(
+        f"{remote.url} does not answer within {_ANSWER_LIMIT:g} seconds. Check that the server "
+        "runs, and look at it in the browser."
+    )
 
 
 async def _explain_absence(

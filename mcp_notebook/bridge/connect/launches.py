@@ -8,7 +8,7 @@ server is kept with its token in a file of the user's own, by the repository tha
 import hashlib
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -16,7 +16,7 @@ from urllib.parse import quote
 import anyio
 import httpx2
 
-from mcp_notebook.bridge.connect.addresses import Address, BinderRepository
+from mcp_notebook.bridge.connect.addresses import Address, BinderRepository, check_encryption
 from mcp_notebook.bridge.connect.binder import Launch, launch_repository
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
@@ -28,6 +28,7 @@ from mcp_notebook.private_files import (
     read_private,
     write_private,
 )
+from mcp_notebook.terminal import print_note
 
 _LOOK_INTERVAL = 0.2
 """Seconds between two looks whether another process has started the server."""
@@ -38,7 +39,8 @@ async def find_launch(
     repository: BinderRepository,
     credentials: Credentials,
     file: "LaunchFile",
-    tell: Callable[[str], None],
+    *,
+    insecure: bool = False,
 ) -> Remote:
     """Return the endpoint of a repository's server, which is started unless it lives.
 
@@ -47,33 +49,33 @@ async def find_launch(
         repository: The repository.
         credentials: For a BinderHub that wants a login.
         file: Where the server is kept.
-        tell: Gets lines about what happens.
+        insecure: Whether it is well that nothing is encrypted on the way to another machine.
 
     Raises:
         RemoteError: It cannot be started, or has no endpoint.
     """
+
+    async def connect(launch: Launch) -> Remote:
+        server = launch.url.rstrip("/")
+        check_encryption(server, insecure=insecure)
+        own = Credentials(launch.token, "the BinderHub") if launch.token else credentials
+        return await find_endpoint(http, Address((f"{server}/mcp",), server), own)
+
     async with file.hold():
         launch = file.read()
         if launch is not None:
             try:
-                return await _connect(http, launch, credentials)
+                return await connect(launch)
             except RemoteError:
-                tell("The server that was started on Binder before has ended.")
-        tell(f"Starting {repository.spec} on {repository.binder}. This may take minutes.")
-        launch = await launch_repository(http, repository, credentials, tell)
+                print_note("The server that was started on Binder before has ended.")
+        print_note(f"Starting {repository.spec} on {repository.binder}. This may take minutes.")
+        launch = await launch_repository(http, repository, credentials, print_note)
         file.write(launch, f"lab/tree/{quote(repository.path)}" if repository.path else "lab")
-        tell(
+        print_note(
             "Open a notebook there in the browser, and run it: its tools appear then. The address, "
             f"with the token in it, is in {file.link_file}."
         )
-        return await _connect(http, launch, credentials)
-
-
-async def _connect(http: httpx2.AsyncClient, launch: Launch, credentials: Credentials) -> Remote:
-    server = launch.url.rstrip("/")
-    if launch.token:
-        credentials = Credentials(launch.token, "the BinderHub")
-    return await find_endpoint(http, Address((f"{server}/mcp",), server), credentials)
+        return await connect(launch)
 
 
 class LaunchFile:

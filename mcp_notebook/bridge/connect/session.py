@@ -8,11 +8,18 @@ else.
 
 import logging
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any
 
 import anyio
 
-from mcp_notebook.bridge.connect.exchange import SESSION_HEADER, ask, check_session, list_pauses
+from mcp_notebook.bridge.connect.exchange import (
+    SESSION_HEADER,
+    STEADY,
+    ask,
+    check_session,
+    list_pauses,
+)
 from mcp_notebook.bridge.connect.messages import Message, make_message
 from mcp_notebook.bridge.connect.remote import Remote, Reply
 from mcp_notebook.errors import RemoteError, SessionLost
@@ -104,28 +111,33 @@ class Session:
 
     async def hear(self) -> None:
         """Pass on what the server sends outside of requests, for ever, or until it has no such."""
-        pauses, missed = list_pauses(), False
+        pauses, last_id, has_missed = list_pauses(), "", False
         while True:
-            number = self.number
+            number, began = self.number, anyio.current_time()
             try:
                 await self.renew()
-                async with self._remote.listen(self.headers) as reply:
+                resumption = {"Last-Event-ID": last_id} if last_id else {}
+                async with self._remote.listen(self.headers | resumption) as reply:
                     check_session(reply, self.headers, self._remote)
                     if reply.status in _NO_STREAM:
                         return
-                    if reply.status == 200:  # noqa: PLR2004
-                        pauses = list_pauses()
-                        if missed:
-                            await self._announce_changes()
-                        missed = True
+                    if has_missed:
+                        await self._announce_changes()
+                    has_missed = reply.status == HTTPStatus.OK
                     async for message in reply.read():
                         await self._send(message)
+                    last_id = reply.last_id
+                    if last_id:  # the server keeps for us what we miss
+                        has_missed = False
+                        await anyio.sleep(reply.retry)
+                        continue
             except SessionLost:
                 self.note_lost(number)
-                missed = False  # opening it again tells the client
-                continue
+                last_id, has_missed = "", False  # opening it again tells the client
             except RemoteError as error:
                 logger.debug("no stream: %s", error)
+            if anyio.current_time() - began > STEADY:
+                pauses = list_pauses()
             await anyio.sleep(next(pauses))
 
     async def close(self) -> None:

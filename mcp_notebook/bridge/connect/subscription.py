@@ -7,11 +7,12 @@ and it is told so.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 
 import anyio
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 
-from mcp_notebook.bridge.connect.exchange import check_session, list_pauses
+from mcp_notebook.bridge.connect.exchange import STEADY, check_session, list_pauses
 from mcp_notebook.bridge.connect.failures import explain_status
 from mcp_notebook.bridge.connect.messages import Message, make_message, replace_id
 from mcp_notebook.bridge.connect.remote import Remote
@@ -20,8 +21,6 @@ from mcp_notebook.errors import ConnectionLost, Unreachable
 METHOD = "subscriptions/listen"
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 _KINDS = ("tools", "prompts", "resources")
-_STEADY = 30.0
-"""Seconds after which a stream that ends is no reason to wait longer than usual."""
 
 
 class Subscription:
@@ -53,7 +52,7 @@ class Subscription:
             except (ConnectionLost, Unreachable):
                 if not self.is_open:
                     raise
-            if anyio.current_time() - began > _STEADY:
+            if anyio.current_time() - began > STEADY:
                 pauses = list_pauses()
             await anyio.sleep(next(pauses))
 
@@ -72,7 +71,7 @@ class Subscription:
                 else:
                     self.is_open = self.is_open or message.method == _ACKNOWLEDGED
                     await self._send(message)
-            if reply.status != 200:  # noqa: PLR2004
+            if reply.status != HTTPStatus.OK:
                 raise explain_status(
                     reply.status, remote.url, remote.credentials, reply.location, reply.words
                 )

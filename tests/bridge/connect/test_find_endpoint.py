@@ -2,13 +2,11 @@
 
 import json
 import socket
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from bridges import TOKEN
 from endpoints import served
+from web_stand_ins import web_server
 
 from mcp_notebook.bridge.connect.addresses import read_address
 from mcp_notebook.bridge.connect.credentials import Credentials
@@ -22,37 +20,10 @@ JSON = {"Content-Type": "application/json"}
 NO_SESSION = (400, JSON, json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600}}))
 
 
-@contextmanager
 def server(answers):
     """Serve these answers, by their paths; all else is absent."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, headers, body = answers.get(self.path, (404, {}, "<h1>Not here</h1>"))
-            if status is None:
-                self.close_connection = True
-                return
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body.encode())))
-            self.end_headers()
-            self.wfile.write(body.encode())
-
-        do_GET = do_POST  # noqa: N815 - http.server calls it
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        thread = threading.Thread(target=listening.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.server_port}"
-        finally:
-            listening.shutdown()
-            thread.join()
+    absent = (404, {}, "<h1>Not here</h1>")
+    return web_server(lambda request: answers.get(request.path, absent))
 
 
 async def find(text, credentials=OWNER):

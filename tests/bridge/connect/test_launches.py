@@ -2,15 +2,14 @@
 
 import json
 import stat
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import anyio
 import pytest
 from bridges import TOKEN
 from clients import text_of
 from endpoints import served
+from web_stand_ins import web_server
 
 from mcp_notebook.bridge.connect.addresses import read_address
 from mcp_notebook.bridge.connect.credentials import Credentials
@@ -42,28 +41,16 @@ def hub():
     """A BinderHub on loopback."""
     hub = BinderHub()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            hub.asked.append(self.path)
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.end_headers()
-            events = hub.events
-            if "text/event-stream" not in self.headers["Accept"].split(";"):
-                events = [{"phase": "failed", "status_code": 400, "message": "Missing Accept\n"}]
-            for event in events:
-                self.wfile.write(f"data: {json.dumps(event)}\n\n:keepalive\n\n".encode())
+    def answer(request):
+        hub.asked.append(request.path)
+        events = hub.events
+        if "text/event-stream" not in request.headers["Accept"].split(";"):
+            events = [{"phase": "failed", "status_code": 400, "message": "Missing Accept\n"}]
+        body = "".join(f"data: {json.dumps(event)}\n\n:keepalive\n\n" for event in events)
+        return 200, {"Content-Type": "text/event-stream"}, body
 
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        thread = threading.Thread(target=listening.serve_forever)
-        thread.start()
-        hub.url = f"http://127.0.0.1:{listening.server_port}"
+    with web_server(answer) as hub.url:
         yield hub
-        listening.shutdown()
-        thread.join()
 
 
 def ready(url):
@@ -82,20 +69,20 @@ def refused(reason):
     assert TOKEN not in str(told.value)
 
 
-async def find(home, hub, said, path="gh/ada/rain/main?labpath=a%20b.ipynb"):
+async def find(home, hub, path="gh/ada/rain/main?labpath=a%20b.ipynb"):
     repository = read_address(f"{hub.url}/v2/{path}")
     file = LaunchFile(home, repository)
     async with open_http() as http:
-        return await find_launch(http, repository, Credentials(), file, said.append), file
+        return await find_launch(http, repository, Credentials(), file), file
 
 
-async def test_a_repository_is_started_with_its_progress_and_kept_while_it_lives(home, hub):
-    said = []
+async def test_a_repository_is_started_with_its_progress_and_kept_while_it_lives(home, hub, capsys):
     async with served(home) as here:
         hub.events = ready(here.url)
-        remote, file = await find(home, hub, said)
+        remote, file = await find(home, hub)
         assert remote.url == here.url
         assert hub.asked == ["/build/gh/ada/rain/main"]
+        said = capsys.readouterr().err.splitlines()
         assert said[1:-1] == [
             "waiting: Waiting for build to start...",
             "fetching ...",
@@ -108,20 +95,20 @@ async def test_a_repository_is_started_with_its_progress_and_kept_while_it_lives
         link = here.url.removesuffix("mcp") + f"lab/tree/a%20b.ipynb?token={TOKEN}\n"
         assert file.link_file.read_text("utf-8") == link
         assert stat.S_IMODE(file.link_file.stat().st_mode) == 0o600
-        again, _ = await find(home, hub, said)
+        again, _ = await find(home, hub)
         assert again.url == here.url
         assert len(hub.asked) == 1
 
 
-async def test_one_that_has_ended_is_started_again(home, hub):
-    said = []
+async def test_one_that_has_ended_is_started_again(home, hub, capsys):
     async with served(home) as first:
         hub.events = ready(first.url)
-        await find(home, hub, said)
+        await find(home, hub)
     async with served(home) as second:
         hub.events = ready(second.url)
-        remote, _ = await find(home, hub, said)
+        remote, _ = await find(home, hub)
         assert remote.url == second.url
+    said = capsys.readouterr().err
     assert "The server that was started on Binder before has ended." in said
     assert len(hub.asked) == 2
 
@@ -130,26 +117,26 @@ async def test_two_commands_at_once_start_one_server(home, hub):
     async with served(home) as here, anyio.create_task_group() as tasks:
         hub.events = ready(here.url)
         for _ in range(2):
-            tasks.start_soon(find, home, hub, [])
+            tasks.start_soon(find, home, hub)
     assert len(hub.asked) == 1
 
 
 async def test_a_build_that_fails_says_what_it_said_last(home, hub):
     hub.events = [*BUILD[:3], {"phase": "failed", "message": "No module named rain\n"}]
     with refused(r"(?s)could not start gh/ada/rain/main.*Step 1/50.*No module named rain"):
-        await find(home, hub, [])
+        await find(home, hub)
 
 
 async def test_a_stream_that_ends_or_says_nothing_of_use_is_told(home, hub):
     hub.events = [*BUILD, "odd", {"phase": "ready", "message": "Done!\n"}]
     with refused("ended its answer before"):
-        await find(home, hub, [])
+        await find(home, hub)
 
 
 async def test_a_server_without_mcp_is_told(home, hub):
     hub.events = ready(f"{hub.url}/user/x/mcp")
-    with refused("404|speaks MCP|501|405"):
-        await find(home, hub, [])
+    with refused(r"/user/x/mcp cannot be used \(status 200\). That is not MCP"):
+        await find(home, hub)
 
 
 async def test_an_assistant_reaches_a_repository_through_the_command(
@@ -158,3 +145,9 @@ async def test_an_assistant_reaches_a_repository_through_the_command(
     hub.events = ready(bridge.url)
     async with connect_to(f"{hub.url}/v2/gh/ada/rain/main", "auto") as client:
         assert text_of(await client.call_tool("add", {"a": 1})) == "2"
+
+
+async def test_the_token_of_a_server_on_another_machine_is_not_sent_in_clear(home, hub):
+    hub.events = ready("http://192.0.2.1/user/x/mcp")
+    with refused("add --insecure"):
+        await find(home, hub)

@@ -1,0 +1,180 @@
+"""What a session does with servers that end streams, forget it, or keep what it misses."""
+
+import json
+
+import anyio
+import pytest
+from live import TIMEOUT
+from web_stand_ins import web_server
+
+from mcp_notebook.bridge.connect.credentials import Credentials
+from mcp_notebook.bridge.connect.exchange import ask, exchange
+from mcp_notebook.bridge.connect.messages import make_message
+from mcp_notebook.bridge.connect.remote import Remote, open_http
+from mcp_notebook.bridge.connect.session import Session
+from mcp_notebook.errors import ConnectionLost, RemoteError
+
+pytestmark = pytest.mark.anyio
+JSON, EVENTS = {"Content-Type": "application/json"}, {"Content-Type": "text/event-stream"}
+INITIALIZE = make_message({"id": 0, "method": "initialize", "params": {}})
+CALL = make_message({"id": 7, "method": "tools/call", "params": {"name": "top"}})
+CHANGED = "notifications/tools/list_changed"
+
+
+def event(content, number=None):
+    identity = "" if number is None else f"id: {number}\n"
+    return f"{identity}retry: 10\ndata: {json.dumps({'jsonrpc': '2.0', **content})}\n\n"
+
+
+class Server:
+    """A server of the handshake era, which a test lets forget its sessions."""
+
+    def __init__(self):
+        self.session = "s1"
+        self.version = "2025-06-18"
+        self.heard = []
+        self.streams = []
+        """What the streams outside of requests bring, one after the other."""
+        self.resumed = []
+
+    def answer(self, request):
+        if request.method == "GET":
+            self.resumed.append(request.headers.get("Last-Event-ID"))
+            if request.headers["Mcp-Session-Id"] != self.session:
+                return 404, {}, ""
+            return 200, EVENTS, self.streams.pop(0) if self.streams else ""
+        content = json.loads(request.body)
+        self.heard.append(content["method"])
+        if content["method"] == "initialize":
+            result = {"protocolVersion": self.version, "capabilities": {"tools": {}}}
+            answer = {"jsonrpc": "2.0", "id": content["id"], "result": result}
+            return 200, JSON | {"Mcp-Session-Id": self.session}, json.dumps(answer)
+        if request.headers["Mcp-Session-Id"] != self.session:
+            return 404, {}, ""
+        if "id" not in content:
+            return 202, {}, ""
+        return 200, JSON, json.dumps({"jsonrpc": "2.0", "id": content["id"], "result": {}})
+
+
+class Link:
+    """A session with a server."""
+
+    def __init__(self, http, url):
+        self.got = []
+        self.news = anyio.Event()
+        self.remote = Remote(http, url, Credentials())
+        self.session = Session(self.remote, self.send)
+
+    async def send(self, message):
+        self.got.append(message.method)
+        self.news.set()
+        self.news = anyio.Event()
+
+    async def open(self):
+        self.session.note_opened(INITIALIZE, *await ask(self.remote, INITIALIZE, {}))
+
+    async def wait(self, count):
+        with anyio.fail_after(TIMEOUT):
+            while len(self.got) < count:
+                await self.news.wait()
+
+
+@pytest.fixture
+def server():
+    return Server()
+
+
+@pytest.fixture
+async def link(server):
+    with web_server(server.answer) as url:
+        async with open_http() as http:
+            link = Link(http, f"{url}/mcp")
+            await link.open()
+            yield link
+
+
+async def test_a_new_session_is_told_what_the_old_one_was(server, link):
+    for method, params in (
+        ("logging/setLevel", {"level": "info"}),
+        ("resources/subscribe", {"uri": "a:1"}),
+        ("resources/subscribe", {"uri": "a:2"}),
+        ("resources/unsubscribe", {"uri": "a:1"}),
+    ):
+        link.session.note_request(make_message({"id": 1, "method": method, "params": params}))
+    server.session = "s2"
+    link.session.note_lost(link.session.number)
+    server.heard.clear()
+    await link.session.renew()
+    assert server.heard == [
+        "initialize",
+        "notifications/initialized",
+        "logging/setLevel",
+        "resources/subscribe",
+    ]
+    assert link.session.headers["Mcp-Session-Id"] == "s2"
+    assert link.got == [CHANGED]
+    await link.session.renew()
+    assert len(server.heard) == 4
+
+
+async def test_a_server_of_another_version_cannot_take_the_session(server, link):
+    server.version = "2024-11-05"
+    link.session.note_lost(link.session.number)
+    with pytest.raises(RemoteError, match=r"2025-06-18.*Restart the client"):
+        await link.session.renew()
+
+
+async def test_a_stream_that_ends_is_opened_again_and_the_client_told_of_what_it_missed(
+    server, link
+):
+    server.streams = [event({"method": "notifications/a"}), event({"method": "notifications/b"})]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(link.session.hear)
+        await link.wait(3)
+        tasks.cancel_scope.cancel()
+    assert link.got[:3] == ["notifications/a", CHANGED, "notifications/b"]
+
+
+async def test_a_stream_that_can_be_resumed_misses_nothing(server, link):
+    server.streams = [
+        event({"method": "notifications/a"}, 1),
+        event({"method": "notifications/b"}, 2),
+    ]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(link.session.hear)
+        await link.wait(2)
+        tasks.cancel_scope.cancel()
+    assert link.got[:2] == ["notifications/a", "notifications/b"]
+    assert server.resumed[:2] == [None, "1"]
+
+
+async def test_a_stream_notices_that_the_session_is_lost(server, link):
+    server.session = "s2"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(link.session.hear)
+        await link.wait(1)
+        tasks.cancel_scope.cancel()
+    assert link.got[0] == CHANGED
+    assert link.session.headers["Mcp-Session-Id"] == "s2"
+
+
+async def test_an_answer_comes_from_a_resumed_stream():
+    streams = [event({"method": "notifications/progress"}, 1), event({"id": 7, "result": {}}, 2)]
+    got = []
+
+    async def forward(message, _reply):
+        got.append(message.content.get("method", "answer"))
+
+    with web_server(lambda _request: (200, EVENTS, streams.pop(0))) as url:
+        async with open_http() as http:
+            await exchange(Remote(http, f"{url}/mcp", Credentials()), CALL, {}, forward)
+    assert got == ["notifications/progress", "answer"]
+
+
+@pytest.mark.parametrize("response", [(202, {}, ""), (200, EVENTS, ""), (200, {}, "ok")])
+async def test_no_answer_is_an_error(response):
+    with web_server(lambda _request: response) as url:
+        async with open_http() as http:
+            with pytest.raises(RemoteError, match=r"/mcp") as told:
+                await ask(Remote(http, f"{url}/mcp", Credentials()), CALL, {})
+    assert isinstance(told.value, ConnectionLost) or response[0] != 200

@@ -1,0 +1,52 @@
+"""Web servers of somebody else, as far as a test needs one: on loopback, in a thread."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Response = tuple[int | None, Mapping[str, str], str]
+"""Status, headers and body; without a status, the connection is closed."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a web server was asked."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@contextmanager
+def web_server(answer: Callable[[Request], Response]) -> Iterator[str]:
+    """Serve what `answer` returns, and yield the server's address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def handle_request(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, headers, text = answer(Request(self.command, self.path, self.headers, body))
+            self.close_connection = True
+            if status is None:
+                return
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        do_GET = do_POST = do_DELETE = handle_request  # noqa: N815 - http.server calls them
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.server_port}"
+        finally:
+            listening.shutdown()
+            thread.join()
