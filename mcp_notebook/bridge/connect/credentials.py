@@ -23,6 +23,8 @@ class Credentials:
     token: str | None = None
     place: str = ""
     """In words that do not contain it."""
+    is_from_binder: bool = False
+    """Whether a BinderHub gave it with a server that ends when nobody uses it."""
 
     def __repr__(self) -> str:
         """Say where it is from, and nothing else."""

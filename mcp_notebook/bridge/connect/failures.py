@@ -7,6 +7,7 @@ returns.
 import socket
 import ssl
 from collections.abc import Iterator
+from http import HTTPStatus
 
 import httpx2
 
@@ -15,9 +16,8 @@ from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.errors import ConnectionLost, RemoteError, Unreachable
 
 _CALL_AGAIN = "Whether it ran is not known: call it again only if that does no harm."
+_ENDED = (302, 401, 403, 404, 424)
 _SOON = (502, 503, 504)
-_HUB_STOPPED = 424
-"""A JupyterHub's answer for a server that does not run."""
 
 
 def explain_failure(error: Exception, url: str) -> RemoteError:
@@ -91,6 +91,11 @@ def explain_status(
         location: Where it was redirected to.
         words: What the server says itself.
     """
+    if credentials.is_from_binder and status in _ENDED:
+        return RemoteError(
+            f"The server that Binder started, {url}, has ended, as it does after some minutes "
+            "without use. Restart your client: this command then starts a new one."
+        )
     if status in (401, 403) or (300 <= status < 400 and "login" in location):  # noqa: PLR2004
         return RemoteError(explain_token(url, credentials))
     if 300 <= status < 400:  # noqa: PLR2004
@@ -99,7 +104,7 @@ def explain_status(
             f"{url} leads to another address, {place}. If you trust it, connect to that one."
         )
     hub = find_hub(url)
-    if status == _HUB_STOPPED:
+    if status == HTTPStatus.FAILED_DEPENDENCY:  # a JupyterHub's answer
         return RemoteError(
             f"The Jupyter server of {url} does not run. Start it in the browser, at "
             f"{f'{hub}/hub/home' if hub else url}, and try again."
@@ -143,4 +148,5 @@ def explain_token(url: str, credentials: Credentials) -> str:
     return (
         f"{url} does not accept the token from {credentials.place}: it is wrong, has expired, or "
         f"may not be used for this. {where}."
+        + (f" If it did before, the server may have ended: see {hub}/hub/home." if hub else "")
     )

@@ -4,13 +4,15 @@ Runs on the event loop of `mcp-notebook connect`. The question is ``server/disco
 2026-07-28 answer it, all older ones with an error of MCP's own.
 """
 
+from http import HTTPStatus
+
 import anyio
 import httpx2
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOCOL_VERSION_META_KEY
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.connect.addresses import Address
+from mcp_notebook.bridge.connect.addresses import Address, find_hub
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_status, explain_token
 from mcp_notebook.bridge.connect.headers import list_headers
@@ -61,7 +63,19 @@ async def find_endpoint(
     url, reply = min(refusals, key=lambda refusal: refusal[1].status in _ABSENT)
     if reply.status in _ABSENT and not reply.words:
         raise await _explain_absence(http, address, credentials)
+    if await _is_stopped(http, address, credentials):
+        raise explain_status(HTTPStatus.FAILED_DEPENDENCY, url, credentials)
     raise explain_status(reply.status, url, credentials, reply.location, reply.words)
+
+
+async def _is_stopped(http: httpx2.AsyncClient, address: Address, credentials: Credentials) -> bool:
+    """Return whether the Hub answers in place of a server: it refuses all that is posted there."""
+    if find_hub(address.endpoints[0]) is None:
+        return False
+    async with Remote(http, f"{address.server}/api", credentials).listen(
+        {"Accept": "*/*"}
+    ) as reply:
+        return "/hub/user/" in reply.location
 
 
 async def _ask(remote: Remote) -> Reply | None:

@@ -58,8 +58,12 @@ async def find_launch(
     async def connect(launch: Launch) -> Remote:
         server = launch.url.rstrip("/")
         check_encryption(server, insecure=insecure)
-        own = Credentials(launch.token, "the BinderHub") if launch.token else credentials
-        return await find_endpoint(http, Address((f"{server}/mcp",), server), own)
+        theirs = (
+            Credentials(launch.token, "Binder", is_from_binder=True)
+            if launch.token
+            else credentials
+        )
+        return await find_endpoint(http, Address((f"{server}/mcp",), server), theirs)
 
     async with file.hold():
         launch = file.read()

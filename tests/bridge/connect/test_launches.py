@@ -2,7 +2,7 @@
 
 import json
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import anyio
 import pytest
@@ -13,7 +13,9 @@ from web_stand_ins import web_server
 
 from mcp_notebook.bridge.connect.addresses import read_address
 from mcp_notebook.bridge.connect.credentials import Credentials
+from mcp_notebook.bridge.connect.exchange import ask
 from mcp_notebook.bridge.connect.launches import LaunchFile, find_launch
+from mcp_notebook.bridge.connect.messages import make_message
 from mcp_notebook.bridge.connect.remote import open_http
 from mcp_notebook.errors import RemoteError
 
@@ -69,11 +71,11 @@ def refused(reason):
     assert TOKEN not in str(told.value)
 
 
-async def find(home, hub, path="gh/ada/rain/main?labpath=a%20b.ipynb"):
+async def find(home, hub, *, http=None, path="gh/ada/rain/main?labpath=a%20b.ipynb"):
     repository = read_address(f"{hub.url}/v2/{path}")
     file = LaunchFile(home, repository)
-    async with open_http() as http:
-        return await find_launch(http, repository, Credentials(), file), file
+    async with nullcontext(http) if http else open_http() as opened:
+        return await find_launch(opened, repository, Credentials(), file), file
 
 
 async def test_a_repository_is_started_with_its_progress_and_kept_while_it_lives(home, hub, capsys):
@@ -111,6 +113,22 @@ async def test_one_that_has_ended_is_started_again(home, hub, capsys):
     said = capsys.readouterr().err
     assert "The server that was started on Binder before has ended." in said
     assert len(hub.asked) == 2
+
+
+async def test_a_client_is_told_that_a_server_on_binder_has_ended(home, hub):
+    class Server:
+        status, body = 200, json.dumps({"jsonrpc": "2.0", "id": "x", "result": {}})
+
+    def answer(_request):
+        return Server.status, {"Content-Type": "application/json"}, Server.body
+
+    with web_server(answer) as url:
+        hub.events = ready(f"{url}/user/rain-x/mcp")
+        async with open_http() as http:
+            remote, _ = await find(home, hub, http=http)
+            Server.status, Server.body = 403, "<html>"
+            with refused("has ended.*Restart your client"):
+                await ask(remote, make_message({"id": 1, "method": "tools/list"}), {})
 
 
 async def test_two_commands_at_once_start_one_server(home, hub):
