@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 from mcp.server.context import ServerRequestContext
 
 from mcp_notebook.bridge.server.change_notices import get_connection
-from mcp_notebook.content import Result, Text
+from mcp_notebook.bridge.server.mcp_types import describe_link
+from mcp_notebook.content import Audio, ContentBlock, Image, ResourceLink, Result, Text
 from mcp_notebook.missing_tools import META_TOOLS
 
 _MAX_NAMES = 10
@@ -31,6 +32,11 @@ class Accommodation:
     structured content in place of the content, so that pictures and links would be lost."""
     lists_again: bool = True
     """Whether it lists the tools again when it is told that they have changed."""
+    takes_links: bool = True
+    """Whether its model sees links. If not, a text has the address in their place."""
+    takes_media: bool = True
+    """Whether its model sees pictures or is told that there are some. If not, it reads their
+    base64 as text, many thousand characters for each."""
 
 
 ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
@@ -38,6 +44,20 @@ ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
         "codex-mcp-client": Accommodation(
             evidence="Codex CLI 0.169, 2026-11-21", takes_structured=False, lists_again=False
         ),
+        "continue-cli-client": Accommodation(
+            evidence="Continue CLI 1.5.47, 2026-11-22", lists_again=False, takes_media=False
+        ),
+        # Its model reads structured content twice: also as text, where the content has it, too.
+        "copilot-cli": Accommodation(
+            evidence="GitHub Copilot CLI 1.0.102, 2026-11-22",
+            takes_structured=False,
+            takes_links=False,
+        ),
+        # The end of its name is the name of the server in its settings.
+        "qwen-cli-mcp-client-notebook": Accommodation(
+            evidence="Qwen Code 0.24.4, 2026-11-22", lists_again=False
+        ),
+        "opencode": Accommodation(evidence="opencode 1.18.33, 2026-11-22", takes_links=False),
     }
 )
 """By the name in the client's ``clientInfo``."""
@@ -48,6 +68,28 @@ def find_accommodation(ctx: ServerRequestContext[Any]) -> Accommodation:
     """Return what is different for the client of a request."""
     params = ctx.session.client_params
     return _NONE if params is None else ACCOMMODATIONS.get(params.client_info.name, _NONE)
+
+
+def adapt_result(ctx: ServerRequestContext[Any], result: Result) -> Result:
+    """Return a result as the client of a request can take it."""
+    accommodation = find_accommodation(ctx)
+    if accommodation.takes_links and accommodation.takes_media:
+        return result
+    return replace(result, content=[_adapt_block(block, accommodation) for block in result.content])
+
+
+def _adapt_block(block: ContentBlock, accommodation: Accommodation) -> ContentBlock:
+    if isinstance(block, ResourceLink) and not accommodation.takes_links:
+        text = describe_link(block)
+    elif isinstance(block, Image | Audio) and not accommodation.takes_media:
+        kind = "picture" if isinstance(block, Image) else "sound"
+        text = (
+            f"[A {kind}, {block.mime_type}, {len(block.data):,} bytes: this client cannot show it "
+            "to its model. Ask for what is in it as text or numbers.]"
+        )
+    else:
+        return block
+    return Text(text, audience=block.audience, priority=block.priority)
 
 
 class NewTools:

@@ -110,6 +110,12 @@ def replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def describe_link(link: ResourceLink) -> str:
+    """Return a link as a text for a model."""
+    about = f": {link.description}" if link.description else ""
+    return f"[{link.about}{about}. Read it as the resource {link.uri}.]"
+
+
 def _shorten_text(block: ContentBlock, structured: Any) -> ContentBlock:
     """Return a block whose long text is shortened if the structured content repeats it."""
     if isinstance(block, Text) and block.brief is not None and structured is not None:
@@ -153,7 +159,7 @@ def _adapt_to_version(block: ContentBlock, version: str) -> ContentBlock:
             f"{version}, which has no audio.]"
         )
     elif isinstance(block, ResourceLink) and not has_feature(version, "resource_link"):
-        text = _describe_link(block)
+        text = describe_link(block)
     else:
         return block
     return Text(
@@ -172,11 +178,6 @@ def _make_annotations(block: ContentBlock, version: str) -> types.Annotations | 
     }
     annotations = {name: value for name, value in fields.items() if value not in ([], None)}
     return types.Annotations.model_validate(annotations) if annotations else None
-
-
-def _describe_link(link: ResourceLink) -> str:
-    about = f": {link.description}" if link.description else ""
-    return f"[{link.about}{about}. Read it as the resource {link.uri}.]"
 
 
 def _base64(data: bytes) -> str:

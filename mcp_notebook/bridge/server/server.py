@@ -30,7 +30,11 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
 from mcp_notebook.bridge.server import meta_tools
-from mcp_notebook.bridge.server.accommodations import NewTools, find_accommodation
+from mcp_notebook.bridge.server.accommodations import (
+    NewTools,
+    adapt_result,
+    find_accommodation,
+)
 from mcp_notebook.bridge.server.call_starter import CallStarter
 from mcp_notebook.bridge.server.callers import find_caller
 from mcp_notebook.bridge.server.change_notices import ChangeNotices, get_connection
@@ -270,7 +274,7 @@ class NotebookServer:
             self.resource_notices.note_result(caller, result)
             names = (entry.name for entry in self._tools.list_entries(caller))
             return make_call_result(
-                self._new_tools.add_note(ctx, result, names),
+                adapt_result(ctx, self._new_tools.add_note(ctx, result, names)),
                 ctx.protocol_version,
                 takes_structured=find_accommodation(ctx).takes_structured,
             )

@@ -1,12 +1,13 @@
 """What clients that are known by their names get otherwise than all others."""
 
+import re
 from contextlib import asynccontextmanager
 
 import anyio
 import pytest
 from live import TIMEOUT, record_of
 from mcp import Client
-from mcp_types import ImageContent, Implementation, TextContent
+from mcp_types import ImageContent, Implementation, ResourceLink, TextContent
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -28,6 +29,11 @@ def extremes() -> Extremes:
     display(PIL.Image.new("RGB", (2, 2)))
     return Extremes(low=1, high=2)
 
+def report():
+    "Returns a picture and a long table, of which only a part is shown."
+    import pandas as pd, PIL.Image
+    return [PIL.Image.new("RGB", (2, 2)), pd.DataFrame({"day": range(100)})]
+
 def declare(names: list[str]) -> str:
     "Declares other tools."
     from mcp_notebook import Tool, registry
@@ -46,8 +52,8 @@ def notebook(shared_kernel):
 @pytest.fixture
 def tools(notebook):
     """The notebook, without what a test before has declared."""
-    notebook.ok("%mcp_tool extremes declare\nfrom mcp_notebook import registry")
-    notebook.ok("registry.remove(*[n for n in registry if n not in ('extremes', 'declare')])")
+    notebook.ok("%mcp_tool extremes report declare\nfrom mcp_notebook import registry")
+    notebook.ok("registry.remove(*set(registry) - {'extremes', 'report', 'declare'})")
     return notebook
 
 
@@ -65,7 +71,9 @@ async def asked(kernel, name, era="legacy", **options):
 
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])
-@pytest.mark.parametrize(("name", "takes_structured"), [(CODEX, False), ("any-client", True)])
+@pytest.mark.parametrize(
+    ("name", "takes_structured"), [(CODEX, False), ("copilot-cli", False), ("any-client", True)]
+)
 async def test_who_shows_its_model_the_structured_content_alone_gets_none(
     tools, name, takes_structured, era
 ):
@@ -77,6 +85,33 @@ async def test_who_shows_its_model_the_structured_content_alone_gets_none(
         assert [type(block) for block in result.content] == [ImageContent, TextContent]
         assert '"high": 2' in result.content[1].text
         assert (result.structured_content == {"low": 1, "high": 2}) == takes_structured
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("any-client", [ImageContent, TextContent, ResourceLink, ResourceLink]),
+        ("opencode", [ImageContent, TextContent, TextContent, TextContent]),
+        ("copilot-cli", [ImageContent, TextContent, TextContent, TextContent]),
+        ("continue-cli-client", [TextContent, TextContent, ResourceLink, ResourceLink]),
+    ],
+)
+async def test_what_a_client_would_drop_or_show_as_base64_becomes_text(tools, name, kinds):
+    async with asked(tools, name) as client:
+        content = (await client.call_tool("report")).content
+        assert [type(block) for block in content] == kinds
+        if name == "continue-cli-client":
+            assert re.fullmatch(
+                r"\[A picture, image/png, \d+ bytes: this client cannot show it to its model\. "
+                r"Ask for what is in it as text or numbers\.\]",
+                content[0].text,
+            )
+        elif name != "any-client":
+            (uri,) = re.findall(
+                r"Read it as the resource (notebook:\S+/\S+\.csv)\.", content[2].text
+            )
+            read = await client.read_resource(uri)
+            assert "\n99" in read.contents[0].text
 
 
 @pytest.mark.parametrize(
