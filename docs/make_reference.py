@@ -7,8 +7,10 @@ code, so that they cannot drift.
 
 import ast
 import inspect
+import json
 import re
 import sys
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from itertools import pairwise
@@ -27,6 +29,8 @@ from mcp_notebook.limits import Limits
 from mcp_notebook.settings import Settings
 
 FOLDER = Path(__file__).parent / "reference"
+ASSISTANTS = FOLDER.parents[1] / "tests" / "assistants"
+"""Where the tests say what they have seen of each client."""
 HOME = Path("~/.mcp-notebook")
 """The default of `Settings.home`, for any reader."""
 NOTE = "<!-- Written by docs/make_reference.py from the code: edit there. -->"
@@ -266,12 +270,45 @@ def _format_files(client: Client) -> str:
     return ", ".join(label + file for label, file in files.items())
 
 
+def clients_page() -> str:
+    """Return the page on what works in which assistant, from what its tests have seen."""
+    seen = tomllib.loads((ASSISTANTS / "seen.toml").read_text("utf-8"))
+    packages = json.loads((ASSISTANTS / "package.json").read_text("utf-8"))["dependencies"]
+    assistants = seen["assistants"]
+    rows = [
+        [text, *(assistant[row] for assistant in assistants.values())]
+        for row, text in seen["rows"].items()
+    ]
+    versions = [f"{packages[assistant['package']]}" for assistant in assistants.values()]
+    return format_page(
+        "Clients",
+        "What works in which assistant. `pytest -m assistants` starts each of them with a real "
+        "notebook and compares this table with what the assistant itself shows its model; only "
+        "the model is a stand-in. Those that [`mcp-notebook install`](../connect-a-client.md) "
+        "knows are set up by it, the others by hand, Qwen Code with `--meta-tools`.",
+        format_table(["", *assistants], [["Version", *versions], *rows]),
+        "- *as text*: the model reads the error, but nothing marks it as one.\n"
+        "- *on screen*: it offers to ask its user, but nobody is asked in a run without a screen, "
+        "as that of the test is.\n"
+        "- *indirectly*: its model is told the name of a new tool with the answer of the next "
+        "call, and reaches it through "
+        "[`call_notebook_tool`](../connect-a-client.md#a-client-that-does-not-see-new-tools).\n"
+        "- *does not say*: no command of its shows whether a server is connected.",
+        "Some get something other than the rest, since they would lose or spoil it: Codex CLI and "
+        "GitHub Copilot CLI get no structured content, but the same data as text; GitHub Copilot "
+        "CLI and opencode get the address of a whole table as text, not as a link; Continue CLI "
+        "gets a note in place of a picture, which its model would read as base64. Claude Code and "
+        "Qwen Code show their models only the names of tools, and the rest once they look for it.",
+    )
+
+
 PAGES = {
     "values.md": values_page,
     "options.md": options_page,
     "settings.md": settings_page,
     "cli.md": cli_page,
     "meta-keys.md": meta_keys_page,
+    "clients.md": clients_page,
 }
 
 BEGIN, END = "<!-- Written by docs/make_reference.py from the code: -->", "<!-- End -->"

@@ -1,0 +1,258 @@
+"""A conversation with a real assistant about a real notebook, for the tests to take part in."""
+
+import itertools
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assistants import ANSWER, ASSISTANTS, QUESTION, Assistant
+from codex_app import CodexApp
+from live import LiveKernel, live_kernel
+from model_apis import Received
+from npm_packages import find_node
+from stand_in import PATIENCE, StandIn, stand_in
+
+from mcp_notebook.clients.known_clients import find_client
+from mcp_notebook.clients.servers import build_launch
+from mcp_notebook.settings import Settings
+
+LOAD = "%load_ext mcp_notebook"
+TOOLS = """%%mcp_tool
+from pydantic import BaseModel
+from mcp_notebook import Context
+
+class Extremes(BaseModel):
+    low: int
+    high: int
+
+def greet(name: str) -> str:
+    "Greets somebody."
+    return f"Hello, {name}!"
+
+def rain_table():
+    "Shows the rain of many days."
+    import pandas as pd
+    return pd.DataFrame({"day": range(1000), "rain": [0.5] * 1000})
+
+def plot_rain():
+    "Plots the rain, and says what it is."
+    import matplotlib.pyplot as plt
+    figure, axes = plt.subplots()
+    axes.plot([1, 2, 3])
+    plt.close(figure)
+    return ["the rain", figure]
+
+def extremes() -> Extremes:
+    "Plots the extremes, and returns them."
+    import matplotlib.pyplot as plt
+    plt.plot([1, 2, 3])
+    plt.show()
+    return Extremes(low=12345, high=67890)
+
+def fail():
+    "Fails."
+    raise ValueError("no such year: 1800")
+
+async def count(ctx: Context) -> str:
+    "Counts slowly."
+    import asyncio
+    for step in range(15):
+        ctx.progress(step, 15, f"counted {step}")
+        await asyncio.sleep(0.1)
+    return f"progress wanted: {ctx.wants_progress}"
+
+async def ask(ctx: Context) -> str:
+    "Asks the user."
+    if not ctx.can_elicit:
+        return "cannot ask"
+    answer = await ctx.elicit_async("Remove all?", ["remove", "keep"])
+    return f"answered: {answer.data}" if answer.accepted else "not answered"
+
+async def hang(path: str) -> str:
+    "Waits for ever."
+    import asyncio, pathlib
+    pathlib.Path(path).touch()
+    await asyncio.Event().wait()
+"""
+LATE = """%%mcp_tool
+def dry_days() -> str:
+    "Counts the dry days."
+    return "forty-two dry days"
+"""
+
+
+@dataclass
+class Conversation:
+    """What the tests of one assistant share."""
+
+    name: str
+    assistant: Assistant
+    home: Path
+    kernel: LiveKernel
+    model: StandIn
+    app: CodexApp | None
+    _servers: str
+    """What the assistant has said about its servers."""
+
+    def call(self, tool: str, /, **arguments: Any) -> Received:
+        """Let the model call a tool of the notebook, and return what it is told."""
+        return self.model.call(self.assistant.tool.format(tool), **arguments)
+
+    def start_call(self, tool: str, /, **arguments: Any) -> None:
+        """Let the model call a tool of the notebook."""
+        self.model.start_call(self.assistant.tool.format(tool), **arguments)
+
+    def wait_until_started(self) -> None:
+        """Let the model do something else until it is offered the notebook's tools."""
+        while self.assistant.waiter and not self.is_offered("greet"):
+            self.model.call(self.assistant.waiter)
+
+    def wait_for_dry_days(self) -> None:
+        """Let the model call another tool until it has read of the one of `LATE`."""
+        name = "dry_days"
+        deadline = time.monotonic() + PATIENCE
+        tries = itertools.count()
+        while name not in json.dumps(self.model.turn):
+            assert time.monotonic() < deadline, "the model has not heard of the new tool"
+            # Some end a conversation in which the same is asked for again and again.
+            self.call("greet", name=f"Ada the {next(tries)}.")
+
+    def is_offered(self, name: str) -> bool:
+        """Tell whether the model is offered a tool of the notebook now."""
+        return self.assistant.tool.format(name) in self.model.list_tools()
+
+    def load(self, *tools: str) -> None:
+        """Let the model look for tools, if it must do so before it may call them."""
+        if self.assistant.search:
+            names = ",".join(self.assistant.tool.format(tool) for tool in tools)
+            self.model.call(self.assistant.search, query=f"select:{names}")
+
+    def list_servers(self) -> str:
+        """Return what the assistant itself says about its servers, if it can be asked."""
+        if self.app is None:
+            return self._servers
+        return json.dumps(self.app.list_servers())
+
+
+@dataclass(frozen=True)
+class _Commands:
+    """Starts the assistant as its user would, in an environment with nothing else in it."""
+
+    command: list[str]
+    home: Path
+    env: dict[str, str]
+
+    def run(self, *arguments: str) -> str:
+        """Run a command to its end, and return what it prints."""
+        ended = subprocess.run(
+            [*self.command, *arguments],
+            cwd=self.home / "work",
+            env=self.env,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE,
+        )
+        return ended.stdout
+
+    def start(self, *arguments: str, has_pipes: bool) -> subprocess.Popen[str]:
+        """Start it; what it says goes to a file, without pipes."""
+        with (self.home / "said").open("w") as said:
+            return subprocess.Popen(
+                [*self.command, *arguments],
+                cwd=self.home / "work",
+                env=self.env,
+                stdin=subprocess.PIPE if has_pipes else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if has_pipes else said,
+                stderr=said,
+                text=True,
+                start_new_session=True,
+            )
+
+
+def _set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> _Commands:
+    if assistant.write_settings is not None:
+        assistant.write_settings(home, url)
+    (home / "work").mkdir()
+    (home / "tmp").mkdir()
+    if assistant.client:
+        _install(assistant.client, home)
+    else:
+        client = find_client("mcp.json")
+        assert assistant.write_server is not None
+        assistant.write_server(home, client.make_entry(build_launch(client, Settings())))
+    node = find_node(modules)
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    program = modules / assistant.program.format(platform=f"{sys.platform}-{machine}")
+    env = {
+        "HOME": str(home),
+        "PATH": f"{node.parent}:/usr/bin:/bin",
+        "TMPDIR": str(home / "tmp"),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "NO_PROXY": "127.0.0.1,localhost",
+        "no_proxy": "127.0.0.1,localhost",
+        # Whatever else it looks for is refused there.
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), url),
+        **{name: value.format(url=url) for name, value in assistant.env.items()},
+    }
+    command = [str(node), str(program)] if program.suffix == ".js" else [str(program)]
+    return _Commands(command, home, env)
+
+
+def _install(client: str, home: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "mcp_notebook", "install", client],
+        cwd=home / "work",
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+@contextmanager
+def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]:
+    """Start a notebook and an assistant that is asked something, and end both.
+
+    Args:
+        name: One of `ASSISTANTS`.
+        home: The home folder of both.
+        modules: The assistants' packages.
+    """
+    assistant = ASSISTANTS[name]
+    with ExitStack() as stack:
+        kernel = stack.enter_context(live_kernel(home, notebook=str(home / "rain.ipynb")))
+        kernel.ok(LOAD)
+        kernel.ok(TOOLS)
+        model = stack.enter_context(stand_in(assistant.api()))
+        commands = _set_up(assistant, home, model.url, modules)
+        # Not while it has a conversation: opencode would make its database twice.
+        servers = commands.run(*assistant.listing) if assistant.listing else ""
+        process = commands.start(*assistant.arguments, has_pipes=assistant.is_app)
+        stack.callback(_end, process)
+        model.watch(process, home / "said")
+        app = CodexApp(process, ANSWER) if assistant.is_app else None
+        if app is not None:
+            app.say(QUESTION)
+        yield Conversation(name, assistant, home, kernel, model, app, servers)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End an assistant that a failed test has left, with what it has started."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()

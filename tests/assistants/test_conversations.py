@@ -1,0 +1,179 @@
+"""Real assistants with a real notebook: what each of them shows its model.
+
+One conversation for each assistant: its tests run in this order. What depends on the assistant is
+in `seen.toml`, by the names of the tests; the documentation's table is made from it.
+"""
+
+import re
+
+import pytest
+from assistants import ASSISTANTS
+from conversation import LATE, LOAD, TOOLS, conversation
+from live import TIMEOUT
+from npm_packages import LIMIT
+from seen import ROWS, SEEN
+from stand_in import PATIENCE
+from watchfiles import watch
+
+from mcp_notebook.clients.known_clients import find_client
+
+pytestmark = [pytest.mark.assistants, pytest.mark.timeout(LIMIT + PATIENCE)]
+NAMES = ["greet", "rain_table", "plot_rain", "extremes", "fail", "count", "ask", "hang"]
+PNG = b"\x89PNG"
+
+
+@pytest.fixture(
+    scope="module",
+    params=ASSISTANTS,
+)
+def talk(request, module_home, modules):
+    """The conversation with an assistant."""
+    home = module_home / str(request.param_index)  # short, for the sockets below it
+    home.mkdir()
+    with conversation(request.param, home, modules) as talk:
+        yield talk
+
+
+@pytest.fixture
+def expected(request, talk):
+    """What was seen of this assistant in this test."""
+    return SEEN[talk.name][request.node.originalname.removeprefix("test_")]
+
+
+def _yes(condition):
+    return "yes" if condition else "no"
+
+
+def test_connected(talk, expected):
+    talk.wait_until_started()
+    connected = talk.assistant.connected
+    is_said = connected and connected in talk.list_servers()
+    assert ("yes" if is_said else "does not say") == expected
+
+
+def test_tools_are_offered_as_they_are_declared(talk):
+    talk.load(*NAMES)
+    offered = str(talk.model.turn)
+    for name in NAMES:
+        assert talk.assistant.tool.format(name).rpartition("/")[2] in offered
+    assert "Greets somebody." in offered
+
+
+def test_text(talk, expected):
+    told = talk.call("greet", name="Ada")
+    assert _yes("Hello, Ada!" in told.text) == expected
+
+
+def test_tables(talk, expected):
+    told = talk.call("rain_table")
+    assert _yes("1,000 rows x 2 columns" in told.text and "999,0.5" in told.text) == expected
+
+
+def test_links(talk, expected):
+    told = talk.call("rain_table")
+    assert _yes(re.search(r"notebook://\w+/\w+/table\.csv", told.text)) == expected
+
+
+def test_resources(talk, expected):
+    if not talk.assistant.reader:
+        assert expected == "no"
+        return
+    told = talk.call("rain_table")
+    address = re.search(r"notebook://\w+/\w+/table\.csv", told.text)[0]
+    read = talk.model.call(talk.assistant.reader, server="notebook", uri=address)
+    assert _yes("500,0.5" in read.text) == expected
+
+
+def test_pictures(talk, expected):
+    told = talk.call("plot_rain")
+    assert "the rain" in told.text
+    pictures = [data for kind, data in told.pictures if kind == "image/png"]
+    assert _yes(pictures and pictures[0].startswith(PNG)) == expected
+    assert len(told.text) < 1_000, "a picture as text costs as much as a book"
+
+
+def test_data_and_pictures(talk, expected):
+    told = talk.call("extremes")
+    assert re.search(r"high\W+67890", told.text)
+    assert ("both" if told.pictures else "data only") == expected
+    assert len(told.text) < 1_000, "a picture as text costs as much as a book"
+
+
+def test_errors(talk, expected):
+    told = talk.call("fail")
+    assert "ValueError: no such year: 1800" in told.text
+    assert ("marked" if told.is_error else "as text") == expected
+
+
+def test_wrong_arguments_are_named(talk):
+    assert "name" in talk.call("greet", nam="Ada").text
+
+
+def test_progress(talk, expected):
+    told = talk.call("count")
+    found = re.search(r"progress wanted: (True|False)", told.text)
+    assert _yes(found[1] == "True") == expected
+
+
+def test_questions(talk, expected):
+    told = talk.call("ask")
+    answers = {"answered: remove": "yes", "not answered": "on screen", "cannot ask": "no"}
+    assert [seen for text, seen in answers.items() if text in told.text] == [expected]
+
+
+def test_new_tools(talk, expected):
+    talk.kernel.ok(LATE)
+    talk.wait_for_dry_days()
+    told = talk.call("dry_days")
+    if expected == "indirectly":
+        assert "forty-two" not in told.text
+        told = talk.call("call_notebook_tool", name="dry_days", arguments={})
+    assert "forty-two dry days" in told.text
+
+
+def test_restarts(talk, expected):
+    talk.kernel.manager.restart_kernel(now=False)
+    talk.kernel.client.wait_for_ready(timeout=TIMEOUT)
+    talk.call("greet", name="nobody")
+    talk.kernel.ok(LOAD)
+    talk.kernel.ok(TOOLS)
+    told = next(
+        (
+            told
+            for told in (talk.call("greet", name=f"Ada {n}") for n in range(100))
+            if "Hello" in told.text
+        ),
+        None,
+    )
+    assert _yes(told) == expected
+
+
+def test_dead_kernels(talk, expected):
+    began = talk.home / "began"
+    talk.start_call("hang", path=str(began))
+    for _ in watch(talk.home, rust_timeout=100, yield_on_timeout=True):
+        if began.exists():
+            break
+    talk.kernel.manager.shutdown_kernel(now=True)
+    told = talk.model.wait_for_result()
+    assert _yes("The kernel of 'rain' died, and the call was lost." in told.text) == expected
+
+
+def test_a_conversation_ends_and_nothing_left_this_machine(talk):
+    talk.model.say_end()
+    if talk.app is not None:
+        talk.app.close()
+    assert talk.model.wait_for_process() == 0
+    assert set(talk.model.refused) <= set(talk.assistant.refused)
+
+
+def test_the_table_has_every_assistant_and_every_test():
+    assert SEEN.keys() == ASSISTANTS.keys()
+    for seen in SEEN.values():
+        assert seen.keys() == {"package", *ROWS}
+
+
+@pytest.mark.parametrize("name", [name for name in ASSISTANTS if ASSISTANTS[name].client])
+def test_who_does_not_see_new_tools_gets_those_that_call_others(name):
+    client = find_client(ASSISTANTS[name].client)
+    assert client.sees_new_tools == (SEEN[name]["new_tools"] == "yes")
