@@ -53,7 +53,7 @@ class Parameter:
         if not isinstance(value, list):
             return f"{self.name}: got "
         wrong = [index for index, item in enumerate(value) if not isinstance(item, str)]
-        return f"{self.name}.{wrong[0]}: got " if wrong else None
+        return f"{self.name}[{wrong[0]}]: got " if wrong else None
 
 
 @dataclass(frozen=True)
