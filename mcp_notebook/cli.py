@@ -21,6 +21,8 @@ from mcp_notebook.cli_config import EXAMPLE as CONFIG_EXAMPLE
 from mcp_notebook.cli_config import config
 from mcp_notebook.cli_connect import EXAMPLE as CONNECT_EXAMPLE
 from mcp_notebook.cli_connect import connect
+from mcp_notebook.cli_doctor import EXAMPLE as DOCTOR_EXAMPLE
+from mcp_notebook.cli_doctor import doctor
 from mcp_notebook.cli_help import Command, Group
 from mcp_notebook.cli_install import INSTALL_EXAMPLE, UNINSTALL_EXAMPLE, install, uninstall
 from mcp_notebook.cli_options import (
@@ -206,6 +208,7 @@ app.command(
 
 app.command(cls=Command, context_settings=TAKES_OPTIONS, epilog=INSTALL_EXAMPLE)(install)
 app.command(cls=Command, epilog=UNINSTALL_EXAMPLE)(uninstall)
+app.command(cls=Command, epilog=DOCTOR_EXAMPLE)(doctor)
 
 app.command(cls=Command, epilog=STOP_EXAMPLE)(stop)
 app.command(cls=Command, epilog=CONNECT_EXAMPLE)(connect)

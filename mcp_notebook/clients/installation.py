@@ -12,7 +12,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_notebook.clients.client import Client, Machine, Server
+from mcp_notebook.clients.client import Client, Entry, Machine, Server
 from mcp_notebook.clients.rendering import name_entry
 from mcp_notebook.clients.settings_text import add_entry, find_entry, remove_entry
 from mcp_notebook.errors import ClientError
@@ -59,6 +59,24 @@ def is_installed(client: Client, machine: Machine) -> bool:
         or client.find_trace(machine).is_dir()
         or any(shutil.which(command, path=path) for command in client.commands)
     )
+
+
+def read_entry(client: Client, file: Path, name: str) -> Entry | None:
+    """Return what a client's settings say about a server; None if they say nothing.
+
+    Args:
+        client: Whose settings they are.
+        file: Where they are.
+        name: The server's name in the client.
+
+    Raises:
+        ClientError: The file cannot be read.
+    """
+    text = _read(client, file)
+    try:
+        return None if text is None else find_entry(client, text, name)
+    except ValueError as error:
+        raise _make_unusable(client, file, error) from None
 
 
 def plan_installation(

@@ -1,8 +1,8 @@
 """How clients reach the server: stdio and Streamable HTTP.
 
 Face: `stdio` (`serve_stdio`), `http` (`open_listener`, `format_url`, `serve_http`, `serve_app`),
-`endpoint`, of which a bridge with several catalogues has one for each, `known_ports` and
-`encryption` (`check_encryption`, `describe_reach`).
+`endpoint`, of which a bridge with several catalogues has one for each, `known_ports`,
+`port_owner` and `encryption` (`check_encryption`, `describe_reach`).
 
 Threads: everything runs on the bridge's event loop. Only stdio from a terminal or a file uses the
 SDK's threads, because an event loop cannot wait for those.
