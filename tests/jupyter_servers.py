@@ -87,14 +87,14 @@ def server_env(home: Path) -> dict[str, str]:
 
 @contextmanager
 def jupyter_server(
-    home: Path, *options: str, env: dict[str, str] | None = None
+    home: Path, *options: str, token: str = TOKEN, env: dict[str, str] | None = None
 ) -> Iterator[JupyterServer]:
     """Run a Jupyter Server with the extensions that are installed, and end it."""
     settings = {
         "ServerApp.ip": "127.0.0.1",
         "ServerApp.port": _find_free_port(),  # old servers do not say which one 0 was
         "ServerApp.root_dir": home,
-        "IdentityProvider.token": TOKEN,
+        "IdentityProvider.token": token,
     }
     command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"]
     command += [f"--{name}={value}" for name, value in settings.items()]

@@ -40,6 +40,7 @@ class NotebookView:
     ) -> None:
         self._records = records
         self._ready = anyio.Event()
+        self._running = anyio.CancelScope()
         self._catalog = Catalog()
         self.links = Links(
             self._catalog,
@@ -59,14 +60,18 @@ class NotebookView:
         self.endpoint = Endpoint(self._server, settings)
         """Answers its clients."""
 
-    def count_tools(self) -> int:
-        """Return how many tools are offered now."""
-        return len(self._catalog.entries())
-
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Follow the kernels and serve, until this is cancelled."""
+        with self._running:
+            await self._serve(task_status)
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._running.cancel()
+
+    async def _serve(self, task_status: anyio.abc.TaskStatus[None]) -> None:
         async with self.links, self.endpoint.run(), anyio.create_task_group() as tasks:
             tasks.start_soon(self._server.announce_changes)
             tasks.start_soon(self.links.follow, self._records)

@@ -44,7 +44,8 @@ from mcp_notebook.terminal import print_output
 from mcp_notebook.termination import list_termination_signals
 
 MAX_VIEWS = 64
-"""Notebooks, or ways of naming one, that are served by themselves at a time."""
+"""Notebooks, or ways of naming one, that are served by themselves, before those are forgotten that
+are gone. What is open is never forgotten."""
 
 
 async def run_server_bridge(settings: Settings) -> None:
@@ -126,12 +127,21 @@ class _Views:
 
         if notebook:
             await self._kernels.refresh()
-            if len(self._views) > MAX_VIEWS or not any(map(is_served, self._kernels.records)):
+            if not any(map(is_served, self._kernels.records)):
                 return None
+            self._make_room()
         view = NotebookView(self._settings, self._observers, self._kernels.watch(is_served))
         await self._tasks.start(view.run)
         self._views[notebook] = view
         return view
+
+    def _make_room(self) -> None:
+        """Close the oldest endpoint whose notebook is gone, if there are many."""
+        if len(self._views) >= MAX_VIEWS:
+            absent = (name for name, view in self._views.items() if name and not len(view.links))
+            name = next(absent, None)
+            if name is not None:
+                self._views.pop(name).close()
 
     def _explain_absence(self, notebook: str) -> str:
         names = sorted({record.name for record in self._kernels.records})

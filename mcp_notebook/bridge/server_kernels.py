@@ -71,7 +71,6 @@ class ServerKernels:
 
 def is_of_notebook(record: Record, notebook: str) -> bool:
     """Return whether a kernel's notebook is meant by a name or the last parts of a path."""
-    asked_parts = PurePath(notebook.removesuffix(".ipynb")).parts
-    path = PurePath(record.notebook or record.name)
-    parts = path.with_name(record.name).parts
-    return bool(asked_parts) and parts[-len(asked_parts) :] == asked_parts
+    meant = PurePath(notebook.removesuffix(".ipynb")).parts
+    folders = PurePath(record.notebook).parent.parts if record.notebook else ()
+    return bool(meant) and (*folders, record.name)[-len(meant) :] == meant

@@ -35,6 +35,7 @@ class AuthorizedHandler(APIHandler):
             HTTPError: 401 without a login, 403 if it does not allow this.
         """
         if not self.check_host():
+            self.current_user = None
             raise HTTPError(HTTPStatus.FORBIDDEN, _FOREIGN_HOST)
         try:
             await super().prepare()

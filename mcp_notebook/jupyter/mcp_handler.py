@@ -31,6 +31,10 @@ _ONLY_A_COOKIE = (
     "MCP clients send the header `Authorization: token TOKEN`. The cookie of a browser is not "
     "enough, as other pages could send it, too."
 )
+_WITHOUT_LOGIN = (
+    "This Jupyter Server has no token, and MCP clients need one. Start it with a token "
+    "(`IdentityProvider.token`, or the variable JUPYTER_TOKEN); a password can stay beside it."
+)
 _FOREIGN_ORIGIN = (
     "A page of this Origin may not use mcp-notebook. Jupyter Server's `ServerApp.allow_origin`, or "
     "MCP_NOTEBOOK_ALLOWED_ORIGINS, says which others may."
@@ -52,11 +56,16 @@ class McpHandler(AuthorizedHandler):
         Raises:
             HTTPError: 401 without a login, 403 if it does not allow this.
         """
-        await super().prepare()
+        try:
+            await super().prepare()
+        except HTTPError as error:
+            # Without a token, the server wants an XSRF token, which would not do here.
+            if error.status_code == HTTPStatus.FORBIDDEN and self.current_user:
+                self._check_token()
+            raise
         if self.request.method == "OPTIONS":
             return
-        if not self.token_authenticated:
-            raise HTTPError(HTTPStatus.FORBIDDEN, _ONLY_A_COOKIE)
+        self._check_token()
         if not self._has_allowed_origin():
             raise HTTPError(HTTPStatus.FORBIDDEN, _FOREIGN_ORIGIN)
         self.update_api_activity()
@@ -76,6 +85,10 @@ class McpHandler(AuthorizedHandler):
     def on_connection_close(self) -> None:
         """End the request to the bridge: the client has hung up."""
         self._relaying.cancel()
+
+    def _check_token(self) -> None:
+        if not self.token_authenticated:
+            raise HTTPError(HTTPStatus.FORBIDDEN, _ONLY_A_COOKIE if self.token else _WITHOUT_LOGIN)
 
     def _has_allowed_origin(self) -> bool:
         """Return whether the request comes from no web page, or from one that may send it."""

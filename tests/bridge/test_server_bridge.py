@@ -8,9 +8,17 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+import anyio
 import httpx2
 import pytest
-from bridges import TOKEN, bridge
+from bridges import PING, TOKEN, bridge
+from kernel_records import make_record
+
+from mcp_notebook.bridge import server_bridge
+from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY
+from mcp_notebook.bridge.server_kernels import ServerKernels
+from mcp_notebook.discovery import write_record
+from mcp_notebook.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 
@@ -57,3 +65,26 @@ def test_a_setting_that_cannot_be_used_is_named(home):
     with bridge(home, command=COMMAND, env={"MCP_NOTEBOOK_MAX_CALLS": "many"}) as running:
         assert running.wait() == 1
         assert "MCP_NOTEBOOK_MAX_CALLS" in running.said
+
+
+@pytest.mark.anyio
+async def test_endpoints_of_notebooks_that_are_gone_make_room_for_others(home, monkeypatch):
+    monkeypatch.setattr(server_bridge, "MAX_VIEWS", 2)
+    kernels = ServerKernels(home)
+    names = ["a", "b", "c", "d"]
+    for name in names:
+        write_record(home, make_record(name, name=name))  # nothing listens there
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(kernels.watch_folder)
+        kernels.take_line(json.dumps(names))
+        views = server_bridge._Views(Settings(home=home), (), kernels, tasks)
+
+        async def app(scope, receive, send):
+            await views({**scope, SCOPE_KEY: OWNER}, receive, send)
+
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
+            for name in names:
+                assert (await http.post(f"/mcp/{name}", json=PING)).status_code != 404
+            assert list(views._views) == ["c", "d"]
+        tasks.cancel_scope.cancel()

@@ -1,34 +1,19 @@
 """Which live kernels a Jupyter Server's bridge serves."""
 
 import json
-import os
-import socket
 
 import anyio
 import pytest
+from kernel_records import make_record
 from live import TIMEOUT
 
 from mcp_notebook.bridge.server_kernels import ServerKernels, is_of_notebook
-from mcp_notebook.discovery import Record, make_id, read_start_time, write_record
-
-
-def _record(jupyter_id=None, notebook=None, name="sales"):
-    return Record(
-        id=make_id(),
-        pid=os.getpid(),
-        started=read_start_time(os.getpid()),
-        host=socket.gethostname(),
-        version="1",
-        protocol=1,
-        name=name,
-        notebook=notebook,
-        jupyter_id=jupyter_id,
-    )
+from mcp_notebook.discovery import write_record
 
 
 @pytest.mark.anyio
 async def test_kernels_are_served_from_when_both_the_server_and_their_record_name_them(home):
-    mine, other, nameless = _record("mine"), _record("other"), _record()
+    mine, other, nameless = make_record("mine"), make_record("other"), make_record()
     for record in (mine, other, nameless):
         write_record(home, record)
     kernels = ServerKernels(home)
@@ -41,7 +26,7 @@ async def test_kernels_are_served_from_when_both_the_server_and_their_record_nam
             kernels.take_line(json.dumps(["mine", "other"]))
             while set(await anext(served)) != {mine, other}:
                 pass
-            late = _record("other")
+            late = make_record("other")
             write_record(home, late)
             while set(await anext(served)) != {mine, other, late}:
                 pass
@@ -62,8 +47,13 @@ async def test_kernels_are_served_from_when_both_the_server_and_their_record_nam
     ],
 )
 def test_a_notebook_is_meant_by_its_name_or_the_last_parts_of_its_path(asked, is_meant):
-    assert is_of_notebook(_record(notebook="/home/ada/2024/sales.ipynb"), asked) == is_meant
+    assert is_of_notebook(make_record(notebook="/home/ada/2024/sales.ipynb"), asked) == is_meant
 
 
 def test_a_kernel_without_a_file_is_meant_by_the_name_that_it_has():
-    assert is_of_notebook(_record(name="kernel-7"), "kernel-7")
+    assert is_of_notebook(make_record(name="kernel-7"), "kernel-7")
+
+
+@pytest.mark.parametrize("path", ["/", ".", "..", "a/b.ipynb/"])
+def test_a_path_that_no_notebook_has_does_no_harm(path):
+    assert not is_of_notebook(make_record(notebook=path), "rain")

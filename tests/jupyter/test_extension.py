@@ -54,3 +54,12 @@ def test_whoever_may_not_run_code_in_the_kernels_gets_403(home):
         answer = server.http.post("mcp", json={})
         assert answer.status_code == 403
         assert answer.json()["message"].startswith("This user may not run code in the kernels")
+
+
+def test_a_server_without_a_token_says_that_clients_need_one(home):
+    with jupyter_server(home, token="") as server:
+        assert server.http.get("api/kernels").status_code == 200
+        for method in ("GET", "POST"):
+            answer = server.http.request(method, "mcp")
+            assert answer.status_code == 403
+            assert answer.json()["message"].startswith("This Jupyter Server has no token")

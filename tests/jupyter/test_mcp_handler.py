@@ -129,7 +129,7 @@ def test_a_cookie_alone_is_refused_even_with_its_xsrf_token(server):
         for headers in ({}, {"X-XSRFToken": xsrf}):
             answer = browser.post(f"{server.url}mcp", json=LIST, headers=headers)
             assert answer.status_code == 403
-        assert "cookie of a browser is not enough" in answer.json()["message"]
+            assert "cookie of a browser is not enough" in answer.json()["message"]
 
 
 def test_a_page_of_another_origin_is_refused_even_with_the_token(server):
@@ -139,6 +139,12 @@ def test_a_page_of_another_origin_is_refused_even_with_the_token(server):
     assert "Origin" in answer.json()["message"]
     for origin in (server.url.removesuffix("/base/"), "https://app.example"):
         assert _ask(server, **good, Origin=origin).status_code == 400, "the bridge has seen it"
+
+
+def test_a_host_that_the_server_does_not_have_is_refused(server):
+    answer = _ask(server, Authorization=f"token {TOKEN}", Host="evil.example")
+    assert answer.status_code == 403
+    assert "Host" in answer.json()["message"]
 
 
 def test_an_unknown_notebook_is_answered_with_those_that_there_are(server):
