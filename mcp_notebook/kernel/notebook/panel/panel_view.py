@@ -101,13 +101,11 @@ def _explain_life(state: PanelState) -> str:
 
 def _render_html(state: PanelState) -> str:
     is_live = state.departure is None
-    style = _STYLE.format(color=_LIVE if is_live else _DEPARTED) + (
-        "" if is_live else ";opacity:.6"
-    )
+    style = _STYLE.format(color=_LIVE if is_live else _DEPARTED)
     status = "live" if is_live else "gone"
     title = (
         f"<div><b>mcp-notebook</b> {escape(state.notebook)} "
-        f"<span style='color:{_GOOD if is_live else _DEPARTED}'>&#9679; {status}</span></div>"
+        f"<span style='color:{_GOOD if is_live else _DEPARTED}'>&#9679;</span> {status}</div>"
     )
     departure = "" if is_live else f"<div>{_render_code(state.departure or '')}</div>"
     body = _render_connections(state) if is_live else ""

@@ -27,8 +27,8 @@ var u = (s.baseUrl || document.body.dataset.baseUrl || '/').replace(/\\/?$/, '/'
 b.textContent = 'stopping';
 Promise.resolve().then(function () { return fetch(u + b.dataset.route, {method: 'POST', headers: h,
 body: JSON.stringify({kernel: b.dataset.kernel, call: Number(b.dataset.call)})}) })
-.then(function (r) { if (r.status == 409) b.textContent = 'not stopped: it may have ended'
-else if (!r.ok) throw r })
+.then(function (r) { if (r.status == 409) { b.textContent = 'not stopped: it may have ended' }
+else if (!r.ok) { throw r } })
 .catch(function () { b.textContent = 'run ' + b.dataset.command + ' in a terminal' })
 """
 _STYLE = (
