@@ -67,21 +67,22 @@ class Message:
     @property
     def params(self) -> JsonObject:
         """The parameters, {} if there are none."""
-        return _as_object(self.content.get("params"))
+        return as_object(self.content.get("params"))
 
     @property
     def result(self) -> JsonObject:
         """The result in an answer, {} if it is an error."""
-        return _as_object(self.content.get("result"))
+        return as_object(self.content.get("result"))
 
     @property
     def version(self) -> str | None:
         """The protocol's version that it names, as all requests do from 2026-07-28 on."""
-        version = _as_object(self.params.get("_meta")).get(PROTOCOL_VERSION_META_KEY)
+        version = as_object(self.params.get("_meta")).get(PROTOCOL_VERSION_META_KEY)
         return version if isinstance(version, str) else None
 
 
-def _as_object(value: Any) -> JsonObject:
+def as_object(value: Any) -> JsonObject:
+    """Return a value if it is a JSON object, {} for anything else."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -103,7 +103,8 @@ class Relay:
 
     def _pass_on_cancel(self, message: Message) -> bool:
         """Cancel a request of the client, and return whether the server is to be told in words."""
-        request = self._open.get(message.params.get("requestId"))  # type: ignore[arg-type]
+        number = message.params.get("requestId")
+        request = self._open.get(number) if isinstance(number, str | int) else None
         if request is None:
             return not message.version and bool(self._session.headers)
         request.is_cancelled = True

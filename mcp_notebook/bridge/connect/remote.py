@@ -25,6 +25,7 @@ CONNECT_LIMIT = 10.0
 """Seconds until a connection stands. A call may take hours then."""
 _ACCEPT = {"Accept": "application/json, text/event-stream"}
 _STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+_LONGEST_RETRY = 30.0
 _MAX_WORDS = 1_000
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
 """A lost network is noticed after a minute, however long a call may take."""
@@ -87,7 +88,8 @@ class Reply:
             if self.kind == "text/event-stream":
                 async for event in httpx2.EventSource(self._response, max_event_size=None):
                     self.last_id = event.id or self.last_id
-                    self.retry = self.retry if event.retry is None else event.retry / 1_000
+                    if event.retry is not None:
+                        self.retry = min(event.retry / 1_000, _LONGEST_RETRY)
                     message = read_body(event.data.encode("utf-8", "surrogatepass"))
                     if message is not None:
                         yield message
@@ -195,7 +197,7 @@ def _read_words(body: bytes) -> str:
 def _translate_errors(url: str) -> Iterator[None]:
     try:
         yield
-    except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError) as error:
         raise explain_failure(error, url) from error
 
 

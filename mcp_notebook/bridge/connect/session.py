@@ -20,7 +20,7 @@ from mcp_notebook.bridge.connect.exchange import (
     check_session,
     list_pauses,
 )
-from mcp_notebook.bridge.connect.messages import Message, make_message
+from mcp_notebook.bridge.connect.messages import Message, as_object, make_message
 from mcp_notebook.bridge.connect.remote import Remote, Reply
 from mcp_notebook.errors import RemoteError, SessionLost
 
@@ -152,7 +152,7 @@ class Session:
     def _take(self, answer: Message, reply: Reply) -> None:
         self._id = reply.headers.get(SESSION_HEADER)
         self._version = str(answer.result.get("protocolVersion", ""))
-        self._capabilities = answer.result.get("capabilities") or {}
+        self._capabilities = as_object(answer.result.get("capabilities"))
         self.number += 1
 
     async def _announce_changes(self) -> None:

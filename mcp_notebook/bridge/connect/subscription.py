@@ -14,7 +14,7 @@ from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 
 from mcp_notebook.bridge.connect.exchange import STEADY, check_session, list_pauses
 from mcp_notebook.bridge.connect.failures import explain_status
-from mcp_notebook.bridge.connect.messages import Message, make_message, replace_id
+from mcp_notebook.bridge.connect.messages import Message, as_object, make_message, replace_id
 from mcp_notebook.bridge.connect.remote import Remote
 from mcp_notebook.errors import ConnectionLost, Unreachable
 
@@ -80,12 +80,13 @@ class Subscription:
         return False
 
     async def _announce_changes(self) -> None:
-        kinds = self._request.params.get("notifications") or {}
+        kinds = as_object(self._request.params.get("notifications"))
         meta = {"_meta": {SUBSCRIPTION_ID_META_KEY: self._request.id}}
         for kind in _KINDS:
             if kinds.get(f"{kind}ListChanged"):
                 method = f"notifications/{kind}/list_changed"
                 await self._send(make_message({"method": method, "params": meta}))
-        for uri in kinds.get("resourceSubscriptions") or ():
+        uris = kinds.get("resourceSubscriptions")
+        for uri in uris if isinstance(uris, list) else ():
             method = "notifications/resources/updated"
             await self._send(make_message({"method": method, "params": {"uri": uri, **meta}}))

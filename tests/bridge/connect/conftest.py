@@ -10,7 +10,8 @@ from mcp import Client, StdioServerParameters
 
 TOOLS = """%%mcp_tool
 import asyncio, pathlib, threading, time
-from mcp_notebook import Context
+from typing import Annotated
+from mcp_notebook import Context, Header
 stopped = threading.Event()
 
 def add(a: int, b: int = 1) -> int:
@@ -41,6 +42,10 @@ def talk(ctx: Context) -> str:
     "Log."
     ctx.log("looks odd", "warning")
     return "said"
+
+def region(name: Annotated[str, Header("Region")]) -> str:
+    "Has its argument in a header, too."
+    return name
 
 def rows() -> list[int]:
     "More than fits."

@@ -1,7 +1,9 @@
 """Which endpoint is found at an address, and what is said where there is none."""
 
 import json
+import shutil
 import socket
+import subprocess
 
 import pytest
 from bridges import TOKEN
@@ -11,7 +13,7 @@ from web_stand_ins import web_server
 from mcp_notebook.bridge.connect.addresses import read_address
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
-from mcp_notebook.bridge.connect.remote import open_http
+from mcp_notebook.bridge.connect.remote import Remote, open_http
 from mcp_notebook.errors import ConnectionLost, RemoteError, Unreachable
 
 pytestmark = pytest.mark.anyio
@@ -140,3 +142,44 @@ async def test_what_a_server_says_itself_about_an_absent_notebook_is_passed_on()
     with server({"/user/x/mcp/a.ipynb": absent}) as url:
         text = await explain(f"{url}/user/x/lab/tree/a.ipynb")
         assert text.endswith("No open notebook is called 'a'. None is open.")
+
+
+async def test_a_proxy_of_the_environment_is_used(monkeypatch):
+    with server({"http://far.example/mcp": NO_SESSION}) as url:
+        monkeypatch.setenv("HTTP_PROXY", url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        assert await find("http://far.example/mcp") == "http://far.example/mcp"
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate of 127.0.0.1, signed by itself, and its key."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("needs openssl")
+    certfile, keyfile = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", keyfile, "-out", certfile]
+    subprocess.run([*command, *names, *files], check=True, capture_output=True)
+    return certfile, keyfile
+
+
+async def test_an_authority_of_ones_own_is_trusted_if_the_environment_says_so(
+    home, certificate, monkeypatch
+):
+    certfile, keyfile = certificate
+    async with served(home, certfile=certfile, keyfile=keyfile) as here:
+        url = here.url.replace("http:", "https:")
+        assert "set SSL_CERT_FILE" in await explain(url)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certfile))
+        assert await find(url) == url
+
+
+async def test_a_lost_network_is_noticed_by_the_system(home):
+    async with served(home) as here, open_http() as http:
+        remote = Remote(http, here.url, OWNER)
+        async with remote.post(b"{}", {}) as reply:
+            stream = reply._response.extensions["network_stream"]
+            connection = stream.get_extra_info("socket")
+            assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)

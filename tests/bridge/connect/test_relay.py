@@ -1,5 +1,7 @@
 """Real clients over stdio, through `mcp-notebook connect`, to a real bridge over HTTP."""
 
+from functools import partial
+
 import anyio
 import pytest
 from clients import Changes, text_of
@@ -16,8 +18,9 @@ UNTIL_STOPPED = """async with asyncio.timeout(60):
 async def test_tools_are_listed_and_called(connect, era):
     async with connect(era) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["add", "size", "sleep", "trip", "talk", "rows"]
+        assert names == ["add", "size", "sleep", "trip", "talk", "region", "rows"]
         assert (await client.call_tool("add", {"a": 2})).structured_content == {"result": 3}
+        assert text_of(await client.call_tool("region", {"name": "Åland"})) == "Åland"
         wrong = await client.call_tool("add", {"a": "two"})
         assert wrong.is_error
         assert "'a'" in text_of(wrong) or "a:" in text_of(wrong)
@@ -107,3 +110,21 @@ async def test_changes_of_the_tools_are_told(connect, era, sales):
         )
         await changes.wait()
         await anyio.to_thread.run_sync(sales.ok, "%mcp remove late")
+
+
+async def test_a_client_that_leaves_stops_its_calls(connect, era, sales):
+    half = anyio.Event()
+
+    async def progress(_value, _total, message):
+        if message == "half of it":
+            half.set()
+
+    with anyio.CancelScope() as scope:
+        async with connect(era) as client, anyio.create_task_group() as tasks:
+            await client.list_tools()
+            tasks.start_soon(
+                partial(client.call_tool, "sleep", {"seconds": 600}, progress_callback=progress)
+            )
+            await half.wait()
+            scope.cancel()
+    await anyio.to_thread.run_sync(sales.ok, UNTIL_STOPPED)

@@ -178,3 +178,21 @@ async def test_no_answer_is_an_error(response):
             with pytest.raises(RemoteError, match=r"/mcp") as told:
                 await ask(Remote(http, f"{url}/mcp", Credentials()), CALL, {})
     assert isinstance(told.value, ConnectionLost) or response[0] != 200
+
+
+@pytest.mark.parametrize("odd", [5, [], "tools", None])
+async def test_odd_capabilities_are_none(server, link, odd):
+    result = {"protocolVersion": server.version, "capabilities": odd}
+    _, reply = await ask(link.remote, INITIALIZE, {})
+    link.session.note_opened(INITIALIZE, make_message({"id": 0, "result": result}), reply)
+    link.session.note_lost(link.session.number)
+    await link.session.renew()
+    assert link.got in ([], [CHANGED])
+
+
+async def test_a_session_with_an_odd_name_is_an_error_and_no_crash(server, link):
+    result = {"protocolVersion": "2025\u00e4", "capabilities": {}}
+    _, reply = await ask(link.remote, INITIALIZE, {})
+    link.session.note_opened(INITIALIZE, make_message({"id": 0, "result": result}), reply)
+    with pytest.raises(RemoteError):
+        await ask(link.remote, CALL, link.session.headers)

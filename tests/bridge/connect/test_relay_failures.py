@@ -1,0 +1,146 @@
+"""What a client is told when the remote server does not answer as it should."""
+
+import asyncio
+import json
+
+import anyio
+import pytest
+from live import TIMEOUT
+from web_stand_ins import web_server
+
+from mcp_notebook.bridge.connect import relay as relay_module
+from mcp_notebook.bridge.connect.credentials import Credentials
+from mcp_notebook.bridge.connect.relay import Relay
+from mcp_notebook.bridge.connect.remote import Remote, open_http
+
+pytestmark = pytest.mark.anyio
+JSON, EVENTS = {"Content-Type": "application/json"}, {"Content-Type": "text/event-stream"}
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+MOST = 10_000
+
+
+class Lines:
+    """A client in this process."""
+
+    def __init__(self):
+        self.inbox = asyncio.Queue()
+        self.outbox = asyncio.Queue()
+
+    async def receive(self):
+        return await self.inbox.get()
+
+    async def send(self, message):
+        self.outbox.put_nowait(json.loads(message.body))
+
+    def say(self, content):
+        self.inbox.put_nowait(json.dumps({"jsonrpc": "2.0", **content}).encode())
+
+    async def hear(self):
+        with anyio.fail_after(TIMEOUT):
+            return await self.outbox.get()
+
+
+@pytest.fixture
+def talk(monkeypatch):
+    """Send messages to a server that answers so, and return so many of what comes back."""
+    monkeypatch.setattr(relay_module, "RETRY_LIMIT", 0.5)
+
+    async def talk(answer, *contents, count=1):
+        lines = Lines()
+        with web_server(answer) as url:
+            async with open_http() as http, anyio.create_task_group() as tasks:
+                remote = Remote(http, f"{url}/mcp", Credentials("t", "the file t"))
+                tasks.start_soon(Relay(lines, remote, MOST).run)
+                for content in contents:
+                    lines.say(content)
+                heard = [await lines.hear() for _ in range(count)]
+                lines.inbox.put_nowait(None)
+        return heard
+
+    return talk
+
+
+def request(method="tools/call", number=1, *, modern=True, **params):
+    meta = {"_meta": META} if modern else {}
+    return {"id": number, "method": method, "params": {"name": "top", **params, **meta}}
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        ((401, {}, ""), "does not accept the token from the file t"),
+        ((403, {}, "<html>"), "does not accept the token from the file t"),
+        ((404, {}, "<html>"), "Nothing is there any more"),
+        ((302, {"Location": "/login?next=/mcp"}, ""), "does not accept the token"),
+        ((424, {}, ""), "does not run"),
+        ((500, {}, "oops"), "status 500"),
+        ((502, {}, ""), "'top' may have run"),
+        ((503, {}, ""), "does not answer now"),
+        ((None, {}, ""), "'top' may have run"),
+        ((200, EVENTS, ": ping\n\n"), "'top' may have run"),
+        ((200, {"Content-Type": "text/html"}, "<h1>Welcome</h1>"), "'top' may have run"),
+        ((202, {}, ""), "status 202"),
+        ((404, JSON, '{"error": "No open notebook."}'), "No open notebook."),
+    ],
+)
+@pytest.mark.parametrize("modern", [True, False])
+async def test_a_call_that_gets_no_answer_is_answered_with_an_error(talk, response, reason, modern):
+    (answer,) = await talk(lambda _request: response, request(modern=modern))
+    assert answer["id"] == 1
+    assert reason in answer["error"]["message"]
+
+
+async def test_an_error_of_the_server_keeps_its_code_and_gets_the_id(talk):
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32022, "message": "No."}}
+    (answer,) = await talk(lambda _request: (400, JSON, json.dumps(error)), request(number="a"))
+    assert answer == error | {"id": "a"}
+
+
+async def test_a_list_that_gets_lost_is_asked_for_again(talk):
+    answers = [(None, {}, ""), (503, {}, ""), (200, JSON, '{"jsonrpc":"2.0","id":1,"result":{}}')]
+    (answer,) = await talk(lambda _request: answers.pop(0), request("tools/list"))
+    assert answer["result"] == {}
+
+
+async def test_an_answer_on_several_lines_becomes_one(talk):
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"a": [1, 2]}}, indent=2)
+    (answer,) = await talk(lambda _request: (200, JSON, body), request())
+    assert answer["result"] == {"a": [1, 2]}
+
+
+async def test_a_question_that_came_with_a_lost_call_is_taken_back(talk):
+    question = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}}
+    body = f"data: {json.dumps(question)}\n\n"
+    heard = await talk(lambda _request: (200, EVENTS, body), request(modern=False), count=3)
+    assert [message.get("method") for message in heard] == [
+        "elicitation/create",
+        "notifications/cancelled",
+        None,
+    ]
+    assert heard[1]["params"]["requestId"] == "q"
+
+
+async def test_a_subscription_that_the_server_does_not_take_is_answered(talk):
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "No."}}
+    (answer,) = await talk(
+        lambda _request: (404, JSON, json.dumps(error)), request("subscriptions/listen")
+    )
+    assert answer == error
+
+
+async def test_a_cancel_of_what_nobody_knows_is_no_reason_to_say_anything(talk):
+    cancel = {"method": "notifications/cancelled", "params": {"requestId": [9]}}
+    other = {"method": "notifications/cancelled", "params": {"requestId": 9, "_meta": META}}
+    ok = (200, JSON, '{"jsonrpc":"2.0","id":1,"result":{}}')
+    asked = []
+
+    def answer(request):
+        asked.append(json.loads(request.body)["method"])
+        return ok
+
+    (heard,) = await talk(answer, cancel, other, request())
+    assert heard["id"] == 1
+    assert asked == ["tools/call"]
