@@ -1,12 +1,13 @@
 """An assistant outside the browser: the official MCP client, over HTTP."""
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from anyio.from_thread import start_blocking_portal
 from clients import Changes, over_http, text_of
 from live import TIMEOUT
 from mcp import Client
@@ -15,7 +16,7 @@ ERA = "auto"
 
 
 class Assistant:
-    """Connects anew for each thing that it does, on threads of its own: Playwright has a loop here.
+    """Connects for each thing that it does, on a thread of its own: Playwright has a loop here.
 
     Args:
         url: Where the bridge is.
@@ -25,7 +26,8 @@ class Assistant:
     def __init__(self, url: str, token: str) -> None:
         self.url = url
         self.token = token
-        self._threads = ThreadPoolExecutor(4)
+        self._thread = ExitStack()
+        self._portal = self._thread.enter_context(start_blocking_portal())
 
     def call(self, tool: str, **arguments: Any) -> str:
         """Call a tool, and return the text of its result."""
@@ -51,15 +53,16 @@ class Assistant:
         self._start(wait, message_handler=changes.handle).result(TIMEOUT)
 
     def close(self) -> None:
-        """End its threads."""
-        self._threads.shutdown()
+        """End its thread, and whatever it still does."""
+        self._portal.call(self._portal.stop, True)
+        self._thread.close()
 
     def _start(self, act: Callable[[Client], Awaitable[Any]], **options: Any) -> Future[Any]:
         async def connect() -> Any:
             async with over_http(self.url, ERA, token=self.token, **options) as client:
                 return await act(client)
 
-        return self._threads.submit(asyncio.run, connect())
+        return self._portal.start_task_soon(connect)
 
 
 def find_assistant(said: str, home: Path) -> Assistant:

@@ -1,6 +1,7 @@
 """A notebook in a page of JupyterLab or Notebook 7, as a user has it before him."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -150,7 +151,8 @@ class Guard:
 
     def __init__(self, context: BrowserContext) -> None:
         self.refused: list[str] = []
-        context.route(lambda url: not url.startswith("http://127.0.0.1:"), self._refuse)
+        # A pattern, not a function: what fits is found without this thread, which may wait.
+        context.route(re.compile(r"^(?!(http://127\.0\.0\.1:|data:|blob:))"), self._refuse)
 
     def _refuse(self, route: Any) -> None:
         self.refused.append(route.request.url)
