@@ -114,8 +114,11 @@ async def _try_endpoint(settings: Settings, endpoint: Endpoint) -> Diagnosis:
     # Another user who listens there must not get the token.
     if not await to_thread.run_sync(is_own_port, url.hostname, url.port or 80):
         return Diagnosis(problem=f"You serve nothing at {endpoint.url}. {step}")
+    token = _read_token(settings)
+    if token is None:
+        return Diagnosis(problem=f"There is no token in {settings.token_place}. {step}")
     try:
-        headers = {"Authorization": f"Bearer {_read_token(settings)}"}
+        headers = {"Authorization": f"Bearer {token}"}
         with anyio.fail_after(_START_SECONDS):
             async with (
                 httpx2.AsyncClient(headers=headers) as http,
@@ -126,13 +129,14 @@ async def _try_endpoint(settings: Settings, endpoint: Endpoint) -> Diagnosis:
         return Diagnosis(problem=f"{endpoint.url} does not work ({_describe(error)}). {step}")
 
 
-def _read_token(settings: Settings) -> str:
-    """Return the token that a client would have; unlike a bridge, it makes none.
-
-    Raises:
-        OSError: There is none.
-    """
-    return settings.token or read_private(settings.token_path).decode("utf-8", "replace").strip()
+def _read_token(settings: Settings) -> str | None:
+    """Return the token that a client would have; unlike a bridge, it makes none."""
+    if settings.token:
+        return settings.token
+    try:
+        return read_private(settings.token_path).decode("utf-8", "replace").strip()
+    except OSError:
+        return None
 
 
 def _describe(error: BaseException) -> str:

@@ -112,7 +112,7 @@ def test_an_address_of_this_machine_is_tried_with_the_token(user, module_home):
         write(user, {"url": served.url})
         assert "Works, but there are no tools" in doctor(MCP_NOTEBOOK_TOKEN=TOKEN).stdout
         check(user, {"url": served.url}, f"{served.url} does not work (", MCP_NOTEBOOK_TOKEN="x")
-        check(user, {"url": served.url}, f"{served.url} does not work (")
+        check(user, {"url": served.url}, f"There is no token in the file {user}", "`%mcp serve`")
 
 
 def test_where_nothing_is_connected_the_next_step_is_named(user):
