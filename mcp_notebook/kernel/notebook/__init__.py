@@ -14,9 +14,10 @@ shows them when the cell has ended. `mcp_verbs` has one function for each verb o
 the result of ``%mcp call``. `option_help` puts together what ``%%mcp_tool?`` and ``mcp_tool?``
 explain. `consent_prompts` shows questions whether calls may run, which ``%mcp allow`` and ``%mcp
 deny`` answer. `panel` is the room of ``%mcp panel``, and `absent_tools` says why clients miss
-tools. `live_display` is an output that is shown anew from any thread. `recording` is ``%mcp
-record`` and ``%mcp insert``, `call_recorder` writes the file. `client_config` is ``%mcp
-config``, and `public_address` says where Binder and a JupyterHub are reached.
+tools. `try_form` is the form of ``%mcp try``. `live_display` is an output that is shown anew from
+any thread. `recording` is ``%mcp record`` and ``%mcp insert``, `call_recorder` writes the file.
+`client_config` is ``%mcp config``, and `public_address` says where Binder and a JupyterHub are
+reached.
 
 Threads: magics and cells run on the kernel's main thread. The decorators and `registry` work on any
 thread, also inside a tool, and the decorators even without a notebook: there they only mark the

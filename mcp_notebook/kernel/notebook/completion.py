@@ -33,7 +33,7 @@ def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:  # noqa: PLR09
             return [*CLIENTS]
         case ["record", *options]:
             return [option for option in RECORD_OPTIONS if option not in options]
-        case ["call"] | ["remove", *_]:
+        case ["call"] | ["try"] | ["remove", *_]:
             return tools
     return []
 

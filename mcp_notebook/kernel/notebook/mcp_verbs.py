@@ -9,6 +9,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from IPython.core.error import UsageError
@@ -29,6 +30,7 @@ from mcp_notebook.kernel.notebook.option_help import format_entry
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.recording import Recording, insert_call
 from mcp_notebook.kernel.notebook.result_display import show_result
+from mcp_notebook.kernel.notebook.try_form import build_form
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings import Settings
@@ -170,11 +172,23 @@ def _call_tool(notebook: Notebook, arguments: str) -> None:
     tool = notebook.registry.get(name)
     if tool is None:
         raise _make_unknown(notebook, name)
-    call_arguments = _read_arguments(values.strip(), quotes=not tool.takes_secrets)
+    _call_here(notebook, name, _read_arguments(values.strip(), quotes=not tool.takes_secrets))
+
+
+def _call_here(notebook: Notebook, name: str, arguments: dict[str, Any]) -> None:
     refused = notebook.refused_files.count
-    show_result(notebook.invoker.run_here(name, call_arguments))
+    show_result(notebook.invoker.run_here(name, arguments))
     for reason in notebook.refused_files.list_reasons(after=refused):
         print_note(reason)  # clients are not told that
+
+
+def _try_tool(notebook: Notebook, name: str) -> None:
+    if not name:
+        raise UsageError("Which tool? Write `%mcp try TOOL`; `%mcp list` shows the tools.")
+    tool = notebook.registry.get(name)
+    if tool is None:
+        raise _make_unknown(notebook, name)
+    display(build_form(tool, partial(_call_here, notebook, name)))
 
 
 def _show_log(notebook: Notebook, arguments: str) -> None:
@@ -272,6 +286,11 @@ VERBS: Mapping[str, Verb] = {
         run=_call_tool,
         arguments="TOOL name=value ...",
         help='call a tool as a client would (or: %mcp call TOOL {"name": "value"})',
+    ),
+    "try": Verb(
+        run=_try_tool,
+        arguments="TOOL",
+        help="show a form with a field for each parameter, and the result below (ipywidgets)",
     ),
     "log": Verb(
         run=_show_log,

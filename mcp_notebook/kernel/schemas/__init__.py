@@ -16,7 +16,7 @@ Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`
 - `parameters`, `annotations`: one type hint as schema and validator, for questions to the user
 - `finite_numbers`: what of an answer JSON does not have
 - `validation_messages`: values and problems in words; `schema_words`: schemas; `docstrings`: how
-  long descriptions may be
+  long descriptions may be; `schema_parts`: what references lead to
 
 Threads: schemas are made at definition, on the thread that declares the tool; validation and
 conversion run wherever the call runs. Nothing here changes after it is made, so that calls on

@@ -9,6 +9,7 @@ import pytest
         ("%mcp st", "status"),
         ("%mcp pa", "panel"),
         ("%mcp call ra", "rain"),
+        ("%mcp try ra", "rain"),
         ("%mcp call rain ", "city="),
         ("%mcp call rain city=Seattle y", "year="),
         ("%mcp remove ", "rain"),

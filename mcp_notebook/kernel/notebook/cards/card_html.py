@@ -39,7 +39,7 @@ _TABLE = "margin:.3em 0;border:none;font-size:inherit;width:auto"
 _CELL = "text-align:left;vertical-align:top;padding:.1em 1.4em .1em 0;border:none;background:none;"
 _MAX_NOWRAP = 40
 """Characters of a cell that stays on one line."""
-_TAG = re.compile("<[^>]*>")
+_TAG = re.compile(r"<script>.*?</script>|<[^>]*>")
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -84,8 +84,9 @@ def _render_heading(facts: ToolFacts, state: ToolState, kind: str = "") -> str:
         for address in facts.icons
     )
     title = f" {escape(facts.title)}" if facts.title else ""
-    pills = [_render_pill(text) for text in (state.word, *facts.badges)]
-    name = f"<code><b>{escape(facts.name)}</b></code>"
+    badges = facts.badges if state.is_live else ()
+    pills = [_render_pill(text) for text in (state.word, *badges)]
+    name = f"<code style='background:none;padding:0'><b>{escape(facts.name)}</b></code>"
     return f"{icons}{kind}{name}{title} {' '.join(pills)}"
 
 

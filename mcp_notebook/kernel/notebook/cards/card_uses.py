@@ -8,6 +8,9 @@ Tested in ``tests/kernel/notebook/cards/test_tool_facts.py``.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+CLIENT = "claude-code"
+"""The client whose line stands for those of all; ``%mcp config`` lists the others."""
+
 
 @dataclass(frozen=True)
 class Use:
@@ -26,9 +29,12 @@ def list_uses(names: Sequence[str]) -> tuple[Use, ...]:
     Args:
         names: Those of the card's tools that are live.
     """
-    it = "it" if len(names) == 1 else "them"
-    remove = f"%mcp remove {' '.join(names)}"
-    return (Use(f"Remove {it}", remove, "Deleting the cell does not."),)
+    it, one = ("it", "it") if len(names) == 1 else ("them", "one")
+    return (
+        Use(f"Try {one}", f"%mcp try {names[0]}", "A form, in a cell."),
+        Use("Connect a client", f"mcp-notebook install {CLIENT}", "In a terminal, once."),
+        Use(f"Remove {it}", f"%mcp remove {' '.join(names)}", "Deleting the cell does not."),
+    )
 
 
 def describe_uses(uses: Sequence[Use]) -> str:

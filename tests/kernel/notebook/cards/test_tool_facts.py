@@ -49,7 +49,11 @@ def test_a_card_without_options_says_nothing_of_them():
     assert card == (
         "MCP tool rain(city: str)\n    [live]\n    Rain per year.\n    - city: text, required"
     )
-    assert end == f"Remove it  %mcp remove rain  (Deleting the cell does not.)\n{STAMP}"
+    assert end == (
+        "Try it            %mcp try rain  (A form, in a cell.)\n"
+        "Connect a client  mcp-notebook install claude-code  (In a terminal, once.)\n"
+        f"Remove it         %mcp remove rain  (Deleting the cell does not.)\n{STAMP}"
+    )
     assert "<img" not in html
     assert "limit" not in html
 
@@ -102,10 +106,13 @@ def test_several_tools_are_on_one_card_and_folded_if_they_are_many():
 def test_a_line_to_copy_can_be_selected_where_no_script_adds_the_button():
     html, _ = shown()
     page = BeautifulSoup(html, "html.parser")
-    (script,) = page("script")
-    line = script.previous_sibling
-    assert (line.name, line.text) == ("code", "%mcp remove rain")
-    assert "user-select:all" in line["style"]
+    lines = [script.previous_sibling for script in page("script")]
+    assert [(line.name, line.text) for line in lines] == [
+        ("code", "%mcp try rain"),
+        ("code", "mcp-notebook install claude-code"),
+        ("code", "%mcp remove rain"),
+    ]
+    assert all("user-select:all" in line["style"] for line in lines)
     assert not page("button")
 
 
@@ -170,7 +177,7 @@ def test_a_card_shows_defaults_and_what_the_structured_result_is():
 def test_a_card_shows_icons_and_their_addresses_stay_within_their_quotes():
     html, _ = shown(icons=["https://example.com/a.png?'><script>", "data:image/svg+xml,<svg/>"])
     assert html.count("<img ") == 2
-    assert html.count("<script>") == 1  # the button's
+    assert html.count("<script>") == 3  # the buttons'
     assert "<svg/>" not in html
 
 
@@ -235,7 +242,7 @@ def test_whatever_an_author_or_a_library_says_is_text_on_a_card():
     tool = make_tool(evil, options)
     tool = replace(tool, notes=(f"`{EVIL}` {EVIL}",))
     harmless = shown()  # what a card's own script is
-    (script,) = BeautifulSoup(next(iter(harmless)), "html.parser")("script")
+    script = BeautifulSoup(next(iter(harmless)), "html.parser").script
     many = [replace(tool, info=tool.info.model_copy(update={"name": f"e{n}"})) for n in range(6)]
     state = ToolState("gone", f"`{EVIL}` {EVIL}")
     cards = [build_card([tool], [EVIL]), build_card(many, ()), build_card([tool], (), state)]
