@@ -75,6 +75,11 @@ class Message:
         return as_object(self.content.get("result"))
 
     @property
+    def error_code(self) -> Any:
+        """The code in an answer that is an error, None in others."""
+        return as_object(self.content.get("error")).get("code")
+
+    @property
     def version(self) -> str | None:
         """The protocol's version that it names, as all requests do from 2026-07-28 on."""
         version = as_object(self.params.get("_meta")).get(PROTOCOL_VERSION_META_KEY)

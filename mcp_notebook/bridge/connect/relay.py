@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import anyio
 import anyio.abc
-from mcp_types import RequestId
+from mcp_types import HEADER_MISMATCH, RequestId
 
 from mcp_notebook.bridge.connect.client_lines import ClientLines
-from mcp_notebook.bridge.connect.exchange import exchange, list_pauses
+from mcp_notebook.bridge.connect.exchange import ask, exchange, list_pauses
 from mcp_notebook.bridge.connect.headers import ParameterHeaders, list_headers
 from mcp_notebook.bridge.connect.messages import (
     InvalidMessage,
@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 RETRY_LIMIT = 20.0
 """Seconds for which a request is tried again. Most clients wait for a minute."""
+_MAX_PAGES = 100
+"""Of a list of tools."""
 _CANCELLED = "notifications/cancelled"
 _INITIALIZED = "notifications/initialized"
 _REPEATABLE = frozenset(
@@ -42,6 +44,10 @@ _REPEATABLE = frozenset(
     | {"resources/templates/list", "resources/subscribe", "resources/unsubscribe", "tasks/get"}
 )
 """Requests that do no harm if the server gets them twice."""
+
+
+class _HeadersMissing(Exception):
+    """The server wants arguments of a call in headers, and which ones is not known."""
 
 
 @dataclass
@@ -155,17 +161,40 @@ class Relay:
                 assert incoming.id is not None
                 request.questions.add(incoming.id)
             if incoming.is_answer:
+                if may_list and incoming.error_code == HEADER_MISMATCH:
+                    raise _HeadersMissing
                 request.questions.clear()
                 self._learn(message, incoming, reply)
                 if request.is_cancelled:
                     return
             await self._lines.send(incoming)
 
-        headers = self._parameters.list_headers(message) | list_headers(message)
+        headers = list_headers(message)
         if not request.is_modern and message.method != "initialize":
             await self._session.renew()
             headers = self._session.headers
-        await exchange(self._remote, message, headers, forward)
+        may_list = request.is_modern and message.method == "tools/call"
+        try:
+            arguments = self._parameters.list_headers(message)
+            await exchange(self._remote, message, headers | arguments, forward)
+        except _HeadersMissing:  # the client knows the tool from another day
+            may_list = False
+            await self._list_tools(message)
+            arguments = self._parameters.list_headers(message)
+            await exchange(self._remote, message, headers | arguments, forward)
+
+    async def _list_tools(self, call: Message) -> None:
+        """Find out which arguments of the tools go into headers."""
+        meta = {"_meta": call.params["_meta"]}
+        cursor: dict[str, str] = {}
+        for _ in range(_MAX_PAGES):
+            content = {"id": "mcp-notebook connect", "method": "tools/list"}
+            request = make_message({**content, "params": {**meta, **cursor}})
+            answer, _reply = await ask(self._remote, request, list_headers(request))
+            self._parameters.learn(answer)
+            if not isinstance(answer.result.get("nextCursor"), str):
+                break
+            cursor = {"cursor": answer.result["nextCursor"]}
 
     def _learn(self, request: Message, answer: Message, reply: Reply) -> None:
         """Keep what later messages depend on."""

@@ -144,3 +144,39 @@ async def test_a_cancel_of_what_nobody_knows_is_no_reason_to_say_anything(talk):
     (heard,) = await talk(answer, cancel, other, request())
     assert heard["id"] == 1
     assert asked == ["tools/call"]
+
+
+async def test_a_call_whose_headers_are_not_known_is_made_again_with_them(talk):
+    region = {"type": "string", "x-mcp-header": "Region"}
+    tool = {"name": "top", "inputSchema": {"type": "object", "properties": {"region": region}}}
+    pages = [{"tools": [], "nextCursor": "2"}, {"tools": [tool]}]
+    asked = []
+
+    def answer(incoming):
+        content = json.loads(incoming.body)
+        asked.append((content["method"], incoming.headers["Mcp-Param-Region"]))
+        result = {"error": {"code": -32020, "message": "Header mismatch"}}
+        if content["method"] == "tools/list":
+            result = {"result": pages[1 if content["params"].get("cursor") else 0]}
+        elif incoming.headers["Mcp-Param-Region"]:
+            result = {"result": {}}
+        return 200, JSON, json.dumps({"jsonrpc": "2.0", "id": content["id"], **result})
+
+    (heard,) = await talk(answer, request(arguments={"region": "EU"}))
+    assert heard == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    assert asked == [
+        ("tools/call", None),
+        ("tools/list", None),
+        ("tools/list", None),
+        ("tools/call", "EU"),
+    ]
+
+
+async def test_headers_that_stay_wrong_are_the_answer(talk):
+    def answer(incoming):
+        error = {"code": -32020, "message": "Header mismatch"}
+        number = json.loads(incoming.body)["id"]
+        return 400, JSON, json.dumps({"jsonrpc": "2.0", "id": number, "error": error})
+
+    (heard,) = await talk(answer, request())
+    assert heard["error"]["code"] == -32020

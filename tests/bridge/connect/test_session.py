@@ -32,7 +32,15 @@ async def end(served, how):
     await anyio.to_thread.run_sync(served.process.wait, TIMEOUT)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("era", "how"),
+    [
+        ("legacy", signal.SIGKILL),
+        ("auto", signal.SIGTERM),
+        pytest.param("legacy", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("auto", signal.SIGKILL, marks=pytest.mark.slow),
+    ],
+)
 async def test_a_bridge_that_comes_back_has_its_client_again_which_lists_anew(
     sales, port, era, how, connect_to
 ):
