@@ -6,6 +6,7 @@ it meanwhile sees the old one or the new one. Whatever cannot be done leaves it 
 """
 
 import difflib
+import errno
 import hashlib
 import os
 import shutil
@@ -19,6 +20,7 @@ from mcp_notebook.errors import ClientError
 from mcp_notebook.private_files import read_private, write_private
 from mcp_notebook.settings import Settings
 
+_TEMPORARY = ".tmp"
 _MOST = 64 * 2**20
 """Bytes of a backup. Claude Code keeps its history in its settings."""
 
@@ -178,7 +180,8 @@ def apply_change(change: Change, settings: Settings) -> Path | None:
             target.parent.mkdir(parents=True, exist_ok=True)
             _replace(target, change.after)
     except OSError as error:
-        place = error.filename or file
+        place = Path(error.filename or file)
+        place = place.parent if place.suffix == _TEMPORARY else place
         raise ClientError(
             f"{client.title}'s settings, {file}, were not changed: {place} cannot be written "
             f"({error.strerror}). Make it writable, or copy the lines of `mcp-notebook config "
@@ -215,7 +218,10 @@ def _read_backup(settings: Settings, file: Path) -> str | None:
 
 def _replace(file: Path, text: str) -> None:
     """Write a file in one step, with the permissions that it has."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    if file.exists() and not os.access(file, os.W_OK):
+        # It could be replaced all the same, but somebody did not want that.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+    temporary = file.with_name(f".{file.name}.{os.getpid()}{_TEMPORARY}")
     try:
         with temporary.open("xb") as stream:
             stream.write(text.encode("utf-8"))

@@ -2,7 +2,9 @@
 
 import json
 import stat
+import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,6 +149,52 @@ def test_a_file_keeps_its_permissions_and_a_link_stays_one(tmp_path, file, setti
     assert "mcpServers" in target.read_text()
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of Unix")
+@pytest.mark.parametrize("protected", ["file", "folder"])
+def test_what_the_user_may_not_write_is_named_and_left_alone(protected):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "home").mkdir()
+        (folder / "home").chmod(0o777)
+        file = folder / "cursor" / "mcp.json"
+        file.parent.mkdir()
+        file.write_text("{}")
+        file.chmod(0o444 if protected == "file" else 0o666)
+        file.parent.chmod(0o777 if protected == "file" else 0o555)
+        done = subprocess.run(
+            [sys.executable, "-c", TRY_TO_WRITE, str(file), str(folder / "home")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert file.read_text() == "{}"
+        assert sorted(file.parent.iterdir()) == [file]
+        file.parent.chmod(0o755)
+    place = file if protected == "file" else file.parent
+    assert f"were not changed: {place} cannot be written (Permission denied). Make" in done.stdout
+
+
+TRY_TO_WRITE = """
+import os, sys
+from pathlib import Path
+from mcp_notebook.clients.client import Launch
+from mcp_notebook.clients.installation import apply_change, plan_installation
+from mcp_notebook.clients.known_clients import CLIENTS
+from mcp_notebook.errors import ClientError
+from mcp_notebook.settings import Settings
+launch = Launch(command="python", arguments=(), env={}, runs_notebooks=False)
+change = plan_installation(CLIENTS["cursor"], Path(sys.argv[1]), "notebook", launch)
+settings = Settings(home=Path(sys.argv[2]) / "state")
+if os.geteuid() == 0:
+    os.setuid(65534)  # root may write anywhere
+try:
+    apply_change(change, settings)
+except ClientError as error:
+    print(error)
+"""
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path, settings):
