@@ -57,7 +57,15 @@ def pytest_addoption(parser):
     )
 
 
-LONG = ("e2e/", "docs/", "test_cli", "test_notebooks", "bridge/headless/", "kernel/test_extension")
+LONG = (
+    "e2e/",
+    "docs/",
+    "jupyter/",
+    "test_cli",
+    "test_notebooks",
+    "bridge/headless/",
+    "kernel/test_extension",
+)
 """Whose tests start most processes. They come first: each file is run by one worker, and a long one
 at the end would leave the others without work."""
 

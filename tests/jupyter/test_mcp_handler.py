@@ -166,6 +166,7 @@ async def test_a_kernel_that_is_not_the_servers_is_not_served(server):
         assert answer.status_code == 404
 
 
+@pytest.mark.parametrize("era", ["auto", pytest.param("legacy", marks=pytest.mark.slow)])
 async def test_a_client_stays_when_its_kernel_is_restarted(server, era):
     kernel_id = server.start_kernel("%load_ext mcp_notebook", ADD, path="restarted.ipynb")
     async with _connect(server, era, "restarted") as client:
