@@ -5,15 +5,20 @@ everybody on the machine can read those.
 """
 
 import os
+import shlex
+import stat
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_notebook.errors import MissingLibrary, TokenError
+from mcp_notebook.terminal import print_note
 
 KEYRING_SERVICE = "mcp_notebook"
 """Name of our entries in the system's keyring."""
 _MAX_BYTES = 2**16
+_OF_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
 
 @dataclass(frozen=True)
@@ -85,12 +90,19 @@ def _check(text: str, place: str) -> Credentials:
 def _read_file(path: Path) -> str:
     try:
         with path.expanduser().open("rb") as file:
-            return file.read(_MAX_BYTES).decode("utf-8", "replace")
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read(_MAX_BYTES).decode("utf-8", "replace")
     except OSError as error:
         raise TokenError(
             f"The token cannot be read from the file {path}: {error.strerror}. "
             "Write it to a file that only you can read, and name that file with --token-file."
         ) from None
+    if stat.S_ISREG(mode) and mode & _OF_OTHERS and sys.platform != "win32":
+        print_note(
+            f"Other users of this machine can read the token in {path}. Run `chmod 600 "
+            f"{shlex.quote(str(path))}`."
+        )
+    return text
 
 
 def _read_keyring(name: str) -> str:

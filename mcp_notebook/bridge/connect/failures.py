@@ -66,7 +66,7 @@ def _describe(causes: list[BaseException]) -> str:
             return "nothing listens there"
         if isinstance(cause, OSError) and cause.strerror:
             return cause.strerror
-    return str(causes[0]) or type(causes[0]).__name__
+    return str(causes[0]).rstrip(".") or type(causes[0]).__name__
 
 
 def _list_causes(error: BaseException) -> Iterator[BaseException]:

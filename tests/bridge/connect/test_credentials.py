@@ -41,6 +41,20 @@ def test_a_file_has_the_token(tmp_path):
     assert "geheim" not in repr(credentials)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such modes")
+def test_a_file_that_others_can_read_is_told_of(tmp_path, capsys):
+    path = tmp_path / "a token"
+    path.write_text("geheim\n", encoding="utf-8")
+    path.chmod(0o600)
+    TokenSource(file=path).read()
+    assert capsys.readouterr().err == ""
+    path.chmod(0o644)
+    TokenSource(file=path).read()
+    said = capsys.readouterr().err
+    assert f"chmod 600 '{path}'" in said
+    assert "geheim" not in said
+
+
 def test_a_variable_has_the_token():
     credentials = TokenSource(variable="HUB_TOKEN").read({"HUB_TOKEN": "geheim"})
     assert credentials.token == "geheim"
