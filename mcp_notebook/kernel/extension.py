@@ -46,7 +46,7 @@ from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
 from mcp_notebook.kernel.notebook.magics import McpMagics
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
-from mcp_notebook.kernel.notebook.panel.panel_source import PanelSource
+from mcp_notebook.kernel.notebook.panel.panel_source import PanelSource, find_server_address
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.recording import Recording
 from mcp_notebook.kernel.results.converter import Converter
@@ -224,7 +224,9 @@ class Extension:
             kernel=self._id,
             get_name=lambda: self._describe_notebook()["name"],
             get_refusal=lambda: self._endpoint.last_refusal,
+            get_listed_names=lambda: self._endpoint.listed_names,
             list_clients=lambda: self._endpoint.clients,
+            server_address=find_server_address(os.environ),
         )
         panel = LivePanel(source, LiveDisplay(self.shell))
         self._endpoint.on_clients = self._clients_changed

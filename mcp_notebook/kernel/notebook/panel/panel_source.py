@@ -8,7 +8,7 @@ itself, and the next update has the rest.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -30,9 +30,10 @@ from mcp_notebook.kernel.notebook.panel.panel_state import (
     ToolLine,
 )
 from mcp_notebook.kernel.notebook.panel.thumbnails import make_thumbnail
+from mcp_notebook.kernel.notebook.public_address import find_public_address
 from mcp_notebook.kernel.tools.context import ClientProgram
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings import SERVER_PATH, Settings
 from mcp_notebook.wire import messages
 
 LAST_CALLS = 8
@@ -58,8 +59,12 @@ class PanelSource:
     """Returns the notebook's name."""
     get_refusal: Callable[[], str | None]
     """Returns why the last bridge was refused, if it was."""
+    get_listed_names: Callable[[], Mapping[str, messages.ListedName]]
+    """Returns the tools that clients see under other names, by their own."""
     list_clients: Callable[[], Iterable[messages.ClientCount]]
     """Returns the clients that are connected, of each bridge."""
+    server_address: str | None = None
+    """Where the Jupyter server of the notebook serves its tools, in words."""
     _thumbnails: dict[int, Thumbnail] = field(default_factory=dict)
     """Of the calls that were shown last, by their numbers: a picture takes milliseconds."""
 
@@ -72,7 +77,7 @@ class PanelSource:
         """Return what the panel shows now."""
         logged = [call for call in self.invoker.log.list_calls() if call.state in ENDED]
         counts = self.invoker.log.count_calls()
-        bridge = find_bridge(self.settings)
+        bridge, names = find_bridge(self.settings), self.get_listed_names()
         last = {call.tool: call for call in logged}
         latest = logged[: -LAST_CALLS - 1 : -1]
         for number in self._thumbnails.keys() - {call.number for call in latest}:
@@ -80,11 +85,14 @@ class PanelSource:
         return PanelState(
             notebook=self.get_name(),
             kernel=self.kernel,
-            address=None if bridge is None else bridge.url,
+            addresses=tuple(
+                filter(None, [f"`{bridge.url}`" if bridge else None, self.server_address])
+            ),
             clients=_join_clients(self.list_clients()),
             tools=tuple(
                 ToolLine(
                     name=tool.name,
+                    listed_as=names[tool.name].name if tool.name in names else None,
                     calls=counts.tools[tool.name],
                     errors=counts.tool_failures[tool.name],
                     last=_describe_last(last.get(tool.name)),
@@ -129,6 +137,21 @@ class PanelSource:
                 return Thumbnail(", ".join(call.kinds))
             thumbnail = self._thumbnails[call.number] = make_thumbnail(result)
         return thumbnail
+
+
+def find_server_address(env: Mapping[str, str]) -> str | None:
+    """Return where the Jupyter server of the notebook serves its tools, in words; None if nowhere.
+
+    Args:
+        env: The kernel's environment variables, which Jupyter Server hands on.
+    """
+    path = env.get(SERVER_PATH)
+    if path is None:
+        return None
+    public = find_public_address(env)
+    if public is not None and public.origin is not None:
+        return f"`{public.url}`"
+    return f"`{path}` on this Jupyter server"
 
 
 def _join_clients(counts: Iterable[messages.ClientCount]) -> tuple[ClientLine, ...]:

@@ -85,8 +85,8 @@ class PanelState:
     """Its name."""
     kernel: str
     """The id of its kernel's record, which the stop buttons send."""
-    address: str | None = None
-    """Of the HTTP endpoint; None if there is none."""
+    addresses: tuple[str, ...] = ()
+    """Where clients reach the notebook over HTTP; empty if they do not."""
     clients: tuple[ClientLine, ...] = ()
     tools: tuple[ToolLine, ...] = ()
     missing: tuple[str, ...] = ()

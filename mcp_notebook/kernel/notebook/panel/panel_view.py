@@ -118,9 +118,9 @@ def _render_html(state: PanelState) -> str:
 
 
 def _render_connections(state: PanelState) -> str:
-    address = _render_code(_NO_ADDRESS if state.address is None else f"`{state.address}`")
+    addresses = _render_code(", ".join(state.addresses) or _NO_ADDRESS)
     clients = ", ".join(map(_describe_client, state.clients)) or _NO_CLIENTS
-    return f"<div>Address: {address}</div><div>Clients: {escape(clients)}</div>"
+    return f"<div>Address: {addresses}</div><div>Clients: {escape(clients)}</div>"
 
 
 def _render_tools(state: PanelState) -> str:
@@ -210,7 +210,7 @@ def _render_text(state: PanelState) -> str:
         lines.append(state.departure)
     else:
         clients = ", ".join(map(_describe_client, state.clients)) or _NO_CLIENTS
-        lines += [f"Address: {state.address or _NO_ADDRESS}", f"Clients: {clients}"]
+        lines += [f"Address: {', '.join(state.addresses) or _NO_ADDRESS}", f"Clients: {clients}"]
     tools = [
         f"{_describe_name(tool)}: {_describe_counts(tool)}" for tool in state.tools[:MAX_TOOLS]
     ]

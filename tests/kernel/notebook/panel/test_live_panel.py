@@ -3,6 +3,7 @@
 import pytest
 from live import TIMEOUT, Link, live_kernel, record_of, text_of
 
+from mcp_notebook.kernel.notebook.panel.panel_source import find_server_address
 from mcp_notebook.wire import messages
 
 TOOLS = """
@@ -105,6 +106,33 @@ def test_clients_are_shown_by_their_names_as_long_as_their_bridge_is_there(noteb
         other.send(messages.Clients(clients=[editor, messages.ClientCount(name="chat")]))
         follow(notebook, "Clients: chat, editor 1.2 (4 times)")
     follow(notebook, "Clients: none connected")
+
+
+def test_tools_are_shown_with_the_names_that_clients_see(notebook, link):
+    show(notebook)
+    listed = {"reason": "Another notebook has it, too.", "next_step": "Rename it."}
+    name = messages.ListedName(tool="beside", name="weather.beside", **listed)
+    link.send(messages.Clients(clients=[], names=[name]))
+    follow(notebook, "weather.beside (here beside): not called yet", "between: not called yet")
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({}, None),
+        ({"JPY_MCP_PATH": "/base/mcp"}, "`/base/mcp` on this Jupyter server"),
+        (
+            {
+                "JPY_MCP_PATH": "/user/ada/mcp",
+                "JUPYTERHUB_SERVICE_PREFIX": "/user/ada/",
+                "JUPYTERHUB_PUBLIC_URL": "https://hub.example/user/ada/",
+            },
+            "`https://hub.example/user/ada/mcp`",
+        ),
+    ],
+)
+def test_the_address_on_the_jupyter_server_is_shown_as_far_as_it_is_known(env, words):
+    assert find_server_address(env) == words
 
 
 def test_what_calls_returned_is_seen_in_small_and_errors_as_text(notebook, link):

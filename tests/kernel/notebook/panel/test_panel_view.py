@@ -28,7 +28,7 @@ ENDED = EndedCall(
 FULL = PanelState(
     notebook="weather",
     kernel="k7",
-    address="http://127.0.0.1:8791/mcp",
+    addresses=("`http://127.0.0.1:8791/mcp`", "`/base/mcp` on this Jupyter server"),
     clients=(ClientLine(name="chat"), ClientLine(name="editor 1.2", number=2)),
     tools=(
         ToolLine(name="plot_rain", calls=12, errors=1, last="11:42:07, done in 0.4 s"),
@@ -56,6 +56,7 @@ def test_a_panel_shows_clients_tools_and_calls(kind):
         "weather",
         "live",
         "http://127.0.0.1:8791/mcp",
+        "on this Jupyter server",
         "chat, editor 1.2 (2 times)",
         "12 calls, 1 error; last: 11:42:07, done in 0.4 s",
         "weather.top",
@@ -88,7 +89,7 @@ def test_every_text_is_escaped_and_no_name_can_become_code():
     state = PanelState(
         notebook=evil,
         kernel=evil,
-        address=evil,
+        addresses=(evil,),
         clients=(ClientLine(name=evil),),
         tools=(ToolLine(name=evil, listed_as=evil, calls=1, last=evil),),
         missing=(evil,),
@@ -156,7 +157,7 @@ def test_the_plain_text_leaves_out_nothing_but_pictures():
     marked = PanelState(
         notebook="n0",
         kernel="k7",
-        address="n1",
+        addresses=("n1",),
         clients=(ClientLine(name="n2"),),
         tools=(ToolLine(name="n3", listed_as="n4", calls=1, last="n5"),),
         missing=("n6",),
