@@ -11,8 +11,11 @@ from anyio.from_thread import start_blocking_portal
 from clients import Changes, over_http, text_of
 from live import TIMEOUT
 from mcp import Client
+from mcp_types import Implementation
 
 ERA = "auto"
+PROGRAM = Implementation(name="assistant", version="1.0")
+"""What it says that it is."""
 
 
 class Assistant:
@@ -59,7 +62,9 @@ class Assistant:
 
     def _start(self, act: Callable[[Client], Awaitable[Any]], **options: Any) -> Future[Any]:
         async def connect() -> Any:
-            async with over_http(self.url, ERA, token=self.token, **options) as client:
+            async with over_http(
+                self.url, ERA, token=self.token, client_info=PROGRAM, **options
+            ) as client:
                 return await act(client)
 
         return self._portal.start_task_soon(connect)

@@ -1,11 +1,15 @@
 """The live panel, as its user sees it in JupyterLab and Notebook 7, while assistants call."""
 
+import json
 from contextlib import contextmanager
 
 import pytest
-from lab_page import SOON
+from lab_page import SCREENSHOTS, SOON, NotebookPage
 from looks import look_at
 from playwright.sync_api import expect
+
+from mcp_notebook.kernel.notebook.panel.panel_state import OpenCall, PanelState
+from mcp_notebook.kernel.notebook.panel.panel_view import build_panel
 
 pytestmark = pytest.mark.browser
 TOOLS = """
@@ -13,21 +17,21 @@ import pathlib, time
 from mcp_notebook import mcp_tool
 
 @mcp_tool(run="thread")
-def beside(seconds: float = 0) -> str:
-    "Runs beside cells."
+def forecast_sales(seconds: float = 0) -> str:
+    "Runs forecast_sales cells."
     for _ in range(int(seconds * 100)):
         time.sleep(0.01)
     return f"{seconds} s"
 
 @mcp_tool
-def between(seconds: float = 60) -> str:
-    "Runs between cells."
+def clean_orders(seconds: float = 60) -> str:
+    "Clean the orders."
     time.sleep(seconds)
     return "done"
 
 @mcp_tool(run="thread")
-def plot():
-    "A picture."
+def plot_rain(year: int):
+    "Rain per month."
     from PIL import Image, ImageDraw
     image = Image.new("RGB", (640, 400), "white")
     draw = ImageDraw.Draw(image)
@@ -37,9 +41,9 @@ def plot():
     return image
 
 @mcp_tool(run="thread")
-def fail():
-    "Fails."
-    raise ValueError("there is no such year")
+def rain_in(city: str):
+    "Rain in a city."
+    raise ValueError(f"no data for {city}")
 """
 
 
@@ -72,23 +76,25 @@ def test_the_panel_follows_calls_and_stops_them_also_while_a_cell_runs(
     assistant = find_assistant(notebook.run("%mcp serve"))
     panel = notebook.run("%mcp panel")
     expect(panel).to_contain_text("live")
-    assistant.call("plot")
-    assistant.call("fail")
+    assistant.call("plot_rain", year=2015)
+    assistant.call("rain_in", city="Atlantis")
     expect(panel.locator("img")).to_have_count(1, timeout=SOON)
-    expect(panel).to_contain_text("there is no such year", timeout=SOON)
+    expect(panel).to_contain_text("no data for Atlantis", timeout=SOON)
 
     with busy(server, notebook):
-        running = assistant.start_call("beside", seconds=60)
-        waiting = assistant.start_call("between", seconds=20)
+        running = assistant.start_call("forecast_sales", seconds=60)
+        waiting = assistant.start_call("clean_orders", seconds=60)
         expect(panel).to_contain_text("waiting for the end of the cell since", timeout=SOON)
-        expect(find_stop(panel, "beside")).to_have_count(1, timeout=SOON)
+        expect(find_stop(panel, "forecast_sales")).to_have_count(1, timeout=SOON)
         look_at(f"panel_{app}", notebook, panel)
-        find_stop(panel, "beside").click()
+        notebook.use_theme("light")
+        panel.screenshot(path=SCREENSHOTS / f"panel_alone_{app}.png")  # the guide has it
+        find_stop(panel, "forecast_sales").click()
         assert "The user stopped the call" in running.result(60)
-        expect(find_stop(panel, "beside")).to_have_count(0, timeout=SOON)
+        expect(find_stop(panel, "forecast_sales")).to_have_count(0, timeout=SOON)
     # It has begun, and keeps the kernel busy itself.
     expect(panel).to_contain_text("the notebook's interrupt", timeout=SOON)
-    find_stop(panel, "between").click()
+    find_stop(panel, "clean_orders").click()
     assert "The user stopped the call" in waiting.result(60)
     expect(panel.get_by_role("button")).to_have_count(0, timeout=SOON)
 
@@ -96,3 +102,37 @@ def test_the_panel_follows_calls_and_stops_them_also_while_a_cell_runs(
     notebook.run("%unload_ext mcp_notebook")
     expect(panel).to_contain_text("gone", timeout=SOON)
     notebook.photograph(f"panel_gone_{app}", panel)
+
+
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+STAMP = "2026-11-22 11:42:08, kernel 4711"
+STATE = PanelState(
+    notebook="weather",
+    kernel="a1",
+    open_calls=(OpenCall(number=17, tool="forecast", client="chat", doing="running"),),
+)
+
+
+def test_a_stored_panel_that_is_not_trusted_runs_nothing_and_says_what_stops_a_call(
+    server, context
+):
+    output = {"output_type": "display_data", "data": build_panel(STATE, STAMP), "metadata": {}}
+    source = {"cell_type": "code", "source": "%mcp panel", "outputs": [output], "id": "panel"}
+    cell = source | {"execution_count": 1, "metadata": {}}
+    notebook = {"cells": [cell], "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
+    (server.folder / "stored.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    page = NotebookPage(context.new_page())
+    page.open(server, "stored.ipynb", app="lab")
+    panel = page.output_of(0)
+    expect(panel).to_contain_text("mcp-notebook stop weather:17")
+    assert panel.locator("[onclick], [onmousedown]").count() == 0
+    look_at("panel_untrusted", page, panel)
+    page.shut_down()
+
+
+def test_in_a_page_of_no_jupyter_server_the_button_says_what_stops_the_call(context):
+    page = context.new_page()
+    page.set_content(f"<main>{build_panel(STATE, STAMP)['text/html']}</main>")
+    page.get_by_role("button").click()
+    expected = "run mcp-notebook stop weather:17 in a terminal"
+    expect(page.get_by_role("button")).to_have_text(expected)

@@ -7,7 +7,9 @@ output in several places: each change is sent once, however many there are.
 
 import contextlib
 import logging
+import os
 import threading
+import time
 from dataclasses import replace
 from time import monotonic
 from typing import Protocol
@@ -67,7 +69,7 @@ class LivePanel:
     def show(self) -> None:
         """Show the panel below the cell that runs."""
         state = self._source.read()
-        self.display.show(build_panel(state))
+        self.display.show(build_panel(state, _make_stamp()))
         self._follow(state)
 
     def take_over(self, previous: "LivePanel") -> None:
@@ -89,7 +91,8 @@ class LivePanel:
         with contextlib.suppress(Exception):  # what it reads may be half gone
             self._last = self._source.read()
         if self._last is not None:
-            self.display.update(build_panel(replace(self._last, departure=reason)))
+            state = replace(self._last, departure=reason)
+            self.display.update(build_panel(state, _make_stamp()))
 
     def note_change(self) -> None:
         """Show soon what there is now."""
@@ -157,7 +160,12 @@ class LivePanel:
         state = self._source.read()
         if state == self._last:
             return
-        self.display.update(build_panel(state))
+        self.display.update(build_panel(state, _make_stamp()))
         self._last = state
         with self._condition:
             self._rate.note_update(monotonic())
+
+
+def _make_stamp() -> str:
+    """Return when and by which kernel something is shown."""
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S')}, kernel {os.getpid()}"

@@ -45,11 +45,16 @@ _STANDS_STILL = (
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 
 
-def build_panel(state: PanelState) -> dict[str, str]:
-    """Return the MIME bundle of a panel."""
+def build_panel(state: PanelState, stamp: str) -> dict[str, str]:
+    """Return the MIME bundle of a panel.
+
+    Args:
+        state: What it shows.
+        stamp: When and by which kernel: outputs are stored, and look alive long after.
+    """
     return {
-        "text/html": make_printable(_render_html(state)),
-        "text/plain": make_printable(_render_text(state)),
+        "text/html": make_printable(_render_html(state, stamp)),
+        "text/plain": make_printable(_render_text(state, stamp)),
     }
 
 
@@ -99,13 +104,14 @@ def _explain_life(state: PanelState) -> str:
 # -- HTML ------------------------------------------------------------------------------------------
 
 
-def _render_html(state: PanelState) -> str:
+def _render_html(state: PanelState, stamp: str) -> str:
     is_live = state.departure is None
     style = _STYLE.format(color=_LIVE if is_live else _DEPARTED)
     status = "live" if is_live else "gone"
     title = (
         f"<div><b>mcp-notebook</b> {escape(state.notebook)} "
-        f"<span style='color:{_GOOD if is_live else _DEPARTED}'>&#9679;</span> {status}</div>"
+        f"<span style='color:{_GOOD if is_live else _DEPARTED}'>&#9679;</span> {status} "
+        f"{_SOFT.format(f'<small>{escape(stamp)}</small>')}</div>"
     )
     departure = "" if is_live else f"<div>{_render_code(state.departure or '')}</div>"
     body = _render_connections(state) if is_live else ""
@@ -204,8 +210,8 @@ def _render_code(text: str) -> str:
 # -- plain text ------------------------------------------------------------------------------------
 
 
-def _render_text(state: PanelState) -> str:
-    lines = [f"mcp-notebook {state.notebook} ({'gone' if state.departure else 'live'})"]
+def _render_text(state: PanelState, stamp: str) -> str:
+    lines = [f"mcp-notebook {state.notebook} ({'gone' if state.departure else 'live'}) {stamp}"]
     if state.departure is not None:
         lines.append(state.departure)
     else:

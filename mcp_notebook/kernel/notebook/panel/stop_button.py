@@ -13,23 +13,25 @@ from html import escape
 ROUTE = "mcp-notebook/calls/stop"
 """Of the server extension, below the server's base URL."""
 
-# `onmousedown`: when the panel shows something new between the two halves of a click, there is no
-# click. `onclick` is for the keyboard.
+# It becomes one line, so that each statement needs its semicolon or braces. What a page without
+# Jupyter Server forbids (its cookies, say) ends in `catch`. `onmousedown`: when the panel shows
+# something new between the two halves of a click, there is no click. `onclick` is for the keyboard.
 _SCRIPT = """
 if (this.disabled) return; this.disabled = true;
-var b = this, c = document.getElementById('jupyter-config-data'), s = {}, h = {};
-try { s = JSON.parse(c.textContent) } catch (e) {}
-var x = /(?:^|; *)_xsrf=([^;]*)/.exec(document.cookie);
-h['Content-Type'] = 'application/json';
-if (x) h['X-XSRFToken'] = decodeURIComponent(x[1]);
-if (s.token) h.Authorization = 'token ' + s.token;
-var u = (s.baseUrl || document.body.dataset.baseUrl || '/').replace(/\\/?$/, '/');
-b.textContent = 'stopping';
-Promise.resolve().then(function () { return fetch(u + b.dataset.route, {method: 'POST', headers: h,
-body: JSON.stringify({kernel: b.dataset.kernel, call: Number(b.dataset.call)})}) })
-.then(function (r) { if (r.status == 409) { b.textContent = 'not stopped: it may have ended' }
-else if (!r.ok) { throw r } })
-.catch(function () { b.textContent = 'run ' + b.dataset.command + ' in a terminal' })
+var b = this; b.textContent = 'stopping';
+Promise.resolve().then(function () {
+  var s = {}, h = {'Content-Type': 'application/json'};
+  try { s = JSON.parse(document.getElementById('jupyter-config-data').textContent) } catch (e) {}
+  var x = /(?:^|; *)_xsrf=([^;]*)/.exec(document.cookie);
+  if (x) h['X-XSRFToken'] = decodeURIComponent(x[1]);
+  if (s.token) h.Authorization = 'token ' + s.token;
+  var u = (s.baseUrl || document.body.dataset.baseUrl || '/').replace(/\\/?$/, '/');
+  return fetch(u + b.dataset.route, {method: 'POST', headers: h,
+    body: JSON.stringify({kernel: b.dataset.kernel, call: Number(b.dataset.call)})});
+}).then(function (r) {
+  if (r.status == 409) { b.textContent = 'not stopped: it may have ended' }
+  else if (!r.ok) { throw r }
+}).catch(function () { b.textContent = 'run ' + b.dataset.command + ' in a terminal' });
 """
 _STYLE = (
     "color:inherit;background:#8882;border:1px solid #8888;border-radius:3px;"

@@ -15,6 +15,7 @@ from mcp_notebook.kernel.notebook.panel.panel_state import (
 )
 from mcp_notebook.kernel.notebook.panel.panel_view import MAX_OPEN, MAX_TOOLS, build_panel
 
+STAMP = "2026-11-22 11:42:08, kernel 4711"
 EMPTY = PanelState(notebook="weather", kernel="k7")
 OPEN = OpenCall(number=17, tool="forecast", client="chat", doing="running since 11:42:01")
 ENDED = EndedCall(
@@ -43,7 +44,7 @@ FULL = PanelState(
 
 def read(state):
     """Return a panel as a reader of HTML and one of plain text see it, and the HTML."""
-    bundle = build_panel(state)
+    bundle = build_panel(state, STAMP)
     assert set(bundle) == {"text/html", "text/plain"}
     soup = BeautifulSoup(bundle["text/html"], "html.parser")
     return soup.get_text(" "), bundle["text/plain"], soup
@@ -55,6 +56,7 @@ def test_a_panel_shows_clients_tools_and_calls(kind):
     for words in (
         "weather",
         "live",
+        STAMP,
         "http://127.0.0.1:8791/mcp",
         "on this Jupyter server",
         "chat, editor 1.2 (2 times)",
@@ -108,11 +110,11 @@ def test_every_text_is_escaped_and_no_name_can_become_code():
     assert handlers == [("button", "onmousedown"), ("button", "onclick")]
     assert not soup.find_all(["script", "style", "iframe", "a"])
     for departed in (state, replace(state, departure=evil)):
-        assert "<img src=x" not in build_panel(departed)["text/html"]
+        assert "<img src=x" not in build_panel(departed, STAMP)["text/html"]
 
 
 def test_control_characters_do_nothing():
-    for text in build_panel(replace(FULL, notebook="a\x1b[2Jb\u202ec")).values():
+    for text in build_panel(replace(FULL, notebook="a\x1b[2Jb\u202ec"), STAMP).values():
         assert "\x1b" not in text
         assert "\u202e" not in text
 
@@ -134,6 +136,7 @@ def test_a_panel_that_is_gone_has_no_buttons_and_says_why():
     assert soup.button is None
     for words in (html, text):
         assert "gone" in words
+        assert STAMP in words
         assert "The kernel was restarted." in words
         assert "running since" not in words
         assert "8791" not in words
