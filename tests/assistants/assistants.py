@@ -37,9 +37,6 @@ class Assistant:
     """What it calls a tool of the server ``notebook``, with a ``{}``."""
     search: str = ""
     """The tool with which its model looks for other tools, if it does not get all at once."""
-    waiter: str = ""
-    """A tool of its own with which its model can wait until the server has started, if it may begin
-    before."""
     reader: str = ""
     """The tool with which its model reads a resource."""
     write_settings: Callable[[Path, str], object] | None = None
@@ -73,6 +70,7 @@ model = "{_MODEL}"
 model_provider = "local"
 approval_policy = "on-request"
 check_for_update_on_startup = false
+mcp_optional_startup_grace_ms = 60000
 
 [analytics]
 enabled = false
@@ -190,7 +188,6 @@ ASSISTANTS: Mapping[str, Assistant] = {
         client="codex",
         tool="mcp__notebook/{}",
         connected='"runtimeStatus": "connected"',
-        waiter="list_mcp_resources",
         reader="read_mcp_resource",
         write_settings=_set_up_codex,
         env={"MODEL_KEY": _KEY},

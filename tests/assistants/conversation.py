@@ -111,11 +111,6 @@ class Conversation:
         """Let the model call a tool of the notebook."""
         self.model.start_call(self.assistant.tool.format(tool), **arguments)
 
-    def wait_until_started(self) -> None:
-        """Let the model do something else until it is offered the notebook's tools."""
-        while self.assistant.waiter and not self.is_offered("greet"):
-            self.model.call(self.assistant.waiter)
-
     def wait_for_dry_days(self) -> None:
         """Let the model call another tool until it has read of the one of `LATE`."""
         name = "dry_days"
@@ -125,10 +120,6 @@ class Conversation:
             assert time.monotonic() < deadline, "the model has not heard of the new tool"
             # Some end a conversation in which the same is asked for again and again.
             self.call("greet", name=f"Ada the {next(tries)}.")
-
-    def is_offered(self, name: str) -> bool:
-        """Tell whether the model is offered a tool of the notebook now."""
-        return self.assistant.tool.format(name) in self.model.list_tools()
 
     def load(self, *tools: str) -> None:
         """Let the model look for tools, if it must do so before it may call them."""
@@ -238,7 +229,7 @@ def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]
         model = stack.enter_context(stand_in(assistant.api()))
         commands = _set_up(assistant, home, model.url, modules)
         # Not while it has a conversation: opencode would make its database twice.
-        servers = commands.run(*assistant.listing) if assistant.listing else ""
+        servers = _list_servers(assistant, commands)
         process = commands.start(*assistant.arguments, has_pipes=assistant.is_app)
         stack.callback(_end, process)
         model.watch(process, home / "said")
@@ -246,6 +237,17 @@ def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]
         if app is not None:
             app.say(QUESTION)
         yield Conversation(name, assistant, home, kernel, model, app, servers)
+
+
+def _list_servers(assistant: Assistant, commands: _Commands) -> str:
+    """Let it connect, thrice on a busy machine: Gemini CLI waits for no more than five seconds."""
+    said = ""
+    if assistant.listing:
+        for _ in range(3):
+            said = commands.run(*assistant.listing)
+            if assistant.connected in said:
+                break
+    return said
 
 
 def _end(process: subprocess.Popen[str]) -> None:

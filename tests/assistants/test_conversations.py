@@ -45,7 +45,7 @@ def _yes(condition):
 
 
 def test_connected(talk, expected):
-    talk.wait_until_started()
+    talk.model.list_tools()  # it has begun
     connected = talk.assistant.connected
     is_said = connected and connected in talk.list_servers()
     assert ("yes" if is_said else "does not say") == expected
