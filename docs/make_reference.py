@@ -287,6 +287,8 @@ def clients_page() -> str:
         "the model is a stand-in. Those that [`mcp-notebook install`](../connect-a-client.md) "
         "knows are set up by it, the others by hand, Qwen Code with `--meta-tools`.",
         format_table(["", *assistants], [["Version", *versions], *rows]),
+        "Codex CLI runs as editors run it (`codex app-server`), the others as a command without a "
+        "screen; in Claude Code, a hook gives the answer that its user would give.",
         "- *as text*: the model reads the error, but nothing marks it as one.\n"
         "- *on screen*: it offers to ask its user, but nobody is asked in a run without a screen, "
         "as that of the test is.\n"
