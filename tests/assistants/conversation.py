@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -121,11 +122,18 @@ class Conversation:
             # Some end a conversation in which the same is asked for again and again.
             self.call("greet", name=f"Ada the {next(tries)}.")
 
-    def load(self, *tools: str) -> None:
-        """Let the model look for tools, if it must do so before it may call them."""
-        if self.assistant.search:
-            names = ",".join(self.assistant.tool.format(tool) for tool in tools)
-            self.model.call(self.assistant.search, query=f"select:{names}")
+    def look_for_tools(self, *names: str) -> None:
+        """Let the model look for the notebook's tools, if it must do so before it may call them."""
+        if not self.assistant.search:
+            return
+        deadline = time.monotonic() + PATIENCE
+        order = deque(map(self.assistant.tool.format, names))
+        while True:
+            self.model.call(self.assistant.search, query=f"select:{','.join(order)}")
+            if "Greets somebody." in str(self.model.turn):
+                break
+            order.rotate()  # the server may not have started yet; some do not take the same twice
+            assert time.monotonic() < deadline, "the model finds no tools"
 
     def list_servers(self) -> str:
         """Return what the assistant itself says about its servers, if it can be asked."""
@@ -240,13 +248,13 @@ def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]
 
 
 def _list_servers(assistant: Assistant, commands: _Commands) -> str:
-    """Let it connect, thrice on a busy machine: Gemini CLI waits for no more than five seconds."""
+    """Let it connect; again on a busy machine, as Gemini CLI waits for five seconds."""
     said = ""
-    if assistant.listing:
-        for _ in range(3):
-            said = commands.run(*assistant.listing)
-            if assistant.connected in said:
-                break
+    deadline = time.monotonic() + PATIENCE
+    while assistant.listing and time.monotonic() < deadline:
+        said = commands.run(*assistant.listing)
+        if assistant.connected in said:
+            break
     return said
 
 

@@ -52,7 +52,7 @@ def test_connected(talk, expected):
 
 
 def test_tools_are_offered_as_they_are_declared(talk):
-    talk.load(*NAMES)
+    talk.look_for_tools(*NAMES)
     offered = str(talk.model.turn)
     for name in NAMES:
         assert talk.assistant.tool.format(name).rpartition("/")[2] in offered
