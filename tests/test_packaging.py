@@ -81,7 +81,9 @@ def test_each_dependency_that_our_code_imports_is_declared():
         "bokeh",  # whose plots are asked what they are made of
         *("kaleido", "vl-convert", "cairosvg"),  # draw plots and SVG where they are installed
         "bs4",  # beautifulsoup4, by the name of its module
+        "ipywidgets",  # used where it is installed: a tool's form
         "jwt",  # pyjwt
+        "ruamel",  # ruamel.yaml, which is imported from within it
         "keyring",  # of an extra; what is missing is said
         *("jupyter-server", "tornado"),  # Jupyter Server is what imports mcp_notebook.jupyter
         "jupyter-core",  # comes with jupyter-client, which is made of it
