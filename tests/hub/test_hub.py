@@ -107,19 +107,6 @@ async def test_a_cancelled_call_is_stopped_through_the_proxy(hub, token, era, tm
             await wait_for_file(f"{seen}-stopped")
 
 
-@pytest.mark.parametrize("page", ["lab", "lab/tree/rain.ipynb", "notebooks/rain.ipynb"])
-async def test_a_client_that_only_starts_commands_connects_by_an_address_from_the_browser(
-    hub, token, page
-):
-    server = StdioServerParameters(
-        command=COMMAND[0],
-        args=[*COMMAND[1:], "connect", f"{hub.url}user/ada/{page}", "--token-env", "HUB_TOKEN"],
-        env={"HOME": str(hub.home / "elsewhere"), "HUB_TOKEN": token},
-    )
-    async with Client(server, mode="auto") as client:
-        assert text_of(await client.call_tool("double", {"n": 21})) == "42"
-
-
 def test_the_token_of_another_user_gets_403_and_a_wrong_one_401(hub):
     def ask(token):
         headers = {"Authorization": f"Bearer {token}"}
