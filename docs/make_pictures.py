@@ -1,36 +1,51 @@
 """Makes the pictures in ``docs/images/``: ``python docs/make_pictures.py``.
 
-Run it after a change of the README's cells, of the card, of the table of a call's states or of the
-imports between rooms, with the extra ``demo`` installed. The drawn ones need nothing else and are
-compared with the code by the tests; the first page's needs Chromium, and is left as it is without.
+Run it after a change of the README's cells, of the card, of the panel, of the table of a call's
+states or of the imports between rooms, with the extra ``demo`` installed. The drawn ones need
+nothing else and are compared with the code by the tests; the first page's needs Chromium and the
+extra ``browser``, and is left as it is without.
 """
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pictures.call_states import call_states
-from pictures.first_page import THEMES, Scene, compose_page, find_browser, photograph, play_scene
+from pictures.plot_rain import ROOT, plot_rain
 from pictures.rooms import draw_rooms
 
 DRAWINGS = {"call_states.svg": call_states, "rooms.svg": draw_rooms}
 """The pictures that are drawn from code alone."""
 
 
-def make_pictures(folder: Path) -> Scene:
-    """Make the pictures in a folder, and return the scene that the first page shows."""
+def make_pictures(folder: Path) -> None:
+    """Make the pictures in a folder, but for those of a browser."""
     for name, draw in DRAWINGS.items():
         (folder / name).write_text(draw(), encoding="utf-8", newline="\n")
-    scene = play_scene()
-    (folder / "plot_rain.png").write_bytes(scene.picture)
-    browser = find_browser()
-    if browser is None:
-        print("No Chromium: the pictures of the first page stay as they are.")  # noqa: T201
-        return scene
-    for theme in THEMES:
-        picture = photograph(compose_page(scene, theme), browser)
-        (folder / f"first_page_{theme}.png").write_bytes(picture)
-    return scene
+    (folder / "plot_rain.png").write_bytes(plot_rain())
+
+
+def photograph_first_page(folder: Path) -> None:
+    """Make the first page's picture, for each theme."""
+    sys.path += [str(ROOT / "tests" / place) for place in (".", "browser", "e2e")]
+    from lab_server import lab_server  # noqa: PLC0415 - of the extra `browser`
+    from pictures.first_page import photograph_notebook  # noqa: PLC0415
+    from web_browser import launched_chromium  # noqa: PLC0415
+
+    with (
+        TemporaryDirectory(prefix="mcpnb-", ignore_cleanup_errors=True) as home,
+        lab_server(Path(home)) as server,
+        launched_chromium() as chromium,
+    ):
+        for theme, picture in photograph_notebook(server, chromium).items():
+            (folder / f"first_page_{theme}.png").write_bytes(picture)
 
 
 if __name__ == "__main__":
-    make_pictures(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "images")
+    images = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "images"
+    make_pictures(images)
+    if find_spec("playwright"):
+        photograph_first_page(images)
+    else:
+        print("No extra `browser`: the pictures of the first page stay as they are.")  # noqa: T201

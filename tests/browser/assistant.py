@@ -5,8 +5,10 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 from typing import Any
 
+import anyio
 from anyio.from_thread import start_blocking_portal
 from clients import Changes, over_http, text_of
 from live import TIMEOUT
@@ -43,6 +45,17 @@ class Assistant:
             return text_of(await client.call_tool(tool, arguments))
 
         return self._start(call)
+
+    def stay(self) -> None:
+        """Connect, and stay connected."""
+        is_there = Event()
+
+        async def stay(_client: Client) -> None:
+            is_there.set()
+            await anyio.sleep_forever()
+
+        self._start(stay)
+        assert is_there.wait(TIMEOUT)
 
     def wait_for_tools(self, *names: str) -> None:
         """Wait until these are the tools that it sees."""

@@ -1,17 +1,19 @@
 """The browser: Debian's Chromium, not one that Playwright would bring."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pictures.first_page import find_browser
 from playwright.sync_api import Browser, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 @contextmanager
 def launched_chromium() -> Iterator[Browser]:
     """Start it without a window, and end it."""
-    path = find_browser()
+    path = next(filter(None, map(shutil.which, NAMES)), None)
     assert path, "There is no Chromium: `apt install chromium`."
     arguments = ["--disable-background-networking"]
     if os.geteuid() == 0:
