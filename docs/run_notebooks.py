@@ -35,6 +35,7 @@ PIXELS = 12
 """By which the size of a picture may differ: labels are as wide as the machine's fonts."""
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,16}\b")
 _MADE = re.compile(r"\bMade on \d{4}-\d\d-\d\d \d\d:\d\d in kernel \d+")
+_KERNEL = re.compile(r"\bThis is kernel \d+")
 _IPYTHON_FILE = re.compile(r"\bipykernel_\d+")
 _LINK = re.compile(rf"(notebook://{KERNEL_ID}/)[0-9a-f]+")
 
@@ -97,6 +98,7 @@ def _neutral(value: Any, folders: Mapping[str, str]) -> Any:
     for folder, name in folders.items():
         value = value.replace(folder, name)
     value = _MADE.sub("Made on 2026-01-01 12:00 in kernel 1", value)
+    value = _KERNEL.sub("This is kernel 1", value)
     value = _ADDRESS.sub("0x7f0000000000", value)
     value = _LINK.sub(rf"\g<1>{'0' * 16}", value)
     return _IPYTHON_FILE.sub("ipykernel_0", value)

@@ -122,6 +122,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
     lines += notebook.prompts.describe()
     lines += notebook.recording.describe()
     lines += [f"Missing: {sentence}" for sentence in explain_absent_tools(registry, refusal)]
+    lines += _describe_other_names(notebook)
     lines += notebook.refused_files.list_reasons()
     bridge = find_bridge(notebook.settings)
     lines.append(
@@ -130,6 +131,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
         else "Not served over HTTP (`%mcp serve` starts that). Clients that run `mcp-notebook "
         "stdio` find this notebook without it."
     )
+    lines.append(f"This is kernel {os.getpid()}; cards that name another one are old.")
     print_output("\n".join(lines))
 
 
@@ -143,12 +145,9 @@ def _show_tools(notebook: Notebook, _arguments: str) -> None:
     if not tools:
         print_output(_NO_TOOLS)
         return
-    names = notebook.cards.listed_names
-    display(build_table(tools, names), raw=True)
-    listed = [names[tool.name] for tool in tools if tool.name in names]
-    if listed:
-        lines = [f"`{name.tool}` is `{name.name}` for clients. {name.reason}" for name in listed]
-        print_output("\n".join([*lines, *dict.fromkeys(name.next_step for name in listed)]))
+    display(build_table(tools, notebook.cards.listed_names), raw=True)
+    if lines := _describe_other_names(notebook):
+        print_output("\n".join(lines))
         return
     others = [
         record.name
@@ -161,6 +160,13 @@ def _show_tools(notebook: Notebook, _arguments: str) -> None:
             "in two of them are served as `<notebook>.<tool>`: `mcp-notebook list` in a shell "
             "shows the names."
         )
+
+
+def _describe_other_names(notebook: Notebook) -> list[str]:
+    """Return what to say of the tools that clients see under other names."""
+    names = notebook.cards.listed_names.values()
+    lines = [f"`{name.tool}` is `{name.name}` for clients. {name.reason}" for name in names]
+    return [*lines, *dict.fromkeys(name.next_step for name in names)]
 
 
 def _call_tool(notebook: Notebook, arguments: str) -> None:

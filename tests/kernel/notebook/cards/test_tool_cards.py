@@ -100,6 +100,7 @@ def test_a_card_says_when_it_was_made_and_in_which_kernel(screen):
     when, kernel = MADE.search(screen.cards[card]).groups()
     assert earliest <= when <= time.strftime("%Y-%m-%d %H:%M")
     assert int(kernel) == record_of(screen.kernel).pid != os.getpid()
+    assert f"This is kernel {kernel};" in screen.kernel.ok("%mcp status").stdout
 
 
 @pytest.mark.parametrize(
@@ -209,6 +210,7 @@ def test_a_card_says_under_which_name_clients_see_its_tool(screen):
         assert "sales.rain()  R." in listed.displays[0]["text/plain"]
         assert listed.stdout.startswith("`rain` is `sales.rain` for clients. Another")
         assert listed.stdout.endswith("Rename it.\n")
+        assert "`rain` is `sales.rain` for clients." in screen.kernel.ok("%mcp status").stdout
         (new,) = screen.run("%%mcp_tool\ndef rain(x: int): 'R.'")
         assert said in screen.cards[new]
     while said in screen.cards[new]:
