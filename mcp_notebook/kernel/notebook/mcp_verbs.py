@@ -15,7 +15,6 @@ from typing import Any, Literal
 from IPython.core.error import UsageError
 from IPython.display import display
 
-from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery import list_live_records
 from mcp_notebook.errors import NoSuchTool
 from mcp_notebook.kernel.calls.invoker import Invoker
@@ -266,8 +265,8 @@ def _serve(notebook: Notebook, _arguments: str) -> None:
         + "".join(f"Note: {notice}\n" for notice in bridge.notices)
         + f"The token is in {settings.token_place}. To connect Claude Code, for "
         "example, run in a terminal:\n\n"
-        f"  {format_claude_command(settings, bridge.url)}\n\n"
-        "`%mcp stop` stops serving."
+        "  mcp-notebook install claude-code --http\n\n"
+        "`%mcp config CLIENT --http` shows what to copy instead. `%mcp stop` stops serving."
     )
 
 

@@ -229,6 +229,7 @@ def test_the_magics_serve_and_stop_and_the_bridge_outlives_the_kernel(home, monk
         kernel.ok("%load_ext mcp_notebook")
         said = kernel.ok("%mcp serve").text
         assert "http://127.0.0.1:" in said
+        assert "\n  mcp-notebook install claude-code --http\n" in said
         assert f"\nNote: Port {port} is in use by another process of yours" in said
         record = background_bridge.find_bridge(settings)
         kernel.manager.interrupt_kernel()
