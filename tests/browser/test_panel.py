@@ -66,29 +66,35 @@ def find_stop(panel, tool):
     return row.get_by_role("button", name="stop", exact=True)
 
 
-@pytest.mark.parametrize("app", ["lab", "notebook"])
-def test_the_panel_follows_calls_and_stops_them_also_while_a_cell_runs(
-    server, open_notebook, find_assistant, app
-):
-    notebook = open_notebook("quickstart.ipynb", app=app)
+def open_panel(notebook, find_assistant):
+    """Return the panel of a notebook with tools, and an assistant that can call them."""
     notebook.run_all()
     notebook.run(TOOLS)
     assistant = find_assistant(notebook.run("%mcp serve"))
     panel = notebook.run("%mcp panel")
     expect(panel).to_contain_text("live")
+    return panel, assistant
+
+
+def test_the_panel_follows_calls_and_stops_them_also_while_a_cell_runs(
+    server, open_notebook, find_assistant
+):
+    notebook = open_notebook("quickstart.ipynb")
+    panel, assistant = open_panel(notebook, find_assistant)
     assistant.call("plot_rain", year=2015)
     assistant.call("rain_in", city="Atlantis")
     expect(panel.locator("img")).to_have_count(1, timeout=SOON)
     expect(panel).to_contain_text("no data for Atlantis", timeout=SOON)
+    expect(panel).to_contain_text("assistant 1.0")
 
     with busy(server, notebook):
         running = assistant.start_call("forecast_sales", seconds=60)
         waiting = assistant.start_call("clean_orders", seconds=60)
         expect(panel).to_contain_text("waiting for the end of the cell since", timeout=SOON)
         expect(find_stop(panel, "forecast_sales")).to_have_count(1, timeout=SOON)
-        look_at(f"panel_{app}", notebook, panel)
+        look_at("panel", notebook, panel)
         notebook.use_theme("light")
-        panel.screenshot(path=SCREENSHOTS / f"panel_alone_{app}.png")  # the guide has it
+        panel.screenshot(path=SCREENSHOTS / "panel_alone.png")  # the guide has it
         find_stop(panel, "forecast_sales").click()
         assert "The user stopped the call" in running.result(60)
         expect(find_stop(panel, "forecast_sales")).to_have_count(0, timeout=SOON)
@@ -101,7 +107,21 @@ def test_the_panel_follows_calls_and_stops_them_also_while_a_cell_runs(
     notebook.wait_until_idle()
     notebook.run("%unload_ext mcp_notebook")
     expect(panel).to_contain_text("gone", timeout=SOON)
-    notebook.photograph(f"panel_gone_{app}", panel)
+    notebook.photograph("panel_gone", panel)
+
+
+def test_notebook_7_shows_the_panel_and_stops_a_call_while_a_cell_runs(
+    server, open_notebook, find_assistant
+):
+    notebook = open_notebook("quickstart.ipynb", app="notebook")
+    panel, assistant = open_panel(notebook, find_assistant)
+    with busy(server, notebook):
+        running = assistant.start_call("forecast_sales", seconds=60)
+        expect(find_stop(panel, "forecast_sales")).to_have_count(1, timeout=SOON)
+        notebook.photograph("panel_notebook", panel)
+        find_stop(panel, "forecast_sales").click()
+        assert "The user stopped the call" in running.result(60)
+        expect(panel.get_by_role("button")).to_have_count(0, timeout=SOON)
 
 
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
