@@ -126,18 +126,19 @@ def _find_file(client: Client, file: Path | None) -> Path:
     Raises:
         ClientError: The client has left no trace here.
     """
-    from mcp_notebook.clients.installation import is_installed  # noqa: PLC0415 - only if called
+    from mcp_notebook.clients.installation import (  # noqa: PLC0415 - only if called
+        explain_absence,
+        is_installed,
+    )
 
     machine = Machine.current()
     if file is not None:
         return file.absolute()
     place = client.find_file(machine)
     if not is_installed(client, machine):
-        commands = "".join(f" and no command `{command}`" for command in client.commands)
         raise ClientError(
-            f"{client.title} seems not to be installed: there is no {client.find_trace(machine)}"
-            f"{commands}. Install it and start it once, or say where its settings are with "
-            "--file."
+            f"{explain_absence(client, machine)} Install it and start it once, or say where its "
+            "settings are with --file."
         )
     return place
 

@@ -26,7 +26,8 @@ def _parse_port(text: str) -> int:
     return int(text)
 
 
-def _parse_server_name(text: str) -> str:
+def parse_server_name(text: str) -> str:
+    """Return the name of a server in a client, as typed."""
     # Gemini CLI takes what is before an underscore for the name; TOML would need quotes.
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", text):
         raise typer.BadParameter(f"{text!r} is not a name of letters, digits and hyphens.")
@@ -176,7 +177,7 @@ RemoteTokenEntry = Annotated[
 ServerName = Annotated[
     str,
     typer.Option(
-        "--name", metavar="NAME", help="The server's name in the client.", parser=_parse_server_name
+        "--name", metavar="NAME", help="The server's name in the client.", parser=parse_server_name
     ),
 ]
 

@@ -33,6 +33,24 @@ def print_note(text: str, *, end: str = "\n") -> None:
     print(make_printable(text), end=end, file=sys.stderr, flush=True)  # noqa: T201
 
 
+def print_check(mark: str, text: str, *, is_wrong: bool) -> None:
+    """Print on stdout what came of a check, with a mark before it; in colour on a terminal.
+
+    Args:
+        mark: One character; letters stand for it where stdout cannot write it.
+        text: What was found, on one line or several.
+        is_wrong: Whether something is to be done.
+    """
+    try:
+        mark.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        mark = "x" if is_wrong else "+"
+    if sys.stdout.isatty():
+        mark = f"\x1b[{31 if is_wrong else 32}m{mark}\x1b[0m"
+    lines = make_printable(text).replace("\n", "\n    ")
+    print(f"  {mark} {lines}", flush=True)  # noqa: T201
+
+
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table on stdout, as wide as the terminal.
 

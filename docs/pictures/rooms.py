@@ -59,8 +59,8 @@ class Room:
     @property
     def labels(self) -> list[str]:
         """The names in its box."""
-        own = f"{self.path.name}/" if self.path.is_dir() else self.path.name
-        return [own, *(other.path.name for other in self.others)]
+        paths = [room.path for room in self.members]
+        return [f"{path.name}/" if path.is_dir() else path.name for path in paths]
 
     @property
     def members(self) -> list["Room"]:

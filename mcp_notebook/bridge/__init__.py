@@ -3,9 +3,9 @@
 It never imports `kernel/`, IPython or user code. A tool can neither crash it nor block it.
 
 Face: `cli` imports `app` (``stdio`` and ``serve``), `commands` (``list`` and ``call``),
-`audit_command` (``audit``), `cache_commands` (``cache``), `doctor_command` (``doctor``),
-`replay_command` (``replay``), `server_bridge` (for a Jupyter Server), `stop_command` (``stop``) and
-`token_commands` (``token``), each only when its command runs.
+`audit_command` (``audit``), `cache_commands` (``cache``), `replay_command` (``replay``),
+`server_bridge` (for a Jupyter Server), `stop_command` (``stop``) and `token_commands` (``token``),
+each only when its command runs. `doctor` links kernels with `shell_kernels`.
 
 Threads: one event loop per process (`app` runs it with a task group per bridge). The exceptions are
 calls that may block for long, which run in worker threads: reading the folder of records, and

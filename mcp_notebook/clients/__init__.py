@@ -11,8 +11,7 @@ with what it should mean, and `installation` writes it, or nothing.
 
 Face: `client` (what is known of one), `known_clients` (all of them, by name), `servers` (the
 command or address that a client gets), `snippets` (what to copy into which file, and the link that
-opens a client with it), `installation` (changing that file), `entries` (what an entry in it
-means).
+opens a client with it), `installation` (reading and changing that file).
 
 Runs in the process of the command, and in kernels for ``%mcp config``, on the main thread; what
 kernels need of it loads nothing but the standard library. It neither starts a client nor talks to

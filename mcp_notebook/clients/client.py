@@ -136,6 +136,10 @@ class Client:
     """A folder that it makes in the home folder; None if it makes that of its settings."""
     belongs_to_folder: bool = False
     """Whether the file is one of a project, which needs no program to be installed."""
+    start_seconds: float = 60.0
+    """How long it waits for a server to start; the MCP SDK's limit for a request, unless known."""
+    start_member: tuple[str, float] | None = None
+    """The member of an entry that sets another limit, and its unit in seconds."""
     make_link: Callable[[str, Entry], str] | None = None
     """Returns a link that opens it and adds an entry; gets the server's name, too."""
     next_step: str

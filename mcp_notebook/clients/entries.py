@@ -138,23 +138,6 @@ def make_continue(server: Server) -> Entry:
     }
 
 
-def read_server(entry: Entry) -> Server | None:
-    """Return what any of these entries tells its client; None if it is none of them."""
-    command = entry.get("command", entry.get("cmd"))
-    if isinstance(command, str):
-        arguments = [str(word) for word in entry.get("args") or ()]
-        env = entry.get("env") or entry.get("envs") or {}
-        return Launch(
-            command=command,
-            arguments=tuple(arguments),
-            env={str(name): str(value) for name, value in dict(env).items()},
-            runs_notebooks=any(word.endswith(".ipynb") for word in arguments),
-        )
-    addresses = (entry.get(key) for key in ("url", "httpUrl", "serverUrl", "uri"))
-    url = next((address for address in addresses if isinstance(address, str)), None)
-    return None if url is None else Endpoint(url=url, token_file=None, token_place="")
-
-
 def make_vscode_link(name: str, entry: Entry) -> str:
     """Return the link that opens VS Code and asks whether to add the server."""
     return f"vscode:mcp/install?{quote(_compact({'name': name} | entry), safe='')}"

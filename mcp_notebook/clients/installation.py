@@ -15,7 +15,12 @@ from pathlib import Path
 
 from mcp_notebook.clients.client import Client, Entry, Machine, Server
 from mcp_notebook.clients.rendering import name_entry
-from mcp_notebook.clients.settings_text import add_entry, find_entry, remove_entry
+from mcp_notebook.clients.settings_text import (
+    add_entry,
+    find_entry,
+    list_entries,
+    remove_entry,
+)
 from mcp_notebook.errors import ClientError
 from mcp_notebook.private_files import read_private, write_private
 from mcp_notebook.settings import Settings
@@ -63,20 +68,24 @@ def is_installed(client: Client, machine: Machine) -> bool:
     )
 
 
-def read_entry(client: Client, file: Path, name: str) -> Entry | None:
-    """Return what a client's settings say about a server; None if they say nothing.
+def explain_absence(client: Client, machine: Machine) -> str:
+    """Return why a client seems not to be installed, as a sentence."""
+    commands = "".join(f" and no command `{command}`" for command in client.commands)
+    return (
+        f"{client.title} seems not to be installed: there is no {client.find_trace(machine)}"
+        f"{commands}."
+    )
 
-    Args:
-        client: Whose settings they are.
-        file: Where they are.
-        name: The server's name in the client.
+
+def read_entries(client: Client, file: Path) -> dict[str, Entry]:
+    """Return what a client's settings say about all servers, by name; nothing if there is no file.
 
     Raises:
-        ClientError: The file cannot be read.
+        ClientError: The file cannot be read, or is not valid.
     """
     text = _read(client, file)
     try:
-        return None if text is None else find_entry(client, text, name)
+        return {} if text is None else list_entries(client, text)
     except ValueError as error:
         raise _make_unusable(client, file, error) from None
 

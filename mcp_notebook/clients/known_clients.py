@@ -41,6 +41,7 @@ _LIST = (
         header_from="file",
         commands=("claude",),
         trace=".claude",
+        start_seconds=30,
         next_step="Start `claude` again; `/mcp` shows the connection.",
     ),
     Client(
@@ -105,6 +106,8 @@ _LIST = (
         ),
         make_entry=entries.make_gemini,
         commands=("gemini",),
+        start_seconds=600,
+        start_member=("timeout", 0.001),
         next_step="Start `gemini` again; `/mcp` shows the connection.",
     ),
     Client(
@@ -117,6 +120,8 @@ _LIST = (
         make_entry=entries.make_codex,
         sees_new_tools=False,
         commands=("codex",),
+        start_seconds=10,
+        start_member=("startup_timeout_sec", 1),
         next_step="Start `codex` again; `/mcp` shows the connection.",
     ),
     Client(
@@ -129,6 +134,8 @@ _LIST = (
         section="extensions",
         make_entry=entries.make_goose,
         commands=("goose",),
+        start_seconds=300,
+        start_member=("timeout", 1),
         next_step="Start a new session in Goose.",
     ),
     Client(
@@ -158,6 +165,8 @@ _LIST = (
         make_entry=entries.make_continue,
         sees_new_tools=False,
         commands=("cn",),
+        start_seconds=20,
+        start_member=("connectionTimeout", 0.001),
         next_step="Continue reads it at once; its tools are there in agent mode.",
     ),
     Client(

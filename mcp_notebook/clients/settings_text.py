@@ -37,6 +37,26 @@ def find_entry(client: Client, text: str, name: str) -> Entry | None:
     return _find(client, _read_servers(client, _read(client, text)), name)
 
 
+def list_entries(client: Client, text: str) -> dict[str, Entry]:
+    """Return what a client's settings say about all servers, by name.
+
+    Args:
+        client: Whose settings they are.
+        text: The settings.
+
+    Raises:
+        ValueError: As for `find_entry`.
+    """
+    servers = _read_servers(client, _read(client, text))
+    if client.is_list:
+        servers = {
+            server["name"]: server
+            for server in servers
+            if isinstance(server, dict) and server.get("name")
+        }
+    return {str(name): entry if isinstance(entry, dict) else {} for name, entry in servers.items()}
+
+
 def add_entry(client: Client, text: str, name: str, entry: Entry) -> str:
     """Return settings with a server, in the place of one that has its name.
 

@@ -27,7 +27,7 @@ NOT_RUN = {
     r"pip install .*": "reads the network; .ci/run runs the README's two lines",
     r"npx .*": "reads the network; tests/conformance runs the Inspector",
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
-    r"mcp-notebook doctor.*": "needs a client; tests/bridge/test_doctor_command.py has one",
+    r"mcp-notebook doctor.*": "needs a client; tests/doctor/test_examination.py has one",
     r"mcp-notebook (un)?install .*": "changes a client's settings; tests/test_cli_install.py does",
     r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/test_cli_token.py runs both",
     r"mcp-notebook replay .*": "needs a recording; tests/bridge/test_replay_command.py makes one",

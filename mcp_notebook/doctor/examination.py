@@ -1,0 +1,156 @@
+"""The whole examination: of one client, or of all that know this program and what they share.
+
+Runs in the process of the command, and prints what it finds as it finds it.
+"""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mcp_notebook._version import __version__
+from mcp_notebook.clients.client import Client, Machine
+from mcp_notebook.clients.installation import explain_absence, is_installed
+from mcp_notebook.clients.known_clients import CLIENTS
+from mcp_notebook.doctor.findings import Finding, State, complain
+from mcp_notebook.doctor.machine import examine_machine
+from mcp_notebook.doctor.written_addresses import try_address
+from mcp_notebook.doctor.written_commands import try_command
+from mcp_notebook.doctor.written_servers import WrittenServer, read_servers
+from mcp_notebook.errors import ClientError
+from mcp_notebook.settings import Settings
+from mcp_notebook.terminal import print_check, print_data, print_output
+from mcp_notebook.wording import count
+
+_MARKS: dict[State, str] = {"right": "✓", "noted": "-", "wrong": "✗"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examination:
+    """What is to be looked at, as typed in a shell."""
+
+    client: Client | None = None
+    """None for all that know this program, and what they share."""
+    name: str | None = None
+    """The server's name in the client; None for all of this program."""
+    file: Path | None = None
+    """The client's settings, if they are not where they usually are."""
+    as_json: bool = False
+    """Whether to print one JSON object in place of lines."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Section:
+    """What was found about one thing."""
+
+    title: str
+    findings: Sequence[Finding]
+
+
+async def examine(settings: Settings, examination: Examination) -> bool:
+    """Look at what connects clients and notebooks, print it, and return whether all is right.
+
+    Args:
+        settings: Where the records of live kernels are, and what is set otherwise.
+        examination: What to look at.
+    """
+    sections = []
+    async for section in _list_sections(settings, examination):
+        sections.append(section)
+        if not examination.as_json:
+            _print_section(section)
+    wrong = sum(finding.state == "wrong" for one in sections for finding in one.findings)
+    if examination.as_json:
+        print_data(json.dumps(_describe(sections, wrong), indent=2, ensure_ascii=False))
+    else:
+        print_output("\nNothing is wrong." if not wrong else f"\n{count(wrong, 'problem')}.")
+    return not wrong
+
+
+async def _list_sections(settings: Settings, examination: Examination) -> AsyncIterator[_Section]:
+    machine = Machine.current()
+    if examination.client is not None:
+        async for section in _examine_client(settings, machine, examination, examination.client):
+            yield section
+        return
+    yield _Section(title="This machine", findings=await examine_machine(settings))
+    is_known = False
+    for client in CLIENTS.values():
+        if client.find_file(machine).exists():
+            async for section in _examine_known(settings, machine, examination, client):
+                is_known = True
+                yield section
+    if not is_known:
+        step = "`mcp-notebook install` lists the clients of this machine, and connects them."
+        nobody = complain("No client's settings name mcp-notebook.", step)
+        yield _Section(title="Clients", findings=[nobody])
+
+
+async def _examine_client(
+    settings: Settings, machine: Machine, examination: Examination, client: Client
+) -> AsyncIterator[_Section]:
+    """Yield what is found about a client that somebody asks for, which should be connected."""
+    is_known = False
+    async for section in _examine_known(settings, machine, examination, client):
+        is_known = True
+        yield section
+    if is_known:
+        return
+    if examination.file is None and not is_installed(client, machine):
+        step = "Install it and start it once, or say where its settings are with --file."
+        finding = complain(explain_absence(client, machine), step)
+    else:
+        file = examination.file or client.find_file(machine)
+        what = f"a server {examination.name!r}" if examination.name else "mcp-notebook"
+        name = f" --name {examination.name}" if examination.name else ""
+        place = f" --file {file}" if examination.file else ""
+        finding = complain(
+            f"{client.title} does not know {what}: {file} has no entry for it.",
+            f"Run `mcp-notebook install {client.name}{name}{place}`.",
+        )
+    yield _Section(title=client.title, findings=[finding])
+
+
+async def _examine_known(
+    settings: Settings, machine: Machine, examination: Examination, client: Client
+) -> AsyncIterator[_Section]:
+    """Yield what is found about each server of this program in a client's settings."""
+    try:
+        servers = read_servers(client, machine, examination.file, examination.name)
+    except ClientError as error:
+        yield _Section(title=client.title, findings=[complain(str(error))])
+        return
+    for server in servers:
+        title = f"{client.title}: the server {server.name!r} in {server.file}"
+        yield _Section(title=title, findings=await _examine_server(server, settings, machine))
+
+
+async def _examine_server(
+    server: WrittenServer, settings: Settings, machine: Machine
+) -> list[Finding]:
+    if server.is_off:
+        step = "Switch it on in the client, or remove the member that says so from its settings."
+        return [complain(f"{server.client.title} is told not to use it.", step)]
+    if server.url is not None:
+        return await try_address(server, settings, machine)
+    if server.words:
+        return await try_command(server, settings, machine)
+    text = "The entry has neither a command nor an address."
+    return [complain(text, f"Run {server.format_repair()}.")]
+
+
+def _print_section(section: _Section) -> None:
+    print_output(section.title)
+    for finding in section.findings:
+        print_check(_MARKS[finding.state], finding.text, is_wrong=finding.state == "wrong")
+        if finding.next_step is not None:
+            print_output(f"    {finding.next_step}")
+
+
+def _describe(sections: Sequence[_Section], wrong: int) -> dict[str, object]:
+    return {
+        "version": __version__,
+        "ok": not wrong,
+        "problems": wrong,
+        "sections": [asdict(section) for section in sections],
+    }

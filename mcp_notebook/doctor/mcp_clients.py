@@ -1,0 +1,164 @@
+"""A client of MCP that asks a server for its tools, and gives up when a limit has passed.
+
+Tested in ``tests/doctor/test_examination.py``. Runs on the command's event loop. The door to the
+MCP SDK's client and to httpx2 in this room. What an answer means is the business of those who ask.
+"""
+
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import httpx2
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client import Transport
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import Implementation
+from pydantic import ValidationError
+
+from mcp_notebook._version import __version__
+
+BARE_PATH = os.environ.get("PATH", "") if sys.platform == "win32" else os.defpath
+"""The PATH of a program that no shell has started."""
+_HTTP_LIMIT = 10.0
+"""Seconds for an answer over HTTP that needs no tool."""
+_UNAUTHORIZED = (401, 403)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What came of asking a server for its tools."""
+
+    tools: tuple[str, ...] = ()
+    version: str | None = None
+    """The version that the server says it has."""
+    seconds: float = 0.0
+    """How long that took."""
+    error: str | None = None
+    """Why there are no tools, as the protocol or the system says it; None if there are."""
+    is_late: bool = False
+    """Whether it did not answer within the limit."""
+    lines: Sequence[str] = ()
+    """What a command has written on stderr."""
+
+
+async def ask_command(
+    words: Sequence[str], env: Mapping[str, str], folder: Path, limit: float
+) -> Answer:
+    """Start a command as a client does that no shell has started, and ask for its tools.
+
+    Args:
+        words: The command and its arguments.
+        env: What it gets besides HOME, LOGNAME, SHELL, TERM, USER and a bare PATH.
+        folder: Where it is started.
+        limit: Seconds until it is given up.
+    """
+    parameters = StdioServerParameters(
+        command=words[0], args=list(words[1:]), env={"PATH": BARE_PATH, **env}, cwd=folder
+    )
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+        answer = await _ask(stdio_client(parameters, errlog=log), limit)
+        log.seek(0)
+        lines = [line.rstrip() for line in log if line.strip()]
+    return Answer(**{**vars(answer), "lines": lines})
+
+
+async def ask_address(url: str, headers: Mapping[str, str], limit: float) -> Answer:
+    """Ask an address for its tools."""
+    async with httpx2.AsyncClient(headers=headers, timeout=limit) as http:
+        return await _ask(streamable_http_client(url, http_client=http), limit)
+
+
+async def is_answering(url: str) -> bool:
+    """Return whether anything that speaks HTTP answers at an address.
+
+    Nothing secret is sent.
+    """
+    async with httpx2.AsyncClient(timeout=_HTTP_LIMIT) as http:
+        try:
+            await http.get(url)
+        except httpx2.TransportError:
+            return False
+        return True
+
+
+async def is_listening(host: str, port: int) -> bool:
+    """Return whether anything takes connections at a port."""
+    try:
+        with anyio.fail_after(_HTTP_LIMIT):
+            stream = await anyio.connect_tcp(host, port)
+    except OSError:
+        return False
+    await stream.aclose()
+    return True
+
+
+async def is_bridge(url: str) -> bool:
+    """Return whether the server of an address says that it is a bridge and up."""
+    async with httpx2.AsyncClient(timeout=_HTTP_LIMIT) as http:
+        try:
+            response = await http.get(url)
+        except httpx2.TransportError:
+            return False
+        return response.status_code == httpx2.codes.OK and response.text.strip() == "ok"
+
+
+async def is_refused(url: str, headers: Mapping[str, str]) -> bool:
+    """Return whether a server does not let in who sends these headers."""
+    async with httpx2.AsyncClient(timeout=_HTTP_LIMIT, headers=headers) as http:
+        try:
+            response = await http.post(url, json={})
+        except httpx2.TransportError:
+            return False
+        return response.status_code in _UNAUTHORIZED
+
+
+async def _ask(transport: Transport, limit: float) -> Answer:
+    # It writes a traceback for each line that is no message.
+    logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
+    began = time.monotonic()
+    try:
+        with anyio.fail_after(limit):
+            return await _list_tools(transport, began)
+    except TimeoutError:
+        return Answer(is_late=True, error="It did not answer.", seconds=time.monotonic() - began)
+    except (MCPError, OSError, ValueError, httpx2.HTTPError) as error:
+        return Answer(error=str(error), seconds=time.monotonic() - began)
+    except ExceptionGroup as group:
+        expected, others = group.split((MCPError, OSError, ValidationError, httpx2.HTTPError))
+        if expected is None or others is not None:
+            raise
+        return Answer(error=_find_reason(expected), seconds=time.monotonic() - began)
+
+
+async def _list_tools(transport: Transport, began: float) -> Answer:
+    """Return what a server answers to ``initialize`` and ``tools/list``."""
+    info = Implementation(name="mcp-notebook-doctor", version=__version__)
+    async with Client(transport, mode="legacy", client_info=info) as client:
+        page = await client.list_tools()
+        tools = [tool.name for tool in page.tools]
+        while page.next_cursor is not None:
+            page = await client.list_tools(cursor=page.next_cursor)
+            tools += [tool.name for tool in page.tools]
+        server = client.server_info
+        return Answer(
+            tools=tuple(tools),
+            version=server.version
+            if server is not None and server.name == "mcp-notebook"
+            else None,
+            seconds=time.monotonic() - began,
+        )
+
+
+def _find_reason(group: BaseExceptionGroup[Exception]) -> str:
+    """Return the message of the first error in a group."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error) or type(error).__name__

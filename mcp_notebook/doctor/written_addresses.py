@@ -1,0 +1,191 @@
+"""Tries an address that is in a client's settings, with the token that the client would send.
+
+Tested in ``tests/doctor/test_examination.py``. Runs on the command's event
+loop. The token is sent nowhere unless the user's own bridge is there, or the address is one of
+another machine, which is asked over TLS.
+"""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from mcp_notebook.bridge.access.gate import is_loopback
+from mcp_notebook.bridge.transports.port_owner import is_own_port
+from mcp_notebook.clients.client import Machine
+from mcp_notebook.discovery import read_bridge
+from mcp_notebook.doctor.findings import Finding, approve, complain
+from mcp_notebook.doctor.mcp_clients import (
+    ask_address,
+    is_answering,
+    is_bridge,
+    is_listening,
+    is_refused,
+)
+from mcp_notebook.doctor.open_notebooks import OPEN_ONE, list_names
+from mcp_notebook.doctor.written_servers import WrittenServer
+from mcp_notebook.settings import Settings
+from mcp_notebook.wording import count
+
+_VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)\}|\$\{\{ *secrets\.(\w+) *\}\}")
+_HELPER_LIMIT = 10.0
+"""Seconds for the command that prints a header."""
+
+
+@dataclass(frozen=True)
+class _Headers:
+    """What a client would send, or why it cannot."""
+
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    problem: Finding | None = None
+
+
+async def try_address(server: WrittenServer, settings: Settings, machine: Machine) -> list[Finding]:
+    """Ask the address of an entry for its tools, and return what is right and wrong about it."""
+    url = server.url or ""
+    problem = await _find_wrong_listener(server, url, settings)
+    if problem is not None:
+        return [problem]
+    headers = await asyncio.to_thread(_read_headers, server, settings, machine)
+    if headers.problem is not None:
+        return [headers.problem]
+    if await is_refused(url, headers.values):
+        return [
+            complain(
+                f"{url} does not accept the token that {server.client.title} sends.",
+                f"The token of your own bridge is in {settings.token_place}. "
+                + _say_where_to_put_it(server, machine),
+            )
+        ]
+    answer = await ask_address(url, headers.values, server.start_limit)
+    if answer.error is not None:
+        return [
+            complain(
+                f"{url} answers, but does not list its tools: {answer.error}",
+                f"Check that the address is that of MCP, or run {server.format_repair()}.",
+            )
+        ]
+    if not answer.tools:
+        return [complain(f"{url} answers, and has no tools: no notebook is open.", OPEN_ONE)]
+    number = count(len(answer.tools), "tool")
+    return [approve(f"{url} lists {number}: {list_names(answer.tools)}.", answer.tools)]
+
+
+async def _find_wrong_listener(
+    server: WrittenServer, url: str, settings: Settings
+) -> Finding | None:
+    """Return what is wrong with who listens at an address, before it gets a token."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        host, port, parts = "", 0, urlsplit("")
+    if parts.scheme not in ("http", "https") or not host:
+        return complain(f"{url!r} is no address.", f"Run {server.format_repair()}.")
+    start = "Start it: `%mcp serve` in a notebook, or `mcp-notebook serve` in a terminal."
+    is_local = is_loopback(host)
+    bridge = read_bridge(settings.bridge_file)
+    if bridge is not None and bridge.url != url and is_local:
+        start = f"Your bridge is at {bridge.url} now: run {server.format_repair()}."
+    # A program that listens and says nothing is there, too.
+    is_there = is_listening(host, port) if is_local else is_answering(url)
+    if not await is_there:
+        return complain(f"Nobody answers at {url}: no bridge runs there.", start)
+    if not is_local:
+        if parts.scheme == "https":
+            return None
+        return complain(
+            f"{url} is on another machine, and nothing on the way is encrypted, so the token was "
+            "not sent.",
+            "Use an address with https://, or `mcp-notebook connect`.",
+        )
+    is_foreign = not await asyncio.to_thread(is_own_port, host, port)
+    if is_foreign or not await is_bridge(f"{parts.scheme}://{parts.netloc}/healthz"):
+        who = "a program of another user" if is_foreign else "another program of yours"
+        return complain(
+            f"Port {port} is taken: {who} listens there, and gets the token that "
+            f"{server.client.title} sends.",
+            f"Stop it, or serve on another port: {start}",
+        )
+    return None
+
+
+# -- the token -------------------------------------------------------------------------------------
+
+
+def _read_headers(server: WrittenServer, settings: Settings, machine: Machine) -> _Headers:
+    helper = server.entry.get("headersHelper")
+    if isinstance(helper, str):
+        return _run_helper(server, helper, settings)
+    values = {}
+    for name, template in server.headers.items():
+        text = str(template)
+        for match in _VARIABLE.finditer(text):
+            variable = match[1] or match[2]
+            value = _find_variable(server, variable, machine, is_secret=bool(match[2]))
+            if not value:
+                return _Headers(
+                    problem=complain(
+                        f"{server.client.title} reads the token from the variable {variable}, "
+                        "which is not set here.",
+                        f"Set it to the content of {settings.token_place} where "
+                        f"{server.client.title} is started, and here to try again.",
+                    )
+                )
+            text = text.replace(match[0], value)
+        values[name] = text
+    return _Headers(values)
+
+
+def _find_variable(
+    server: WrittenServer, variable: str, machine: Machine, *, is_secret: bool
+) -> str | None:
+    """Return the value of a variable; Continue's secrets are in a file beside its settings, too."""
+    if machine.env.get(variable) or not is_secret:
+        return machine.env.get(variable)
+    try:
+        lines = server.file.with_name(".env").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    pairs = [line.partition("=") for line in lines]
+    return next((value.strip(" \"'") for key, _, value in pairs if key.strip() == variable), None)
+
+
+def _run_helper(server: WrittenServer, helper: str, settings: Settings) -> _Headers:
+    """Run the command that prints headers, as Claude Code does when it connects."""
+    try:
+        done = subprocess.run(  # noqa: S602 - what the client runs is what is tried
+            helper,
+            shell=True,
+            capture_output=True,
+            timeout=_HELPER_LIMIT,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        values = json.loads(done.stdout)
+        if isinstance(values, dict) and values:
+            return _Headers({str(name): str(value) for name, value in values.items()})
+        reason = "it printed no header"
+    except subprocess.TimeoutExpired:
+        reason = f"it took longer than {_HELPER_LIMIT:g} s"
+    except ValueError:
+        reason = done.stderr.decode(errors="replace").strip() or "it printed no header"
+    step = f"Run {server.format_repair()}."
+    if not os.path.exists(settings.token_path) and not settings.token:  # noqa: PTH110 - both fit
+        step = "`%mcp serve` in a notebook makes the file."
+    return _Headers(
+        problem=complain(f"The command that reads the token fails: {reason}. ({helper})", step)
+    )
+
+
+def _say_where_to_put_it(server: WrittenServer, machine: Machine) -> str:
+    names = [
+        m[1] or m[2] for text in server.headers.values() for m in _VARIABLE.finditer(str(text))
+    ]
+    if names and any(name in machine.env for name in names):
+        return f"Set {names[0]} to it where {server.client.title} is started."
+    return f"Run {server.format_repair()}."

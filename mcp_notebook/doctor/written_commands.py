@@ -1,0 +1,176 @@
+"""Tries a command that is in a client's settings, as the client starts it.
+
+Tested in ``tests/doctor/test_examination.py``. Runs on the command's event
+loop. What the command starts ends with the question.
+"""
+
+import os
+import re
+import shlex
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from mcp_notebook._version import __version__
+from mcp_notebook.clients.client import Machine
+from mcp_notebook.doctor.findings import Finding, approve, complain
+from mcp_notebook.doctor.mcp_clients import BARE_PATH, Answer, ask_command
+from mcp_notebook.doctor.open_notebooks import (
+    OPEN_ONE,
+    ask_notebooks,
+    describe_failures,
+    list_names,
+    list_open_records,
+)
+from mcp_notebook.doctor.written_servers import WrittenServer
+from mcp_notebook.missing_tools import META_TOOLS
+from mcp_notebook.settings import Settings
+from mcp_notebook.wording import count
+
+_MISSING_MODULE = re.compile(r"No module named '?mcp_notebook")
+_LAST_LINES = 3
+"""Of what a command that failed has written."""
+
+
+async def try_command(server: WrittenServer, settings: Settings, machine: Machine) -> list[Finding]:
+    """Start the command of an entry, and return what is right and wrong about it.
+
+    Args:
+        server: The entry.
+        settings: Of this command: where the open notebooks are for it.
+        machine: Where the client runs.
+    """
+    problem = _find_missing_program(server, machine)
+    if problem is not None:
+        return [problem]
+    answer = await ask_command(
+        server.words, server.env, server.find_folder(machine), server.start_limit
+    )
+    if answer.error is not None:
+        return [_explain_failure(server, answer)]
+    findings = [*_compare_versions(server, answer)]
+    if server.arguments[:1] == ("stdio",):
+        return [*findings, *await _describe_tools(server, answer, settings, machine)]
+    if not answer.tools:
+        step = "There, open a notebook with tools, or start its kernel: `%mcp status` shows them."
+        return [*findings, complain("The server answers, and has no tools.", step)]
+    return [*findings, _approve_tools(answer)]
+
+
+def _find_missing_program(server: WrittenServer, machine: Machine) -> Finding | None:
+    """Return what is wrong with the words of a command, before it is started."""
+    command = server.words[0]
+    folder = server.find_folder(machine)
+    if not folder.is_dir():
+        return complain(
+            f"The entry starts the server in {folder}, which is not there.",
+            f"Correct `cwd` in {server.file}, or remove it.",
+        )
+    if os.path.dirname(command):  # noqa: PTH120 - Path drops "./"
+        if (folder / command).is_file():
+            return None
+        return complain(
+            f"Its command is gone: there is no {command}. The environment that it was in was "
+            "removed or moved.",
+            "In the environment where mcp-notebook is installed now, run "
+            f"{server.format_repair()}.",
+        )
+    if shutil.which(command, path=server.env.get("PATH", BARE_PATH)) is not None:
+        return None
+    there = shutil.which(command, path=machine.env.get("PATH"))
+    place = f" Your shell finds it as {there}." if there else ""
+    return complain(
+        f"Its command {command!r} is not found by programs that no shell has started.{place}",
+        f"{server.format_repair()} writes the full path.",
+    )
+
+
+def _explain_failure(server: WrittenServer, answer: Answer) -> Finding:
+    """Return why a command that was started has given no tools."""
+    command = shlex.join(server.words)
+    output = "\n".join(answer.lines[-_LAST_LINES:])
+    if answer.is_late:
+        member = server.client.start_member
+        place = f"`{member[0]}` in {server.file}" if member else "the client's documentation says"
+        return complain(
+            f"It did not list its tools within {server.start_limit:g} s, and "
+            f"{server.client.title} waits no longer." + (f" It wrote: {output}" if output else ""),
+            f"Run `{command}` in a terminal to see what it waits for. If it runs notebooks, "
+            f"have the client wait longer ({place}), or open them in Jupyter and leave them out.",
+        )
+    if _MISSING_MODULE.search(output):
+        return complain(
+            f"{server.words[0]} has no mcp-notebook any more.",
+            f"Install it there: `{shlex.quote(server.words[0])} -m pip install mcp-notebook`. Or, "
+            f"in the environment where it is now, run {server.format_repair()}.",
+        )
+    reason = output or f"{answer.error}"
+    return complain(
+        f"Its command starts, and gives no tools: {reason}",
+        f"Correct that, and try again; the command is `{command}`.",
+    )
+
+
+def _compare_versions(server: WrittenServer, answer: Answer) -> list[Finding]:
+    if server.arguments[:1] != ("stdio",) or answer.version in (None, __version__):
+        return []
+    return [
+        complain(
+            f"It starts mcp-notebook {answer.version} ({server.words[0]}), and this is "
+            f"{__version__}.",
+            f"Upgrade the older one with pip, or run {server.format_repair()} for this one.",
+        )
+    ]
+
+
+async def _describe_tools(
+    server: WrittenServer, answer: Answer, settings: Settings, machine: Machine
+) -> list[Finding]:
+    """Return what a command that serves open notebooks, or runs some, has listed."""
+    tools = [name for name in answer.tools if name not in META_TOOLS]
+    findings = [_approve_tools(answer)] if tools else []
+    if any(word.endswith(".ipynb") for word in server.arguments):
+        return findings or [_complain_about_nothing(server, "The notebooks that it runs declare")]
+    home = server.find_home(machine)
+    if not _is_same(home, settings.home) and list_open_records(settings.home):
+        variable = f"MCP_NOTEBOOK_HOME={settings.home}"
+        return [
+            *findings,
+            complain(
+                f"It looks for open notebooks in {home}, and yours are in {settings.home}.",
+                f"With {variable} set, run {server.format_repair()}, or unset the variable where "
+                "Jupyter is started.",
+            ),
+        ]
+    notebooks = await ask_notebooks(replace(settings, home=home))
+    findings += describe_failures(notebooks)
+    if tools or findings:
+        return findings
+    if not notebooks.number:
+        step = f"{OPEN_ONE} If one is open, compare its home folder, which `%mcp status` shows."
+        text = f"It starts, and has no tools: no notebook is open (looked for in {home})."
+        return [complain(text, step)]
+    number = count(notebooks.number, "open notebook has", "open notebooks have")
+    return [_complain_about_nothing(server, f"{number} no tools, or the entry's options allow")]
+
+
+def _approve_tools(answer: Answer) -> Finding:
+    number = count(len(answer.tools), "tool")
+    return approve(
+        f"Its command starts and lists {number} in {answer.seconds:.1f} s: "
+        f"{list_names(answer.tools)}.",
+        answer.tools,
+    )
+
+
+def _complain_about_nothing(server: WrittenServer, who: str) -> Finding:
+    command = shlex.join(["mcp-notebook", *server.arguments])
+    return complain(
+        f"It starts, and has no tools. {who} none.",
+        "Put `%%mcp_tool` above a cell with functions and run it; `mcp-notebook list` shows what "
+        f"is there. The entry starts `{command}`.",
+    )
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)

@@ -1,0 +1,154 @@
+"""What the settings of clients say about this program: a command to start, or an address.
+
+Tested in ``tests/doctor/test_written_servers.py``. Reads the settings' files and changes nothing.
+Clients have other names for the same things; here they get one.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcp_notebook.clients.client import Client, Entry, Machine
+from mcp_notebook.clients.installation import read_entries
+from mcp_notebook.clients.snippets import SERVER_NAME
+from mcp_notebook.settings import Settings
+
+_PROGRAMS = ("mcp-notebook", "mcp_notebook")
+"""How a command names this program: its own command, and the module for ``python -m``."""
+_LONGEST = 300.0
+"""Seconds to wait for a server at most, whatever its client does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenServer:
+    """A server in a client's settings."""
+
+    client: Client
+    file: Path
+    """The settings."""
+    is_usual_file: bool
+    """Whether the client's settings are usually there."""
+    name: str
+    """The server's name in the client."""
+    entry: Entry
+    """What the settings say about it."""
+
+    @property
+    def url(self) -> str | None:
+        """The address, if the client connects to one."""
+        for key in ("url", "httpUrl", "serverUrl", "uri"):
+            if isinstance(self.entry.get(key), str):
+                return str(self.entry[key])
+        return None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command with its arguments; empty if there is none."""
+        command = self.entry.get("command", self.entry.get("cmd"))
+        arguments = self.entry.get("args", [])
+        if not isinstance(command, str) or not command or not isinstance(arguments, list):
+            return ()
+        return (command, *map(str, arguments))
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The variables that the command gets."""
+        env = self.entry.get("env") or self.entry.get("envs")
+        return {key: str(env[key]) for key in env} if isinstance(env, dict) else {}
+
+    @property
+    def headers(self) -> Mapping[str, Any]:
+        """What is sent to the address, before variables are filled in."""
+        options = self.entry.get("requestOptions")
+        headers = (options if isinstance(options, dict) else self.entry).get("headers")
+        variable = self.entry.get("bearer_token_env_var")
+        if variable is not None:
+            return {"Authorization": f"Bearer ${{{variable}}}"}
+        return headers if isinstance(headers, dict) else {}
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the client is told not to use it."""
+        return self.entry.get("enabled") is False or self.entry.get("disabled") is True
+
+    @property
+    def start_limit(self) -> float:
+        """Seconds that the client waits for its first answer."""
+        seconds = self.client.start_seconds
+        if self.client.start_member is not None:
+            key, unit = self.client.start_member
+            value = self.entry.get(key)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                seconds = value * unit
+        return min(seconds, _LONGEST)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What follows the name of this program in the command."""
+        for place, word in enumerate(self.words):
+            if _is_program(word):
+                return self.words[place + 1 :]
+        return ()
+
+    def find_folder(self, machine: Machine) -> Path:
+        """Return the folder that the client starts the command in."""
+        folder = self.entry.get("cwd")
+        if isinstance(folder, str) and folder:
+            return Path(folder).expanduser()
+        return machine.folder if self.client.belongs_to_folder else machine.home
+
+    def find_home(self, machine: Machine) -> Path:
+        """Return where the command looks for open notebooks."""
+        return Path(self.env.get("MCP_NOTEBOOK_HOME") or machine.home / Settings().home.name)
+
+    def format_repair(self) -> str:
+        """Return the command that writes this entry anew."""
+        words = ["mcp-notebook", "install", self.client.name]
+        if self.url is not None:
+            words.append("--http")
+        if self.name != SERVER_NAME:
+            words += ["--name", self.name]
+        if not self.is_usual_file:
+            words += ["--file", str(self.file)]
+        words.append("--replace")
+        if self.arguments[:1] == ("stdio",):
+            words += [word for word in self.arguments[1:] if word != "--meta-tools"]
+        elif self.arguments[:1] == ("connect",):
+            words += ["--url", *self.arguments[1:]]
+        return f"`{shlex.join(words)}`"
+
+
+def read_servers(
+    client: Client, machine: Machine, file: Path | None = None, name: str | None = None
+) -> Sequence[WrittenServer]:
+    """Return the servers of this program in a client's settings.
+
+    Args:
+        client: Whose settings they are.
+        machine: Where they are looked for.
+        file: Where they are, if not where they usually are.
+        name: The only server to return; None for all that start or reach this program.
+
+    Raises:
+        ClientError: The settings cannot be read.
+    """
+    place = file or client.find_file(machine)
+    servers = [
+        WrittenServer(
+            client=client, file=place, is_usual_file=file is None, name=entry_name, entry=entry
+        )
+        for entry_name, entry in read_entries(client, place).items()
+    ]
+    if name is not None:
+        return [server for server in servers if server.name == name]
+    return [server for server in servers if server.name == SERVER_NAME or _is_ours(server)]
+
+
+def _is_ours(server: WrittenServer) -> bool:
+    return any(_is_program(word) for word in server.words)
+
+
+def _is_program(word: str) -> bool:
+    return Path(word).stem in _PROGRAMS

@@ -1,0 +1,375 @@
+"""What `mcp-notebook doctor` says when settings that `install` wrote are broken in many ways."""
+
+import json
+import socket
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from bridges import NEEDS_TWO_USERS, TOKEN, hold_port_of_another_user, http_bridge
+from kernel_stand_ins import peer, welcome
+from live import live_kernel, record_of
+from typer.testing import CliRunner
+
+import mcp_notebook
+from mcp_notebook import cli
+from mcp_notebook._version import __version__
+from mcp_notebook.clients.known_clients import CLIENTS
+from mcp_notebook.discovery import write_record
+from mcp_notebook.doctor.examination import Examination, examine
+from mcp_notebook.settings import Settings
+from mcp_notebook.terminal import print_check
+from mcp_notebook.wire import messages
+
+VARIABLES = (
+    "APPDATA",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "MCP_NOTEBOOK_HOME",
+    "MCP_NOTEBOOK_TOKEN",
+    "XDG_CONFIG_HOME",
+)
+
+
+@pytest.fixture(scope="module")
+def open_home(module_home):
+    """A home folder with a notebook that has one tool."""
+    with live_kernel(module_home, notebook="rain.ipynb") as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok("%%mcp_tool\ndef add(a: int, b: int):\n    return a + b")
+        yield kernel
+
+
+@pytest.fixture
+def user(home, monkeypatch):
+    """A machine with Cursor and Codex, and no open notebook."""
+    (home / ".cursor").mkdir()
+    (home / ".codex").mkdir()
+    monkeypatch.chdir(home)
+    for variable in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(variable, str(home))
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    return home
+
+
+def run(*arguments, **env):
+    return CliRunner().invoke(cli.app, list(arguments), env=env)
+
+
+def install(*arguments, **env):
+    answer = run("install", *arguments, **env)
+    assert answer.exit_code == 0, answer.output
+
+
+def check(*arguments, **env):
+    """Return what is printed about something wrong, in one line."""
+    answer = run("doctor", *arguments, **env)
+    assert answer.exit_code == 1, answer.output
+    assert "✗" in answer.stdout
+    assert answer.stdout.endswith("problem.\n") or answer.stdout.endswith("problems.\n")
+    return " ".join(answer.stdout.split())
+
+
+def edit(user, **members):
+    """Change Cursor's entry."""
+    file = user / ".cursor" / "mcp.json"
+    document = json.loads(file.read_text())
+    document["mcpServers"]["notebook"] |= members
+    file.write_text(json.dumps(document))
+
+
+def test_the_tools_of_a_client_that_works_are_listed(user, open_home):
+    home = str(open_home.home / ".mcp-notebook")
+    install("cursor", MCP_NOTEBOOK_HOME=home)
+    answer = run("doctor", "cursor", MCP_NOTEBOOK_HOME=home)
+    assert answer.exit_code == 0, answer.output
+    first, second, *_, last = answer.stdout.splitlines()
+    assert first == f"Cursor: the server 'notebook' in {user}/.cursor/mcp.json"
+    assert second.startswith("  ✓ Its command starts and lists 1 tool in ")
+    assert second.endswith(": add.")
+    assert last == "Nothing is wrong."
+    assert "\x1b" not in answer.stdout
+
+
+def test_for_programs_all_is_one_object(user, open_home):
+    home = str(open_home.home / ".mcp-notebook")
+    install("codex", MCP_NOTEBOOK_HOME=home)
+    report = json.loads(run("doctor", "--json", MCP_NOTEBOOK_HOME=home).stdout)
+    assert (report["ok"], report["problems"], report["version"]) == (True, 0, __version__)
+    machine, codex = report["sections"]
+    assert machine["title"] == "This machine"
+    (finding,) = codex["findings"]
+    assert finding["state"] == "right"
+    assert "add" in finding["tools"]
+    json_of_one = json.loads(run("doctor", "cursor", "--json").stdout)
+    assert (json_of_one["ok"], json_of_one["problems"]) == (False, 1)
+
+
+def test_without_an_open_notebook_it_says_how_to_get_tools(user):
+    install("cursor")
+    said = check("cursor")
+    assert "It starts, and has no tools: no notebook is open" in said
+    assert "run `%load_ext mcp_notebook` and a cell that begins with `%%mcp_tool`" in said
+
+
+def test_a_notebook_without_tools_is_told_from_none(user):
+    install("cursor")
+    with live_kernel(user) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        said = check("cursor")
+    assert "1 open notebook has no tools" in said
+    assert "Put `%%mcp_tool` above a cell with functions" in said
+
+
+def test_open_notebooks_in_another_home_folder_are_found(user, open_home):
+    install("cursor")
+    home = str(open_home.home / ".mcp-notebook")
+    said = check("cursor", MCP_NOTEBOOK_HOME=home)
+    assert f"looks for open notebooks in {user}/.mcp-notebook, and yours are in {home}." in said
+    assert f"With MCP_NOTEBOOK_HOME={home} set, run `mcp-notebook install cursor --replace`" in said
+    install("cursor", "--replace", MCP_NOTEBOOK_HOME=home)
+    assert run("doctor", "cursor", MCP_NOTEBOOK_HOME=home).exit_code == 0
+
+
+def test_a_kernel_that_does_not_answer_is_named(user, open_home):
+    install("cursor")
+    record = record_of(open_home)
+    other = record.model_copy(update={"socket": f"{record.socket}.gone"})
+    write_record(user / ".mcp-notebook" / "kernels", other)
+    assert "✗ Notebook rain is not linked: The kernel of 'rain' cannot" in check("cursor")
+
+
+@pytest.mark.anyio
+async def test_a_kernel_of_another_version_is_named_with_what_to_upgrade(user, capsys):
+    install("cursor")
+    settings = Settings(home=user / ".mcp-notebook")
+    newer = welcome("top", protocol=messages.PROTOCOL_VERSION + 1)
+    async with peer(user, newer, name="sales") as kernel:
+        write_record(settings.records_folder, kernel.record)
+        assert not await examine(settings, Examination(client=CLIENTS["cursor"]))
+    said = capsys.readouterr().out
+    assert "✗ Notebook sales is not linked: " in said
+    assert "upgrade" in said.lower()
+
+
+def test_a_python_that_is_gone_is_named_with_what_writes_the_entry_anew(user):
+    install("cursor", "--read-only")
+    edit(user, command=f"{user}/venv/bin/python")
+    said = check("cursor")
+    assert f"Its command is gone: there is no {user}/venv/bin/python." in said
+    assert "run `mcp-notebook install cursor --replace --read-only`" in said
+    install("cursor", "--replace", "--read-only")
+    assert "no notebook is open" in check("cursor")
+
+
+def test_a_python_without_mcp_notebook_is_named(user):
+    install("cursor")
+    edit(user, args=["-I", "-S", "-m", "mcp_notebook", "stdio"])
+    said = check("cursor")
+    assert f"{sys.executable} has no mcp-notebook any more" in said
+    assert f"`{sys.executable} -m pip install mcp-notebook`" in said
+
+
+def test_another_version_is_named(user, tmp_path):
+    copy = tmp_path / "mcp_notebook"
+    copy.mkdir()
+    package = Path(mcp_notebook.__file__).parent
+    for path in package.iterdir():
+        if path.name != "_version.py":
+            (copy / path.name).symlink_to(path)
+    (copy / "_version.py").write_text('__version__ = "0.0.7"\n')
+    install("cursor")
+    edit(user, env={"PYTHONPATH": str(tmp_path)})
+    said = check("cursor")
+    assert f"It starts mcp-notebook 0.0.7 ({sys.executable}), and this is {__version__}." in said
+    assert "Upgrade the older one" in said
+
+
+def test_a_server_that_starts_for_longer_than_its_client_waits_is_named(user):
+    install("codex")
+    file = user / ".codex" / "config.toml"
+    script = "import time; time.sleep(600)"
+    file.write_text(
+        f'[mcp_servers.notebook]\ncommand = "{sys.executable}"\n'
+        f"args = ['-c', '{script}']\nstartup_timeout_sec = 1.5\n"
+    )
+    said = check("codex")
+    assert "It did not list its tools within 1.5 s, and Codex CLI waits no longer." in said
+    assert f"have the client wait longer (`startup_timeout_sec` in {file})" in said
+
+
+def test_a_command_that_ends_is_shown_with_what_it_wrote(user):
+    install("cursor")
+    edit(user, args=["-c", "raise SystemExit('no licence')"])
+    said = check("cursor")
+    assert "Its command starts, and gives no tools: no licence" in said
+    assert f"the command is `{sys.executable} -c " in said
+
+
+def test_a_command_that_only_a_shell_finds_is_named(user):
+    install("cursor")
+    edit(user, command="mcp-notebook", args=["stdio"])
+    path = str(Path(sys.executable).parent)
+    said = check("cursor", PATH=path)
+    assert "'mcp-notebook' is not found by programs that no shell has started." in said
+    assert f"Your shell finds it as {path}/mcp-notebook." in said
+
+
+def test_a_notebook_that_is_gone_is_named(user):
+    (user / "a.ipynb").write_text("{}")
+    install("cursor", "a.ipynb")
+    (user / "a.ipynb").unlink()
+    said = check("cursor")
+    assert "a.ipynb" in said
+    assert "gives no tools: " in said
+
+
+def test_a_remote_server_that_does_not_answer_is_named(user):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    install("codex", "--url", f"http://127.0.0.1:{port}/mcp")
+    file = user / ".codex" / "config.toml"
+    file.write_text(file.read_text() + "startup_timeout_sec = 30\n")
+    said = check("codex")
+    assert f"127.0.0.1:{port}" in said
+    assert "gives no tools" in said
+
+
+def test_a_server_that_is_switched_off_is_named(user):
+    install("cursor")
+    edit(user, disabled=True)
+    assert "Cursor is told not to use it. Switch it on" in check("cursor")
+
+
+def test_an_entry_without_a_command_is_named(user):
+    (user / ".cursor" / "mcp.json").write_text('{"mcpServers": {"notebook": {"args": 3}}}')
+    said = check("cursor")
+    assert "neither a command nor an address. Run `mcp-notebook install cursor --replace`" in said
+
+
+def test_settings_that_are_not_valid_are_named_and_left_alone(user):
+    file = user / ".cursor" / "mcp.json"
+    file.write_text("{")
+    for arguments in ((), ("cursor",)):
+        said = check(*arguments)
+        assert f"Cursor's settings, {file}, were left alone: the file is not valid JSON" in said
+        assert "Correct it, or copy the lines of `mcp-notebook config cursor`" in said
+    assert file.read_text() == "{"
+
+
+def test_a_client_that_is_not_installed_or_not_connected_is_told_what_to_do(user):
+    said = check("windsurf")
+    assert "Windsurf seems not to be installed" in said
+    assert "Install it and start it once" in said
+    said = check("cursor")
+    assert f"Cursor does not know mcp-notebook: {user}/.cursor/mcp.json has no entry" in said
+    assert "Run `mcp-notebook install cursor`." in said
+    assert "`mcp-notebook install cursor --name rain`" in check("cursor", "--name", "rain")
+    said = check()
+    assert "No client's settings name mcp-notebook. `mcp-notebook install` lists" in said
+
+
+# -- over HTTP -------------------------------------------------------------------------------------
+
+
+def test_an_address_is_asked_with_the_token_that_the_client_sends(user, open_home):
+    with http_bridge(open_home.home) as served:
+        install("cursor", "--http")
+        edit(user, url=served.url)
+        answer = run("doctor", "cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
+        assert answer.exit_code == 0, answer.output
+        assert f"{served.url} lists 1 tool: add." in answer.stdout
+        assert TOKEN not in answer.output
+        said = check("cursor", MCP_NOTEBOOK_TOKEN="x" * 40)
+        assert f"{served.url} does not accept the token that Cursor sends." in said
+        assert "Set MCP_NOTEBOOK_TOKEN to it where Cursor is started." in said
+        said = check("cursor")
+        assert "reads the token from the variable MCP_NOTEBOOK_TOKEN, which is not set" in said
+        assert f"content of the file {user}/.mcp-notebook/token" in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the helper is a program of Unix")
+def test_a_token_that_a_command_reads_from_a_file_is_tried(user, open_home):
+    (user / ".claude").mkdir()
+    token = user / ".mcp-notebook" / "token"
+    with http_bridge(open_home.home) as served:
+        install("claude-code", "--http")
+        file = user / ".claude.json"
+        document = json.loads(file.read_text())
+        document["mcpServers"]["notebook"]["url"] = served.url
+        file.write_text(json.dumps(document))
+        said = check("claude-code")
+        assert "The command that reads the token fails: " in said
+        assert "`%mcp serve` in a notebook makes the file." in said
+        token.parent.mkdir(exist_ok=True)
+        token.write_text(TOKEN + "\n")
+        answer = run("doctor", "claude-code")
+        assert answer.exit_code == 0, answer.output
+
+
+def test_a_bridge_that_does_not_run_is_named(user):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/mcp"
+    install("cursor", "--http")
+    edit(user, url=url)
+    said = check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
+    assert f"Nobody answers at {url}: no bridge runs there." in said
+    assert "`%mcp serve` in a notebook, or `mcp-notebook serve` in a terminal" in said
+
+
+@contextmanager
+def other_program():
+    """Serve a program that is no bridge, and yield its port and the headers that it got."""
+    headers = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_request(self, *_):
+            headers.append(dict(self.headers))  # of each request, whatever its method
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port, headers
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_program_that_has_taken_the_port_is_named_and_gets_no_token(user):
+    install("cursor", "--http")
+    with other_program() as (port, headers):
+        edit(user, url=f"http://127.0.0.1:{port}/mcp")
+        said = check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
+    assert f"Port {port} is taken: another program of yours listens there" in said
+    assert "Stop it, or serve on another port" in said
+    assert headers
+    assert not any("Authorization" in each for each in headers)
+
+
+@NEEDS_TWO_USERS
+def test_another_user_who_has_taken_the_port_gets_no_token(user):
+    install("cursor", "--http")
+    with hold_port_of_another_user() as port:
+        edit(user, url=f"http://127.0.0.1:{port}/mcp")
+        said = check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
+    assert f"Port {port} is taken: a program of another user listens there" in said
+
+
+def test_an_address_of_another_machine_without_encryption_gets_no_token(user):
+    install("cursor", "--http")
+    edit(user, url="not an address")
+    assert "'not an address' is no address." in check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
+
+
+def test_marks_are_letters_where_stdout_cannot_write_them(monkeypatch, capsys):
+    print_check("✓", "one\ntwo", is_wrong=False)
+    assert capsys.readouterr().out == "  ✓ one\n    two\n"
