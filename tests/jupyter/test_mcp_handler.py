@@ -8,6 +8,7 @@ import pytest
 from clients import ERAS, over_http, text_of
 from jupyter_servers import LOOK, TOKEN, wait_for
 from live import TIMEOUT, live_kernel
+from mcp import MCPError
 
 pytestmark = pytest.mark.anyio
 
@@ -194,6 +195,20 @@ async def test_a_bridge_that_died_is_started_again(server):
         assert text_of(await client.call_tool("double_sales", {"n": 4})) == "8"
     (successor,) = _bridges_of(server)
     assert successor != bridge
+
+
+async def test_a_call_whose_bridge_dies_in_the_middle_of_its_answer_is_an_error(server, tmp_path):
+    release = tmp_path / "release"
+
+    async def kill_bridge(progress, total, message):
+        (bridge,) = _bridges_of(server)
+        bridge.kill()
+
+    async with _connect(server, "auto", "sales") as client:
+        arguments = {"n": 1, "release": str(release)}
+        with pytest.raises(MCPError), anyio.fail_after(TIMEOUT):
+            await client.call_tool("count_to", arguments, progress_callback=kill_bridge)
+    await anyio.Path(f"{release}-0").touch()
 
 
 def _bridges_of(server):
