@@ -102,7 +102,7 @@ def _render_body(facts: ToolFacts, state: ToolState) -> str:
     description = escape(facts.description).replace("\n\n", "<br><br>")
     description = description.replace("\n- ", "<br>- ")
     if not state.is_live:
-        return f"{why}<div style='opacity:.5'>{description}</div>"
+        return f"{why}<div style='{_SOFT}'>{description}</div>"
     details = " \N{MIDDLE DOT} ".join(facts.details)
     details = f"<div style='{_SOFT}'>{escape(details)}</div>" if details else ""
     warnings = "".join(
