@@ -120,10 +120,12 @@ async def is_refused(url: str, headers: Mapping[str, str]) -> bool:
 
 
 async def _ask(transport: Transport, limit: float) -> Answer:
-    # It writes a traceback for each line that is no message.
-    logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
     began = time.monotonic()
+    sdk = logging.getLogger("mcp.client")
+    level = sdk.level
     try:
+        # It writes a traceback for each line that is no message.
+        sdk.setLevel(logging.CRITICAL)
         with anyio.fail_after(limit):
             return await _list_tools(transport, began)
     except TimeoutError:
@@ -135,6 +137,8 @@ async def _ask(transport: Transport, limit: float) -> Answer:
         if expected is None or others is not None:
             raise
         return Answer(error=_find_reason(expected), seconds=time.monotonic() - began)
+    finally:
+        sdk.setLevel(level)
 
 
 async def _list_tools(transport: Transport, began: float) -> Answer:

@@ -57,8 +57,7 @@ async def try_address(server: WrittenServer, settings: Settings, machine: Machin
         return [
             complain(
                 f"{url} does not accept the token that {server.client.title} sends.",
-                f"The token of your own bridge is in {settings.token_place}. "
-                + _say_where_to_put_it(server, machine),
+                _say_how_to_get_in(server, url, settings, machine),
             )
         ]
     answer = await ask_address(url, headers.values, server.start_limit)
@@ -86,23 +85,15 @@ async def _find_wrong_listener(
         host, port, parts = "", 0, urlsplit("")
     if parts.scheme not in ("http", "https") or not host:
         return complain(f"{url!r} is no address.", f"Run {server.format_repair()}.")
+    if not is_loopback(host):
+        return await _find_remote_problem(url, is_encrypted=parts.scheme == "https")
     start = "Start it: `%mcp serve` in a notebook, or `mcp-notebook serve` in a terminal."
-    is_local = is_loopback(host)
     bridge = read_bridge(settings.bridge_file)
-    if bridge is not None and bridge.url != url and is_local:
+    if bridge is not None and bridge.url != url:
         start = f"Your bridge is at {bridge.url} now: run {server.format_repair()}."
-    # A program that listens and says nothing is there, too.
-    is_there = is_listening(host, port) if is_local else is_answering(url)
-    if not await is_there:
+    # Not over HTTP: a program that listens and says nothing is there, too.
+    if not await is_listening(host, port):
         return complain(f"Nobody answers at {url}: no bridge runs there.", start)
-    if not is_local:
-        if parts.scheme == "https":
-            return None
-        return complain(
-            f"{url} is on another machine, and nothing on the way is encrypted, so the token was "
-            "not sent.",
-            "Use an address with https://, or `mcp-notebook connect`.",
-        )
     is_foreign = not await asyncio.to_thread(is_own_port, host, port)
     if is_foreign or not await is_bridge(f"{parts.scheme}://{parts.netloc}/healthz"):
         who = "a program of another user" if is_foreign else "another program of yours"
@@ -110,6 +101,22 @@ async def _find_wrong_listener(
             f"Port {port} is taken: {who} listens there, and gets the token that "
             f"{server.client.title} sends.",
             f"Stop it, or serve on another port: {start}",
+        )
+    return None
+
+
+async def _find_remote_problem(url: str, *, is_encrypted: bool) -> Finding | None:
+    """Return what is wrong with an address of another machine, before it gets a token."""
+    if not is_encrypted:
+        return complain(
+            f"{url} is on another machine, and nothing on the way is encrypted, so it was not "
+            "asked: everybody on the way could read the token.",
+            "Use an address with https://, or `mcp-notebook connect`.",
+        )
+    if not await is_answering(url):
+        return complain(
+            f"Nobody answers at {url}.",
+            "Check the address and your network, and ask whoever runs that server.",
         )
     return None
 
@@ -182,10 +189,15 @@ def _run_helper(server: WrittenServer, helper: str, settings: Settings) -> _Head
     )
 
 
-def _say_where_to_put_it(server: WrittenServer, machine: Machine) -> str:
-    names = [
-        m[1] or m[2] for text in server.headers.values() for m in _VARIABLE.finditer(str(text))
-    ]
-    if names and any(name in machine.env for name in names):
-        return f"Set {names[0]} to it where {server.client.title} is started."
-    return f"Run {server.format_repair()}."
+def _say_how_to_get_in(
+    server: WrittenServer, url: str, settings: Settings, machine: Machine
+) -> str:
+    """Return where the right token is, and where it belongs."""
+    if not is_loopback(urlsplit(url).hostname or ""):
+        return "Whoever runs that server can give you a token."
+    texts = map(str, server.headers.values())
+    names = [match[1] or match[2] for text in texts for match in _VARIABLE.finditer(text)]
+    place = f"The token of your own bridge is in {settings.token_place}."
+    if any(name in machine.env for name in names):
+        return f"{place} Set {names[0]} to it where {server.client.title} is started."
+    return f"{place} Run {server.format_repair()}."

@@ -211,6 +211,15 @@ def test_a_command_that_ends_is_shown_with_what_it_wrote(user):
     assert f"the command is `{sys.executable} -c " in said
 
 
+def test_a_command_that_speaks_no_mcp_is_named_without_tracebacks(user):
+    install("cursor")
+    edit(user, args=["-c", "print('hello')"])
+    answer = run("doctor", "cursor")
+    assert answer.exit_code == 1
+    assert "Its command starts, and gives no tools: " in answer.stdout
+    assert "Traceback" not in answer.output
+
+
 def test_a_command_that_only_a_shell_finds_is_named(user):
     install("cursor")
     edit(user, command="mcp-notebook", args=["stdio"])
@@ -365,6 +374,14 @@ def test_another_user_who_has_taken_the_port_gets_no_token(user):
 
 
 def test_an_address_of_another_machine_without_encryption_gets_no_token(user):
+    install("cursor", "--http")
+    edit(user, url="http://tools.example.com/mcp")
+    said = check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
+    assert "is on another machine, and nothing on the way is encrypted, so it was not asked" in said
+    assert "Use an address with https://, or `mcp-notebook connect`." in said
+
+
+def test_what_is_no_address_is_named(user):
     install("cursor", "--http")
     edit(user, url="not an address")
     assert "'not an address' is no address." in check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
