@@ -177,6 +177,9 @@ def _list_differences(cell: RecordedCell, result: Result) -> Iterator[str]:
         if len(lines) > _MAX_DIFF:
             yield f"... {count(len(lines) - _MAX_DIFF, 'more line')}"
         return
+    if len(before) != len(now):
+        yield f"It had {count(len(before), 'output')}, and now it has {len(now)}."
+        return
     pictures = [[_list_data(output) for output in outputs] for outputs in (before, now)]
     for number, (old, new) in enumerate(zip(*pictures, strict=True), start=1):
         for mime_type in sorted(old.keys() | new.keys()):

@@ -102,6 +102,22 @@ async def test_programs_get_one_object(settings, capsys):
     }
 
 
+async def test_the_same_text_in_another_number_of_outputs_is_a_difference(settings, sales, capsys):
+    file = sales.home / "calls.ipynb"
+    before = file.read_bytes()
+    recording = nbformat.read(file, as_version=4)
+    recording.cells[1].outputs.append(nbformat.v4.new_output("display_data", {"text/plain": ""}))
+    nbformat.write(recording, file)
+    try:
+        _, lines, _ = await replay(settings, capsys)
+    finally:
+        file.write_bytes(before)
+    assert lines[:2] == [
+        "   1  different  scale(number=21)",
+        "      It had 2 outputs, and now it has 1.",
+    ]
+
+
 async def test_a_tool_that_is_gone_is_said_and_the_others_go_on(settings, sales, capsys):
     sales.ok("%mcp remove scale")
     try:
