@@ -89,6 +89,7 @@ class CallRecorder:
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._is_writing = False
+        self._is_wanted = False
         self._is_closed = False
         self._begin(notebook, appends=appends)
         self._thread = threading.Thread(
@@ -124,6 +125,8 @@ class CallRecorder:
     def flush(self, seconds: float = CLOSE_LIMIT) -> bool:
         """Wait until all calls so far are in the file, and return whether they are."""
         with self._lock:
+            self._is_wanted = True
+            self._lock.notify_all()
             return self._lock.wait_for(lambda: not self._waiting and not self._is_writing, seconds)
 
     def close(self) -> bool:
@@ -186,18 +189,20 @@ class CallRecorder:
         """Return the cells of the file.
 
         Raises:
-            RecordingError: It is no notebook.
+            RecordingError: It is no recording, but perhaps a notebook that must not be lost.
             OSError: It cannot be read.
         """
         try:
             notebook = json.loads(self.path.read_bytes())
             cells = notebook["cells"]
-            is_notebook = notebook["nbformat"] == NBFORMAT["nbformat"]
+            is_recording = notebook["nbformat"] == NBFORMAT["nbformat"]
+            is_recording = is_recording and "records" in notebook["metadata"][KEY]
         except (ValueError, TypeError, KeyError):
-            is_notebook = False
-        if not is_notebook or not isinstance(cells, list):
+            is_recording = False
+        if not is_recording or not isinstance(cells, list):
             raise RecordingError(
-                f"{self.path} is not a notebook, so no calls can be added to it. Name another file."
+                f"{self.path} is no recording of calls, so none can be added to it. Name another "
+                "file."
             )
         return cells
 
@@ -206,11 +211,12 @@ class CallRecorder:
         pause = 0.0
         while True:
             with self._lock:
-                self._lock.wait_for(lambda: self._is_closed, pause)
+                self._lock.wait_for(lambda: self._is_closed or self._is_wanted, pause)
                 self._lock.wait_for(lambda: self._waiting or self._is_closed)
                 if not self._waiting:
                     return
                 cells, self._waiting, self._waiting_bytes = self._waiting, [], 0
+                self._is_wanted = False
                 self._is_writing = True
             began = monotonic()
             problem = self._try_to_append(cells)

@@ -95,7 +95,7 @@ def test_a_file_that_is_there_is_not_touched(path):
     path.write_text("mine")
     with pytest.raises(RecordingError, match=r"is there already\. Name another file, or add"):
         CallRecorder(path, "sales.ipynb")
-    with pytest.raises(RecordingError, match="is not a notebook, so no calls can be added"):
+    with pytest.raises(RecordingError, match="is no recording of calls, so none can be added"):
         CallRecorder(path, "sales.ipynb", appends=True)
     assert path.read_text() == "mine"
     assert find_free_name(path).name == "calls-2.ipynb"
@@ -114,6 +114,27 @@ def test_calls_are_added_to_a_recording(path):
     second.call_ended(entry(2), RESULT)
     second.close()
     assert numbers_in(path) == [1, 2]
+
+
+def test_nothing_is_added_to_a_notebook_that_is_no_recording(path):
+    notebook = nbformat.v4.new_notebook(
+        metadata={"kernelspec": {"name": "ir", "display_name": "R"}}
+    )
+    nbformat.write(notebook, path)
+    before = path.read_bytes()
+    with pytest.raises(RecordingError, match="is no recording of calls"):
+        CallRecorder(path, "sales.ipynb", appends=True)
+    assert path.read_bytes() == before
+
+
+def test_a_flush_does_not_wait_for_the_pause_after_a_slow_write(path, monkeypatch):
+    monkeypatch.setattr(call_recorder, "_PAUSE", 1e9)
+    recorder = CallRecorder(path, "sales.ipynb")
+    for number in (1, 2):
+        recorder.call_ended(entry(number), RESULT)
+        assert recorder.flush(20)
+        assert numbers_in(path)[-1] == number
+    recorder.close()
 
 
 def test_what_somebody_else_saves_meanwhile_stays(path):
