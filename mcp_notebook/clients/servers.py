@@ -51,13 +51,13 @@ def build_connection(remote: Remote) -> Launch:
     """Return the command for a client that connects to a remote server.
 
     Raises:
-        ClientError: Its address has a token in it, or the token's file does not exist.
+        ClientError: Its address has a secret in it, or the token's file does not exist.
     """
-    if re.search(r"[?&]token=", remote.address):
+    if re.search(r"[?&#]token=|^(?:\w+://)?[^/?#]*@", remote.address):
         raise ClientError(
-            "The address has a token in it, which would be as public as the client's settings. "
-            "Write the token to a file that only you can read, leave it out of the address, and "
-            "name the file with --token-file."
+            "The address has a token or a password in it, which would be as public as the client's "
+            "settings. Write the token to a file that only you can read, leave it out of the "
+            "address, and name the file with --token-file."
         )
     words = ["-P", "-m", "mcp_notebook", "connect", remote.address]
     if remote.token_file is not None:

@@ -120,9 +120,12 @@ def test_a_remote_server_is_reached_by_a_command(tmp_path):
         )
 
 
-def test_a_token_in_an_address_stays_out_of_settings():
+@pytest.mark.parametrize(
+    "address", ["https://hub/lab?token=secret", "https://ada:secret@hub/lab", "ada:secret@hub"]
+)
+def test_a_secret_in_an_address_stays_out_of_settings(address):
     with pytest.raises(ClientError, match="as public as the client's settings") as failure:
-        build_connection(Remote(address="https://hub/lab?token=secret"))
+        build_connection(Remote(address=address))
     assert "secret" not in str(failure.value)
 
 
