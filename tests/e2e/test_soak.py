@@ -13,7 +13,7 @@ import mcp_types as types
 import psutil
 import pytest
 from clients import ERAS, http_bridge, over_http, text_of
-from live import Link, record_of
+from live import Link, live_kernel, record_of
 from live import text_of as text_of_result
 
 from mcp_notebook.content import Result
@@ -23,6 +23,15 @@ LIMIT = 30
 AT_ONCE = 8
 FEW, MANY = 12, 1100
 """Calls of each kind; a bridge takes 1,024 at a time."""
+
+
+@pytest.fixture
+def kernel(home):
+    """A kernel whose log of calls is as full at first as it ever gets."""
+    with live_kernel(home, env={"MCP_NOTEBOOK_MAX_LOGGED_CALLS": "0"}) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        yield kernel
+
 
 TOOLS = '''
 import asyncio, time
