@@ -29,8 +29,10 @@ LOCK_LIMIT = 10.0
 
 
 def make_private_folder(folder: Path) -> Path:
-    """Create a folder that only the user can access, and return it."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Create a folder that only the user can access, and return it; its missing parents, too."""
+    for missing in reversed([path for path in folder.parents if not path.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would let others list them
+    folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_mode & 0o077:
         folder.chmod(0o700)
     return folder

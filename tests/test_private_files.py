@@ -9,9 +9,16 @@ from mcp_notebook.private_files import (
     MAX_SIZE,
     lock_file,
     lock_private,
+    make_private_folder,
     read_private,
     write_private,
 )
+
+
+def test_a_folder_is_private_with_all_that_is_made_above_it(tmp_path):
+    make_private_folder(tmp_path / "home" / "records")
+    for folder in (tmp_path / "home", tmp_path / "home" / "records"):
+        assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_was_written_is_read(tmp_path):

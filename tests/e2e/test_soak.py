@@ -25,14 +25,6 @@ FEW, MANY = 12, 1100
 """Calls of each kind; a bridge takes 1,024 at a time."""
 
 
-@pytest.fixture
-def kernel(home):
-    """A kernel whose log of calls is as full at first as it ever gets."""
-    with live_kernel(home, env={"MCP_NOTEBOOK_MAX_LOGGED_CALLS": "0"}) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
-        yield kernel
-
-
 TOOLS = '''
 import asyncio, time
 from concurrent.futures import ThreadPoolExecutor
@@ -194,10 +186,13 @@ def _list_patches():
 
 
 @pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    shared_kernel.ok(TOOLS)
-    shared_kernel.ok(TAKE_STOCK)
-    return shared_kernel
+def kernel(module_home):
+    """A kernel whose log of calls is as full at first as it ever gets."""
+    with live_kernel(module_home, env={"MCP_NOTEBOOK_MAX_LOGGED_CALLS": "0"}) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(TOOLS)
+        kernel.ok(TAKE_STOCK)
+        yield kernel
 
 
 def take_stock(kernel):
