@@ -169,10 +169,13 @@ class ToolCards:
     def _look_again(self, name: str) -> None:
         card = self.cards[name]
         tool = None if self._unloaded_at is not None else self._registry.get(name)
-        was_live = card.states[name].is_live
+        was_live, before = card.states[name].is_live, self._last[name]
         self._last[name] = tool
         if tool is not None:
-            card.facts[name], card.states[name] = self._gather(tool), self._describe_live(name)
+            # Only if they may differ: it runs code of the author's, the `repr` of a default.
+            if tool is not before or self._has_come(name):
+                card.facts[name] = self._gather(tool)
+            card.states[name] = self._describe_live(name)
         elif was_live:
             card.states[name] = self._describe_end(name)
 

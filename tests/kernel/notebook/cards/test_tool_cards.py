@@ -215,3 +215,18 @@ def test_a_card_says_under_which_name_clients_see_its_tool(screen):
         assert said in screen.cards[new]
     while said in screen.cards[new]:
         screen.wait_for_update()
+
+
+def test_news_of_clients_run_no_code_of_the_author(screen):
+    screen.run(
+        "import threading\nthreads = set()\nclass Unit(int):\n    def __repr__(self):\n"
+        "        threads.add(threading.current_thread().name)\n        return 'mm'"
+    )
+    (card,) = screen.run("%%mcp_tool\ndef rain(unit: int = Unit(3)): 'R.'")
+    assert "rain(unit: int = mm)" in screen.cards[card]
+    name = messages.ListedName(tool="rain", name="a.rain", reason="Two.", next_step="Rename it.")
+    with Link(record_of(screen.kernel)) as link:
+        link.send(messages.Clients(clients=[], names=[name]))
+        screen.wait_for_update()
+    assert "a.rain" in screen.cards[card]
+    assert screen.kernel.ok("print(*threads)").stdout == "MainThread\n"
