@@ -88,8 +88,9 @@ class LivePanel:
         self._source.log.unsubscribe(self)
         if self._thread is not threading.current_thread():
             self._thread.join(_END_LIMIT)
-        with contextlib.suppress(Exception):  # what it reads may be half gone
-            self._last = self._source.read()
+        if not self._thread.is_alive():  # else what keeps it busy would do the same here
+            with contextlib.suppress(Exception):  # what it reads may be half gone
+                self._last = self._source.read()
         if self._last is not None:
             state = replace(self._last, departure=reason)
             self.display.update(build_panel(state, _make_stamp()))
@@ -160,7 +161,10 @@ class LivePanel:
         state = self._source.read()
         if state == self._last:
             return
-        self.display.update(build_panel(state, _make_stamp()))
+        bundle = build_panel(state, _make_stamp())
+        if self._is_closed:  # it may say already that it is gone
+            return
+        self.display.update(bundle)
         self._last = state
         with self._condition:
             self._rate.note_update(monotonic())

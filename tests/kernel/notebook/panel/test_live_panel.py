@@ -1,9 +1,14 @@
 """The live panel in a real kernel: what a frontend sees on iopub, also while a cell runs."""
 
+import threading
+
 import pytest
 from live import TIMEOUT, Link, live_kernel, record_of, text_of
 
+from mcp_notebook.kernel.calls.call_log import CallLog
+from mcp_notebook.kernel.notebook.panel import live_panel
 from mcp_notebook.kernel.notebook.panel.panel_source import find_server_address
+from mcp_notebook.kernel.notebook.panel.panel_state import PanelState
 from mcp_notebook.wire import messages
 
 TOOLS = """
@@ -210,3 +215,53 @@ def test_the_panel_of_a_kernel_that_ends_says_so(home, restart):
         kernel.finish(request)
         kernel.client.shutdown(restart=restart)
         follow(kernel, f"The kernel was {'restarted' if restart else 'shut down'}.")
+
+
+class SlowSource:
+    """Reads as long as it is told to."""
+
+    def __init__(self):
+        self.log = CallLog()
+        self.name = "weather"
+        self.asked = threading.Event()
+        self.answers = threading.Event()
+        self.answers.set()
+
+    def read(self):
+        self.asked.set()
+        assert self.answers.wait(TIMEOUT)
+        return PanelState(notebook=self.name, kernel="k7")
+
+
+class Output:
+    """What a notebook shows."""
+
+    def show(self, data):
+        self.data = data
+
+    update = show
+
+
+def test_a_panel_that_ends_while_it_reads_says_that_it_is_gone_and_keeps_nobody_waiting(
+    monkeypatch,
+):
+    monkeypatch.setattr(live_panel, "_END_LIMIT", 0.01)
+    source, output = SlowSource(), Output()
+    panel = live_panel.LivePanel(source, output)
+    panel.show()
+    (thread,) = [it for it in threading.enumerate() if it.name == "mcp-notebook-panel"]
+    source.answers.clear()
+    source.asked.clear()
+    source.name = "rain"
+    panel.note_change()
+    assert source.asked.wait(TIMEOUT)
+    closing = threading.Thread(target=panel.close, args=["The kernel was shut down."])
+    closing.start()
+    closing.join(TIMEOUT / 2)
+    is_closed = not closing.is_alive()
+    source.answers.set()
+    thread.join(TIMEOUT)
+    closing.join(TIMEOUT)
+    assert is_closed
+    assert "(gone)" in output.data["text/plain"]
+    assert "The kernel was shut down." in output.data["text/plain"]
