@@ -166,7 +166,7 @@ def _describe_doing(call: ActiveCall, *, runs_cell: bool) -> str:
     """Return what a call does, with times that stay right while nothing happens."""
     since = format_time(time.time() - (monotonic() - call.since))
     if call.is_stopping:
-        return f"answered, and its code still runs since {since}"
+        return f"answered at {since}, and its code is still running"
     if call.state is CallState.WAITING:
         return f"waiting for {call.waits_for} since {since}"
     if call.state is CallState.QUEUED:

@@ -66,8 +66,8 @@ def _describe_client(client: ClientLine) -> str:
 
 
 def _describe_counts(tool: ToolLine) -> str:
-    if not tool.calls:
-        return "not called yet"
+    if not tool.calls:  # of names beyond `call_log.MAX_COUNTED`, nobody counts the calls
+        return f"last: {tool.last}" if tool.last else "not called yet"
     errors = f", {count(tool.errors, 'error')}" if tool.errors else ""
     return f"{count(tool.calls, 'call')}{errors}; last: {tool.last}"
 

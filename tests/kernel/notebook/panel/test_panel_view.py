@@ -179,3 +179,10 @@ def test_the_plain_text_leaves_out_nothing_but_pictures():
     numbers = {f"n{number}" for number in range(17)} - {"n7", "n11"} | {"7001", "7011"}
     for text in read(marked)[:2]:
         assert not {mark for mark in numbers if mark not in text}
+
+
+def test_a_tool_whose_calls_are_not_counted_has_been_called_all_the_same():
+    tool = ToolLine(name="top", last="11:42:07, done in 0.4 s")  # beyond 200 names
+    for text in read(replace(FULL, tools=(tool,)))[:2]:
+        assert "last: 11:42:07, done in 0.4 s" in text
+        assert "not called yet" not in text
