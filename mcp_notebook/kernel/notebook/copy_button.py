@@ -1,6 +1,6 @@
 """A button that copies the line before it, for HTML in outputs.
 
-Tested in ``tests/browser/test_quickstart.py``. Runs on any thread. Pure.
+Tested in ``tests/browser/test_buttons.py``. Runs on any thread. Pure.
 """
 
 COPY_BUTTON = (
@@ -10,11 +10,12 @@ COPY_BUTTON = (
     "button.textContent = 'Copy';"
     "button.style.cssText = 'margin-left:.6em;font:inherit;font-size:.85em;color:inherit;"
     "background:none;border:1px solid #8888;border-radius:3px;padding:0 .5em;cursor:pointer';"
-    "button.onclick = () => {"
+    "button.onclick = async () => {"
     "getSelection().selectAllChildren(line);"
-    "navigator.clipboard ? navigator.clipboard.writeText(line.textContent)"
-    " : document.execCommand('copy');"
-    "button.textContent = 'Copied';"
+    "let copied = true;"
+    "try { await navigator.clipboard.writeText(line.textContent); }"
+    "catch { copied = document.execCommand('copy'); }"
+    "button.textContent = copied ? 'Copied' : 'Selected';"
     "setTimeout(() => { button.textContent = 'Copy'; }, 1500);"
     "};"
     "line.after(button);"

@@ -25,12 +25,13 @@ _CARD = (
 _FILL_IN = (
     "<script>(() => {"
     "const card = document.currentScript.parentElement;"
+    "const data = document.getElementById('jupyter-config-data');"
+    "if (!data) return;"
     "for (const code of card.querySelectorAll('code'))"
     " code.textContent = code.textContent.replace('https://HOST', location.origin);"
-    "const data = document.getElementById('jupyter-config-data');"
-    "const token = data && JSON.parse(data.textContent).token;"
+    "const token = JSON.parse(data.textContent).token;"
     "const place = card.querySelector('span[title=token]');"
-    "if (!token || !place) return;"
+    "if (!token || !place || !navigator.clipboard) return;"
     "const button = document.createElement('button');"
     "button.textContent = 'Copy the token';"
     "button.onclick = () => navigator.clipboard.writeText(token)"
@@ -38,7 +39,10 @@ _FILL_IN = (
     "place.replaceChildren(button);"
     "})();</script>"
 )
-"""Puts the page's host into the lines, and a button in place of the words about the token."""
+"""Puts the page's host into the lines, and a button in place of the words about the token.
+
+Only on a page of Jupyter's: an exported page and VS Code have another origin. Only pages that are
+served over HTTPS, or by this machine, can copy for their users."""
 
 
 @dataclass(frozen=True, kw_only=True)

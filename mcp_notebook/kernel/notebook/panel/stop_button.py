@@ -16,8 +16,9 @@ ROUTE = "mcp-notebook/calls/stop"
 # It becomes one line, so that each statement needs its semicolon or braces. What a page without
 # Jupyter Server forbids (its cookies, say) ends in `catch`. `onmousedown`: when the panel shows
 # something new between the two halves of a click, there is no click. `onclick` is for the keyboard.
+# `event.button`: the other buttons of a mouse open a menu, and stop nothing.
 _SCRIPT = """
-if (this.disabled) return; this.disabled = true;
+if (this.disabled || event.button) return; this.disabled = true;
 var b = this; b.textContent = 'stopping';
 Promise.resolve().then(function () {
   var s = {}, h = {'Content-Type': 'application/json'};
