@@ -148,7 +148,10 @@ class CallRecorder:
         texts = []
         if self.problem:
             waiting = count(len(self._waiting), "call")
-            texts.append(f"It cannot be written ({self.problem}); {waiting} are not in it.")
+            texts.append(
+                f"It cannot be written ({self.problem}), and lacks {waiting}. Make room for it, or "
+                f"make it writable; it is tried again every {RETRY:.0f} s."
+            )
         if self.missed:
             texts.append(f"Left out, as the disk was too slow: {count(self.missed, 'call')}.")
         return " ".join(texts)

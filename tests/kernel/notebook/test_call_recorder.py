@@ -182,7 +182,9 @@ def test_a_full_disk_is_told_and_loses_no_call(path, monkeypatch):
     recorder.call_ended(entry(1), RESULT)
     assert full.wait(30)
     assert not recorder.flush(0.2)
-    assert "cannot be written (No space left on device); 1 call " in recorder.describe()
+    assert (
+        "cannot be written (No space left on device), and lacks 1 call. Make" in recorder.describe()
+    )
     monkeypatch.setattr(call_recorder.tempfile, "mkstemp", make_file)
     assert recorder.flush(30)
     assert numbers_in(path) == [1]
