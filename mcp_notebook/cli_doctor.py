@@ -17,6 +17,7 @@ EXAMPLE = "Example: mcp-notebook doctor cursor"
 
 
 def doctor(
+    context: typer.Context,
     client: ClientName = None,
     *,
     name: Annotated[
@@ -45,6 +46,8 @@ def doctor(
     Without CLIENT, look at this machine and at all clients that know mcp-notebook. Nothing is
     changed. The exit status is 1 if something is wrong.
     """
+    if file is not None and client is None:
+        context.fail("--file names the settings of one client: write its name before it.")
     settings = Settings.from_environment()
     from mcp_notebook.doctor.examination import Examination, examine  # noqa: PLC0415
 

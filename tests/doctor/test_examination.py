@@ -390,3 +390,9 @@ def test_what_is_no_address_is_named(user):
 def test_marks_are_letters_where_stdout_cannot_write_them(monkeypatch, capsys):
     print_check("✓", "one\ntwo", is_wrong=False)
     assert capsys.readouterr().out == "  ✓ one\n    two\n"
+
+
+def test_a_file_without_its_client_is_refused(user):
+    answer = run("doctor", "--file", str(user / "mcp.json"))
+    assert answer.exit_code == 2
+    assert "write its name before it" in " ".join(answer.output.split())
