@@ -17,7 +17,7 @@ deny`` answer. `panel` is the room of ``%mcp panel``, and `absent_tools` says wh
 tools. `try_form` is the form of ``%mcp try``. `live_display` is an output that is shown anew from
 any thread. `recording` is ``%mcp record`` and ``%mcp insert``, `call_recorder` writes the file.
 `client_config` is ``%mcp config``, and `public_address` says where Binder and a JupyterHub are
-reached.
+reached. `verb_line` reads what follows these verbs.
 
 Threads: magics and cells run on the kernel's main thread. The decorators and `registry` work on any
 thread, also inside a tool, and the decorators even without a notebook: there they only mark the

@@ -4,7 +4,6 @@ Runs on the kernel's main thread, inside the user's cell. What a client needs is
 """
 
 import re
-import shlex
 from collections.abc import Mapping
 from html import escape
 
@@ -16,8 +15,8 @@ from mcp_notebook.clients.servers import build_server
 from mcp_notebook.clients.snippets import Snippet, render_snippet
 from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
+from mcp_notebook.kernel.notebook.verb_line import read_name
 from mcp_notebook.settings import Settings
-from mcp_notebook.wording import suggest
 
 CONFIG_OPTIONS = ("--http",)
 """What ``%mcp config`` takes besides a client."""
@@ -37,31 +36,17 @@ def build_config(settings: Settings, line: str, env: Mapping[str, str]) -> dict[
         UsageError: The line cannot be understood.
         ClientError: There is no such client, or it cannot connect like this.
     """
-    name, http = _read_line(line)
+    name, options = read_name(line, "config", "client", CONFIG_OPTIONS)
+    if options and name is None:
+        raise UsageError("Which client? Write `%mcp config CLIENT --http`.")
     address = find_public_address(env)
     if name is None:
         return build_address_card(address) if address else _list_clients()
     client = find_client(name)
     if address is not None:
         return build_address_card(address, client.name)
-    server = build_server(client, settings, http=http)
+    server = build_server(client, settings, http=bool(options))
     return _show_snippet(render_snippet(client, server, Machine.current()))
-
-
-def _read_line(line: str) -> tuple[str | None, bool]:
-    words = shlex.split(line)
-    options = [word for word in words if word.startswith("-")]
-    for option in options:
-        if option not in CONFIG_OPTIONS:
-            meant = suggest(option, CONFIG_OPTIONS)
-            hint = f"Did you mean `{meant}`?" if meant else f"It has {', '.join(CONFIG_OPTIONS)}."
-            raise UsageError(f"`%mcp config` has no option `{option}`. {hint}")
-    names = [word for word in words if not word.startswith("-")]
-    if len(names) > 1:
-        raise UsageError(f"`%mcp config` takes one client, not {len(names)}: {', '.join(names)}.")
-    if options and not names:
-        raise UsageError("Which client? Write `%mcp config CLIENT --http`.")
-    return (names[0] if names else None), bool(options)
 
 
 def _list_clients() -> dict[str, str]:

@@ -4,7 +4,6 @@ Runs on the kernel's main thread, inside the user's cell. The file is the busine
 `call_recorder`, cells that of `call_cells`.
 """
 
-import shlex
 from pathlib import Path
 
 from IPython.core.error import UsageError
@@ -14,8 +13,8 @@ from mcp_notebook.errors import RecordingError
 from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.notebook.call_recorder import CallRecorder, find_free_name
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
+from mcp_notebook.kernel.notebook.verb_line import read_name
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.wording import suggest
 
 RECORD_OPTIONS = ("--append", "--stop")
 """What `%mcp record` takes besides a file."""
@@ -41,21 +40,21 @@ class Recording:
             UsageError: The line cannot be understood.
             RecordingError: The file cannot be used.
         """
-        names, options = _read_line(line)
+        name, options = read_name(line, "record", "file", RECORD_OPTIONS)
         if "--stop" in options:
-            if names or len(options) > 1:
+            if name or len(options) > 1:
                 raise UsageError("`%mcp record --stop` takes nothing else.")
             return self.stop()
         if self._recorder is not None:
-            if not names:
+            if not name:
                 return self._recorder.describe()
             raise RecordingError(
                 f"Calls are already recorded to {self._recorder.path}. End that first: "
                 "`%mcp record --stop`."
             )
-        if "--append" in options and not names:
+        if "--append" in options and not name:
             raise UsageError("Append to which file? Write `%mcp record --append FILE`.")
-        path = _make_path(names[0]) if names else find_free_name(self._make_name())
+        path = _make_path(name) if name else find_free_name(self._make_name())
         self._start(path, appends="--append" in options)
         return (
             f"From now on, each call becomes a cell of {path}, with its arguments and what came "
@@ -123,29 +122,6 @@ def insert_call(log: CallLog, registry: ToolRegistry, text: str) -> str:
     tool = registry.get(call.tool)
     schema = tool.info.input_schema if tool else None
     return format_call(call.tool, call.arguments, schema)
-
-
-def _read_line(line: str) -> tuple[list[str], set[str]]:
-    """Return the names and the options of a line.
-
-    Raises:
-        UsageError: It has something else, or too much.
-    """
-    try:
-        words = shlex.split(line)
-    except ValueError as error:
-        raise UsageError(f"{error}: close the quote around the file's name.") from None
-    options = {word for word in words if word.startswith("-")}
-    for option in options.difference(RECORD_OPTIONS):
-        meant = suggest(option, RECORD_OPTIONS)
-        hint = f"Did you mean `{meant}`?" if meant else f"It has {', '.join(RECORD_OPTIONS)}."
-        raise UsageError(f"`%mcp record` has no option `{option}`. {hint}")
-    names = [word for word in words if not word.startswith("-")]
-    if len(names) > 1:
-        raise UsageError(
-            f"`%mcp record` takes one file, not {len(names)}. Put a name with spaces in quotes."
-        )
-    return names, options
 
 
 def _make_path(name: str) -> Path:
