@@ -75,13 +75,14 @@ class RecordedCell:
     """In nbformat's form."""
 
 
-def make_call_cell(call: RecordedCall, result: Result, cell_id: str) -> Cell:
+def make_call_cell(call: RecordedCall, result: Result, cell_id: str, schema: Any = None) -> Cell:
     """Return a call and its result as a code cell.
 
     Args:
         call: The call.
         result: What its client got.
         cell_id: Of the cell; unique in its notebook.
+        schema: The tool's input schema, if it is known.
     """
     metadata = call.model_dump(mode="json", exclude_none=True)
     return {
@@ -90,7 +91,7 @@ def make_call_cell(call: RecordedCall, result: Result, cell_id: str) -> Cell:
         "id": cell_id,
         "metadata": {KEY: metadata},
         "outputs": make_outputs(result, call.state),
-        "source": format_call(call.tool, call.arguments),
+        "source": format_call(call.tool, call.arguments, schema),
     }
 
 

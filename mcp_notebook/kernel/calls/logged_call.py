@@ -4,7 +4,7 @@ Runs in the user's kernel, on any thread; pure. What may be large is measured wi
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from time import monotonic
 from typing import Any
@@ -38,6 +38,8 @@ class LoggedCall:
     """The tool's name in this kernel."""
     source_hash: str | None
     """SHA-256 of the source of the tool that ran, or would have; None if it has none."""
+    input_schema: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The tool's when it was called; None if that is not known."""
     arguments: Mapping[str, Any]
     """As the client sent them, with `redaction.MASK` in place of secrets."""
     is_complete: bool = True
@@ -86,6 +88,7 @@ def make_entry(call: ActiveCall, came: float, result: Result | None = None) -> L
         client=call.client.program,
         tool=call.tool,
         source_hash=None if call.target is None else call.target.source_hash,
+        input_schema=None if call.target is None else call.target.info.input_schema,
         arguments=call.shown_arguments,
         state=state,
         is_cached=result is not None and CACHED in result.meta,

@@ -288,7 +288,7 @@ def _make_cell(call: LoggedCall, result: Result) -> Cell:
         structured_hash=hash_structured(result),
         version=__version__,
     )
-    return make_call_cell(recorded, result, _make_id())
+    return make_call_cell(recorded, result, _make_id(), call.input_schema)
 
 
 def _make_title(notebook: str) -> Cell:

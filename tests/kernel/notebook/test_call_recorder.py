@@ -116,6 +116,14 @@ def test_calls_are_added_to_a_recording(path):
     assert numbers_in(path) == [1, 2]
 
 
+def test_a_cell_converts_what_the_client_sent_where_the_function_gets_something_else(path):
+    schema = {"properties": {"day": {"type": "string", "format": "date"}}}
+    recorder = CallRecorder(path, "sales.ipynb")
+    recorder.call_ended(entry(arguments={"day": "2015-01-02"}, input_schema=schema), RESULT)
+    recorder.close()
+    assert read(path).cells[1].source == '%mcp call rain {"day": "2015-01-02"}'
+
+
 def test_nothing_is_added_to_a_notebook_that_is_no_recording(path):
     notebook = nbformat.v4.new_notebook(
         metadata={"kernelspec": {"name": "ir", "display_name": "R"}}
