@@ -14,6 +14,7 @@ from mcp_notebook.clients.known_clients import CLIENTS, find_client
 from mcp_notebook.clients.servers import build_server
 from mcp_notebook.clients.snippets import Snippet, render_snippet
 from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
+from mcp_notebook.kernel.notebook.message_html import render_code
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.verb_line import read_name
 from mcp_notebook.settings import Settings
@@ -94,7 +95,4 @@ def _format_link(client: Client, link: str) -> str:
 
 def _format_code(text: str) -> str:
     """Return a sentence as HTML; it is Markdown, with code and words in italics."""
-    pieces = re.sub(r"\*([^*]+)\*", r"<i>\1</i>", escape(text)).split("`")
-    return "".join(
-        f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces)
-    )
+    return re.sub(r"\*([^*]+)\*", r"<i>\1</i>", render_code(text))

@@ -7,7 +7,6 @@ them also while a cell runs; answers come on the main thread.
 """
 
 import itertools
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 
 from mcp_notebook.errors import NoSuchQuestion
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
+from mcp_notebook.kernel.notebook.message_html import render_code
 from mcp_notebook.wire import messages
 
 _STYLE = (
@@ -117,7 +117,7 @@ class ConsentPrompts:
 def _render(prompt: Prompt, below: str) -> dict[str, str]:
     """Return a question as a MIME bundle, with what is below it."""
     text = prompt.question.text
-    html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(below)).replace("\n", "<br>")
+    html = render_code(below).replace("\n", "<br>")
     return {
         "text/plain": f"{text}\n\n{below}",
         "text/html": f"<div style='{_STYLE}'>{_render_lines(text)}"

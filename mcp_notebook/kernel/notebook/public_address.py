@@ -12,6 +12,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
+from mcp_notebook.kernel.notebook.message_html import render_code
 from mcp_notebook.settings import SERVER_PATH
 from mcp_notebook.wording import make_printable
 
@@ -124,14 +125,14 @@ def build_address_card(address: PublicAddress, client: str = "claude-code") -> d
         f"    {line}",
     ]
     rows = "".join(
-        f"<li>{escape(head)}: {_render_token(address) if not number else _render(text)}</li>"
+        f"<li>{escape(head)}: {_render_token(address) if not number else render_code(text)}</li>"
         for number, (head, text) in enumerate(steps)
     )
     html = (
         f"<div style='{_CARD}'>{escape(title)} <code>{escape(address.url)}</code>"
         f"<ol style='margin:.3em 0;padding-left:1.4em'>{rows}</ol>"
         f"<code style='user-select:all'>{escape(line)}</code>{COPY_BUTTON}"
-        f"<div style='opacity:.7;font-size:.9em'>{_render(_OTHERS)}</div>{_FILL_IN}</div>"
+        f"<div style='opacity:.7;font-size:.9em'>{render_code(_OTHERS)}</div>{_FILL_IN}</div>"
     )
     return {"text/plain": make_printable("\n".join(plain)), "text/html": html}
 
@@ -149,14 +150,6 @@ def _describe_token(address: PublicAddress) -> str:
 
 def _render_token(address: PublicAddress) -> str:
     if address.token_page is None:
-        return f"<span title='token'>{_render(_describe_token(address))}</span>"
+        return f"<span title='token'>{render_code(_describe_token(address))}</span>"
     page = escape(f"{address.origin or ''}{address.token_page}")
     return f"make one on <a href='{page}' target='_blank'>the Hub's token page</a>."
-
-
-def _render(text: str) -> str:
-    """Return a text as HTML, with what stands between backquotes as code."""
-    pieces = escape(text).split("`")
-    return "".join(
-        f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces)
-    )

@@ -18,6 +18,7 @@ from mcp_notebook.kernel.notebook.cards.tool_facts import (
 )
 from mcp_notebook.kernel.notebook.cards.tool_state import ToolState
 from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
+from mcp_notebook.kernel.notebook.message_html import render_code
 from mcp_notebook.wording import count, make_printable
 
 MAX_UNFOLDED = 5
@@ -40,7 +41,6 @@ _CELL = "text-align:left;vertical-align:top;padding:.1em 1.4em .1em 0;border:non
 _MAX_NOWRAP = 40
 """Characters of a cell that stays on one line."""
 _TAG = re.compile(r"<script>.*?</script>|<[^>]*>")
-_CODE = re.compile(r"`([^`]+)`")
 
 
 def render_html(tools: Sequence[ToolFacts], states: Mapping[str, ToolState], stamp: str) -> str:
@@ -161,8 +161,3 @@ def _render_uses(uses: Sequence[Use]) -> str:
         f"{escape(purposes.capitalize())}</summary>"
         f"<table style='{_TABLE}'><tbody>{rows}</tbody></table></details>"
     )
-
-
-def render_code(text: str) -> str:
-    """Return a message as HTML in which text between backticks is code."""
-    return _CODE.sub(r"<code>\1</code>", escape(text))

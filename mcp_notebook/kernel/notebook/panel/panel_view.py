@@ -4,11 +4,11 @@ Runs on any thread. Pure: a state goes in, a MIME bundle comes out. All text is 
 with light and dark themes, and nothing but the stop buttons needs scripts.
 """
 
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from mcp_notebook.kernel.notebook.message_html import render_code
 from mcp_notebook.kernel.notebook.panel.panel_state import (
     ClientLine,
     EndedCall,
@@ -113,18 +113,18 @@ def _render_html(state: PanelState, stamp: str) -> str:
         f"<span style='color:{_GOOD if is_live else _DEPARTED}'>&#9679;</span> {status} "
         f"{_SOFT.format(f'<small>{escape(stamp)}</small>')}</div>"
     )
-    departure = "" if is_live else f"<div>{_render_code(state.departure or '')}</div>"
+    departure = "" if is_live else f"<div>{render_code(state.departure or '')}</div>"
     body = _render_connections(state) if is_live else ""
     calls = _render_open_calls(state) if is_live else ""
     return (
         f"<div style='{style}'>{title}{departure}{body}{_render_tools(state)}{calls}"
         f"{_render_ended_calls(state)}<div style='margin:.6em 0 0;opacity:.7'>"
-        f"<small>{_render_code(_explain_life(state))}</small></div></div>"
+        f"<small>{render_code(_explain_life(state))}</small></div></div>"
     )
 
 
 def _render_connections(state: PanelState) -> str:
-    addresses = _render_code(", ".join(state.addresses) or _NO_ADDRESS)
+    addresses = render_code(", ".join(state.addresses) or _NO_ADDRESS)
     clients = ", ".join(map(_describe_client, state.clients)) or _NO_CLIENTS
     return f"<div>Address: {addresses}</div><div>Clients: {escape(clients)}</div>"
 
@@ -138,7 +138,7 @@ def _render_tools(state: PanelState) -> str:
         )
         for tool in state.tools[:MAX_TOOLS]
     ]
-    missing = "".join(f"<div>&#9888; {_render_code(text)}</div>" for text in state.missing)
+    missing = "".join(f"<div>&#9888; {render_code(text)}</div>" for text in state.missing)
     more = _describe_more_tools(state)
     return _render_section("Tools", rows, _NO_TOOLS, more) + missing
 
@@ -156,7 +156,7 @@ def _render_open_calls(state: PanelState) -> str:
 def _render_open_call(state: PanelState, call: OpenCall) -> Sequence[str]:
     command = format_command(state.notebook, call.number)
     stop = "stopping" if call.is_stopping else render_button(state.kernel, call.number, command)
-    how = f"<small>or {_render_code(_describe_stop(state, call))}</small>"
+    how = f"<small>or {render_code(_describe_stop(state, call))}</small>"
     return (
         str(call.number),
         f"<code>{escape(call.tool)}</code>",
@@ -198,13 +198,8 @@ def _render_thumbnail(thumbnail: Thumbnail) -> str:
 def _render_section(title: str, rows: Iterable[Sequence[str]], empty: str, more: str) -> str:
     lines = "".join(f"<tr>{''.join(_CELL.format(cell) for cell in row)}</tr>" for row in rows)
     table = f"<table style='margin:.2em 0'><tbody>{lines}</tbody></table>"
-    content = table if lines else f"<div>{_render_code(empty)}</div>"
-    return _HEADING.format(title) + content + (f"<div>{_render_code(more)}</div>" if more else "")
-
-
-def _render_code(text: str) -> str:
-    """Return a message as HTML in which text between backticks is code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    content = table if lines else f"<div>{render_code(empty)}</div>"
+    return _HEADING.format(title) + content + (f"<div>{render_code(more)}</div>" if more else "")
 
 
 # -- plain text ------------------------------------------------------------------------------------
