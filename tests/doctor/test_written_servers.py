@@ -46,7 +46,9 @@ def test_what_install_writes_is_read_again(machine, client):
 
 
 @pytest.mark.parametrize(
-    "client", [client for client in CLIENTS.values() if client.header_from != "nowhere"], ids=str
+    "client",
+    [client for client in CLIENTS.values() if client.header_from != "nowhere"],
+    ids=lambda client: client.name,
 )
 def test_an_address_is_read_with_the_place_of_its_token(machine, client):
     install(machine, client, ENDPOINT)
