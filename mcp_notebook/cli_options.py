@@ -222,6 +222,9 @@ def parse_remote(
         context: Of the command that was called.
         url: Its address.
         *places: Of its token: a file, a variable, an entry of the keyring; at most one of them.
+
+    Raises:
+        RemoteError: That is no address.
     """
     if sum(place is not None for place in places) > 1:
         context.fail("Give one of --token-file, --token-env and --token-keyring.")
@@ -229,6 +232,10 @@ def parse_remote(
         if any(place is not None for place in places):
             context.fail("--token-file, --token-env and --token-keyring need --url.")
         return None
+    # Late: it loads MCP.
+    from mcp_notebook.bridge.connect.addresses import read_address  # noqa: PLC0415
+
+    read_address(url)  # clients hide what their commands say, so what is wrong is said here
     file, variable, entry = places
     return Remote(
         address=url,

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from mcp_notebook import cli
 from mcp_notebook.clients.known_clients import CLIENTS
-from mcp_notebook.errors import ClientError
+from mcp_notebook.errors import ClientError, RemoteError
 
 
 @pytest.fixture
@@ -133,3 +133,13 @@ def test_uninstall_needs_a_client(home):
     answer = run("uninstall")
     assert answer.exit_code == 2
     assert "Missing argument 'CLIENT'" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("address", "said"), [("not an address", "is no address"), ("ftp://hub/lab", "http://")]
+)
+def test_what_is_no_address_of_a_server_is_not_written(home, address, said):
+    answer = run("install", "cursor", "--url", address)
+    assert isinstance(answer.exception, RemoteError)
+    assert said in str(answer.exception)
+    assert not (home / ".cursor" / "mcp.json").exists()

@@ -38,7 +38,12 @@ def build_server(  # noqa: PLR0913 - what there is to say
     """
     if not http and remote is None:
         return build_launch(client, settings, notebooks, options)
-    extra = [*map(str, notebooks), *options, *(["--url"] if http and remote else [])]
+    if http and remote is not None:
+        raise ClientError(
+            "--http is for the HTTP endpoint of this machine, and --url for a server elsewhere. "
+            "Give one of them."
+        )
+    extra = [*map(str, notebooks), *options]
     if extra:
         raise ClientError(
             f"{extra[0]!r} has no effect with {'--http' if http else '--url'}: {client.title} does "

@@ -100,7 +100,7 @@ def test_what_only_a_command_can_be_told_is_refused_with_an_address(tmp_path):
         build_server(CURSOR, Settings(), options=["--read-only"], http=True)
     with pytest.raises(ClientError, match=r"has no effect with --url: .*`mcp-notebook serve`"):
         build_server(CURSOR, Settings(), [notebook], remote=remote)
-    with pytest.raises(ClientError, match="'--url' has no effect with --http"):
+    with pytest.raises(ClientError, match="Give one of them"):
         build_server(CURSOR, Settings(), http=True, remote=remote)
 
 

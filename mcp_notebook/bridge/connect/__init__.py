@@ -1,6 +1,7 @@
 """``mcp-notebook connect``: stdio in, a remote MCP server over Streamable HTTP out.
 
-Face: `command` (`connect`) and `credentials` (`TokenSource`).
+Face: `command` (`connect`), `credentials` (`TokenSource`), and `addresses` (`read_address`) for
+`install`, which writes no address that leads nowhere.
 
 Threads: everything runs on the event loop of the command's process, but for two threads that read
 stdin and write stdout (`client_lines`).
