@@ -16,13 +16,9 @@ from typing import Any
 
 from mcp_notebook.errors import NoSuchQuestion
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
-from mcp_notebook.kernel.notebook.message_html import render_code
+from mcp_notebook.kernel.notebook.message_html import render_box, render_code
 from mcp_notebook.wire import messages
 
-_STYLE = (
-    "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.5em 1em;"
-    "margin:.3em 0;max-width:60em;line-height:1.4"
-)
 _LINE = (
     "font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere;"
     "padding-left:8em;text-indent:-8em;min-height:1.4em"
@@ -117,11 +113,11 @@ class ConsentPrompts:
 def _render(prompt: Prompt, below: str) -> dict[str, str]:
     """Return a question as a MIME bundle, with what is below it."""
     text = prompt.question.text
-    html = render_code(below).replace("\n", "<br>")
+    answers = render_code(below).replace("\n", "<br>")
+    html = f"{_render_lines(text)}<div style='margin-top:.7em'>{answers}</div>"
     return {
         "text/plain": f"{text}\n\n{below}",
-        "text/html": f"<div style='{_STYLE}'>{_render_lines(text)}"
-        f"<div style='margin-top:.7em'>{html}</div></div>",
+        "text/html": render_box(html),
     }
 
 

@@ -12,17 +12,13 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
-from mcp_notebook.kernel.notebook.message_html import render_code
+from mcp_notebook.kernel.notebook.message_html import render_box, render_code
 from mcp_notebook.settings import SERVER_PATH
 from mcp_notebook.wording import make_printable
 
 _HOST = "https://HOST"
 """Stands for the host of the page where a kernel does not know it."""
 _TOKEN_FILE = "notebook.token"  # noqa: S105 - a file's name
-_CARD = (
-    "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.6em 1em;"
-    "margin:.3em 0;max-width:60em;line-height:1.6"
-)
 _FILL_IN = (
     "<script>(() => {"
     "const card = document.currentScript.parentElement;"
@@ -108,7 +104,7 @@ def build_address_card(address: PublicAddress, client: str = "claude-code") -> d
             "installed in the environment of the Jupyter Server, only in that of this kernel. "
             "Install it there and start the server again."
         )
-        return {"text/plain": text, "text/html": f"<div style='{_CARD}'>{escape(text)}</div>"}
+        return {"text/plain": text, "text/html": render_box(escape(text))}
     line = format_install_line(address, client)
     steps = (
         ("The token", _describe_token(address)),
@@ -129,12 +125,12 @@ def build_address_card(address: PublicAddress, client: str = "claude-code") -> d
         for number, (head, text) in enumerate(steps)
     )
     html = (
-        f"<div style='{_CARD}'>{escape(title)} <code>{escape(address.url)}</code>"
+        f"{escape(title)} <code>{escape(address.url)}</code>"
         f"<ol style='margin:.3em 0;padding-left:1.4em'>{rows}</ol>"
         f"<code style='user-select:all'>{escape(line)}</code>{COPY_BUTTON}"
-        f"<div style='opacity:.7;font-size:.9em'>{render_code(_OTHERS)}</div>{_FILL_IN}</div>"
+        f"<div style='opacity:.7;font-size:.9em'>{render_code(_OTHERS)}</div>{_FILL_IN}"
     )
-    return {"text/plain": make_printable("\n".join(plain)), "text/html": html}
+    return {"text/plain": make_printable("\n".join(plain)), "text/html": render_box(html)}
 
 
 _OTHERS = (

@@ -18,15 +18,11 @@ from mcp_notebook.kernel.notebook.cards.tool_facts import (
 )
 from mcp_notebook.kernel.notebook.cards.tool_state import ToolState
 from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
-from mcp_notebook.kernel.notebook.message_html import render_code
+from mcp_notebook.kernel.notebook.message_html import render_box, render_code
 from mcp_notebook.wording import count, make_printable
 
 MAX_UNFOLDED = 5
 """Tools that a card shows in full; of more, each is folded to a line."""
-_CARD = (
-    "border:1px solid #8884;border-left:4px solid #f37726;border-radius:4px;padding:.6em 1em;"
-    "margin:.3em 0;max-width:60em;line-height:1.45"
-)
 _SOFT = "opacity:.7"
 _SMALL = "opacity:.7;font-size:.9em;margin-top:.5em"
 _RULE = "border-top:1px solid #8884;margin:.7em 0 .6em"
@@ -60,7 +56,7 @@ def render_html(tools: Sequence[ToolFacts], states: Mapping[str, ToolState], sta
     live = [facts.name for facts in tools if states[facts.name].is_live]
     uses = _render_uses(list_uses(live)) if live else ""
     end = f"<div style='{_SMALL}'>{escape(stamp)}</div>"
-    return make_printable(f"<div style='{_CARD}'>{body}{uses}{end}</div>")
+    return make_printable(render_box(f"{body}{uses}{end}"))
 
 
 def _render_unfolded(facts: ToolFacts, state: ToolState) -> str:

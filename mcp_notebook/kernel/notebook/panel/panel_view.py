@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from mcp_notebook.kernel.notebook.message_html import render_code
+from mcp_notebook.kernel.notebook.message_html import render_box, render_code
 from mcp_notebook.kernel.notebook.panel.panel_state import (
     ClientLine,
     EndedCall,
@@ -25,11 +25,7 @@ MAX_TOOLS = 30
 MAX_OPEN = 12
 """Open calls in the panel."""
 
-_STYLE = (
-    "border:1px solid #8884;border-left:4px solid {color};border-radius:4px;padding:.5em 1em;"
-    "margin:.3em 0;max-width:60em;line-height:1.4"
-)
-_LIVE, _DEPARTED = "#f37726", "#888"
+_DEPARTED = "#888"
 _GOOD, _BAD = "#2e9e4f", "#d9534f"
 _HEADING = "<div style='margin:.6em 0 0'><b>{}</b></div>"
 _CELL = "<td style='text-align:left;vertical-align:top'>{}</td>"  # notebooks align to the right
@@ -106,7 +102,6 @@ def _explain_life(state: PanelState) -> str:
 
 def _render_html(state: PanelState, stamp: str) -> str:
     is_live = state.departure is None
-    style = _STYLE.format(color=_LIVE if is_live else _DEPARTED)
     status = "live" if is_live else "gone"
     title = (
         f"<div><b>mcp-notebook</b> {escape(state.notebook)} "
@@ -116,11 +111,12 @@ def _render_html(state: PanelState, stamp: str) -> str:
     departure = "" if is_live else f"<div>{render_code(state.departure or '')}</div>"
     body = _render_connections(state) if is_live else ""
     calls = _render_open_calls(state) if is_live else ""
-    return (
-        f"<div style='{style}'>{title}{departure}{body}{_render_tools(state)}{calls}"
+    html = (
+        f"{title}{departure}{body}{_render_tools(state)}{calls}"
         f"{_render_ended_calls(state)}<div style='margin:.6em 0 0;opacity:.7'>"
-        f"<small>{render_code(_explain_life(state))}</small></div></div>"
+        f"<small>{render_code(_explain_life(state))}</small></div>"
     )
+    return render_box(html) if is_live else render_box(html, _DEPARTED)
 
 
 def _render_connections(state: PanelState) -> str:
