@@ -25,6 +25,7 @@ from mcp_notebook.kernel.calls.logged_call import (
     make_entry,
     measure_structured,
 )
+from mcp_notebook.kernel.calls.outcome import scrub_texts
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class CallLog:
         return ended if opened is None else make_entry(*opened)
 
     def find_result(self, number: int) -> Result | None:
-        """Return the result of a call; None if it has none, or if it is not kept any more."""
+        """Return a call's result, its texts without secrets; None if it is not kept."""
         with self._lock:
             result, _ = self._results.get(number, (None, 0))
             return result
@@ -162,7 +163,7 @@ class CallLog:
         size = entry.size + measure_structured(result, MAX_BYTES)
         with self._lock:
             if call.number in self._ended and size <= MAX_BYTES / 4:
-                self._results[call.number] = (result, size)
+                self._results[call.number] = (scrub_texts(result, call.capture.secrets), size)
                 self._bytes += size
             while self._bytes > MAX_BYTES:
                 self._forget_result(next(iter(self._results)))

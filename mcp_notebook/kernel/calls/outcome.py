@@ -50,7 +50,7 @@ class CallConverter:
             result = self._converter.make_result(
                 value, lambda: capture.outputs, call.output_schema, max_chars=capture.max_chars
             )
-            return _scrub_error(result, capture.secrets) if result.is_error else result
+            return scrub_texts(result, capture.secrets) if result.is_error else result
         finally:
             close_figures(figures)
 
@@ -91,11 +91,11 @@ class CallConverter:
         capture = call.capture
         outputs, chars = capture.outputs, capture.max_chars
         result = self._converter.make_failure(error, outputs, max_chars=chars)
-        return _scrub_error(result, capture.secrets)
+        return scrub_texts(result, capture.secrets)
 
 
-def _scrub_error(result: Result, secrets: Sequence[str]) -> Result:
-    """Return an error without secrets: libraries write into theirs what they were given."""
+def scrub_texts(result: Result, secrets: Sequence[str]) -> Result:
+    """Return a result whose texts have no secrets: errors quote what libraries were given."""
     if not secrets:
         return result
     content = [

@@ -217,6 +217,17 @@ def test_the_panel_of_a_kernel_that_ends_says_so(home, restart):
         follow(kernel, f"The kernel was {'restarted' if restart else 'shut down'}.")
 
 
+def test_a_secret_that_a_tool_returns_is_not_in_the_panel(notebook, link):
+    notebook.ok(
+        "@mcp_tool(run='thread')\ndef tell(word: Secret[str]):\n"
+        "    return f'said {word.get_secret_value()}'"
+    )
+    show(notebook)
+    assert text_of(link.call("tell", word="hunter22")) == "said hunter22"
+    updated = follow(notebook, "tell(word=", "said ")
+    assert "hunter22" not in str(updated)
+
+
 class SlowSource:
     """Reads as long as it is told to."""
 
