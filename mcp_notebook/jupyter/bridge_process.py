@@ -63,7 +63,11 @@ class BridgeProcess:
         """
         async with self._lock:
             if self._http is None or self._process is None or self._process.poll() is not None:
-                await self._start()
+                try:
+                    await self._start()
+                except BaseException:  # the client that asked first has hung up, for instance
+                    self._abandon_start()
+                    raise
             await self._tell_kernels()
             assert self._http is not None
             return self._http
@@ -88,6 +92,12 @@ class BridgeProcess:
             trust_env=False,
         )
         self._watch.start()
+
+    def _abandon_start(self) -> None:
+        """End a bridge that nobody knows the address of."""
+        process, self._process = self._process, None
+        if process is not None and self._http is None:
+            process.kill()
 
     async def _read_address(
         self, process: subprocess.Popen[bytes]

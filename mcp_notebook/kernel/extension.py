@@ -183,8 +183,8 @@ class Extension:
         self._record.forget(reason)
         self._endpoint.stop(reason)
         self.invoker.close(reason)
-        self.recording.flush()
         self.panel.close(reason)
+        self.recording.flush()
 
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:  # a forked child owns neither record nor socket

@@ -20,6 +20,10 @@ RECORD_OPTIONS = ("--append", "--stop")
 """What `%mcp record` takes besides a file."""
 
 
+_MAX_DIGITS = 18
+"""Of a call's number: Python refuses to read very long ones."""
+
+
 class Recording:
     """The recording of a notebook's calls, while there is one.
 
@@ -69,7 +73,9 @@ class Recording:
         self._log.unsubscribe(recorder)
         is_whole = recorder.close()
         text = f"Recorded {recorder.format_count()} in {recorder.path}."
-        return text if is_whole else f"{text} {recorder.describe_problem()}"
+        if is_whole:
+            return text
+        return f"{text} {recorder.describe_problem() or 'The last ones are still being written.'}"
 
     def flush(self) -> None:
         """Wait a few seconds at most until the calls so far are in the file."""
@@ -105,11 +111,12 @@ def insert_call(log: CallLog, registry: ToolRegistry, text: str) -> str:
             raise UsageError("No tool has been called yet, so there is no call to insert.")
         call = last[0]
     else:
-        match = log.find(int(text)) if text.isdecimal() else None
+        match = log.find(int(text)) if text.isdecimal() and len(text) <= _MAX_DIGITS else None
         if match is None:
             newest = f" The last one is {last[0].number}." if last else ""
             raise UsageError(
-                f"There is no call {text}.{newest} `%mcp log` shows the calls with their numbers."
+                f"The log has no call {text[:_MAX_DIGITS]}.{newest} `%mcp log` shows those that it "
+                "has; MCP_NOTEBOOK_MAX_LOGGED_CALLS says how many it keeps."
             )
         call = match
     if not call.is_complete and any(

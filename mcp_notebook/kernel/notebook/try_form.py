@@ -62,6 +62,9 @@ def build_form(tool: DeclaredTool, call: Callable[[dict[str, Any]], None]) -> An
     def press(_button: object) -> None:
         output.clear_output()
         values = {name: field.read(field.widget.value) for name, field in fields.items()}
+        for field in fields.values():
+            if isinstance(field.widget, widgets.Password):
+                field.widget.value = ""  # a frontend may save what stands in a form
         with output:
             call({name: value for name, value in values.items() if value is not _OMITTED})
 

@@ -126,5 +126,6 @@ def test_a_call_is_inserted_as_a_cell_that_makes_it_again(rain, folder):
     code = insert(rain, "%mcp insert")
     assert code == "rain(city='New York', year=2013)"
     assert rain.ok(code).displays[0]["text/plain"] == "'New York 2013'"
-    assert "There is no call 999999. The last one is" in error_of(rain, "%mcp insert 999999")
-    assert "There is no call x." in error_of(rain, "%mcp insert x")
+    assert "The log has no call 999999. The last one is" in error_of(rain, "%mcp insert 999999")
+    assert "The log has no call x." in error_of(rain, "%mcp insert x")
+    assert "The log has no call 99999" in error_of(rain, f"%mcp insert {'9' * 5000}")

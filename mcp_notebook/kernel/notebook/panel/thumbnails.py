@@ -20,6 +20,8 @@ MAX_TEXT = 80
 """Characters."""
 MAX_BYTES = 6_000
 """Bytes of a picture."""
+MAX_PIXELS = 50_000_000
+"""Of a picture that is decoded for its thumbnail."""
 SIDES = (128, 64)
 """Pixels, at most: width and height."""
 _SMALLER = (1.0, 0.75, 0.5)
@@ -76,6 +78,8 @@ def _shrink(data: Any) -> tuple[bytes, str] | None:
         return (data, "image/png") if is_small_png else None
     try:
         with pil.open(io.BytesIO(data)) as image:
+            if image.width * image.height > MAX_PIXELS:
+                return None  # decoded, it would take a hundred times the memory of its file
             return _encode(image.convert("RGBA"))
     except Exception:  # a picture of a kind that this PIL cannot read
         logger.debug("a picture has no thumbnail", exc_info=True)
