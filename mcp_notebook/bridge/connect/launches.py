@@ -21,7 +21,7 @@ from mcp_notebook.bridge.connect.binder import Launch, launch_repository
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
 from mcp_notebook.bridge.connect.remote import Remote
-from mcp_notebook.errors import RemoteError
+from mcp_notebook.errors import ConnectionLost, RemoteError, Unreachable
 from mcp_notebook.private_files import (
     lock_file,
     make_private_folder,
@@ -54,22 +54,16 @@ async def find_launch(
     Raises:
         RemoteError: It cannot be started, or has no endpoint.
     """
-
-    async def connect(launch: Launch) -> Remote:
-        server = launch.url.rstrip("/")
-        check_encryption(server, insecure=insecure)
-        theirs = (
-            Credentials(launch.token, "Binder", is_from_binder=True)
-            if launch.token
-            else credentials
-        )
-        return await find_endpoint(http, Address((f"{server}/mcp",), server), theirs)
-
     async with file.hold():
         launch = file.read()
         if launch is not None:
             try:
-                return await connect(launch)
+                return await _connect(http, launch, credentials, insecure=insecure)
+            except (Unreachable, ConnectionLost) as error:
+                # Perhaps it is only the network: what was computed there must not be given up.
+                raise RemoteError(
+                    f"{error} If that server has ended, remove {file.path} to start a new one."
+                ) from None
             except RemoteError:
                 print_note("The server that was started on Binder before has ended.")
         print_note(f"Starting {repository.spec} on {repository.binder}. This may take minutes.")
@@ -79,7 +73,23 @@ async def find_launch(
             "Open a notebook there in the browser, and run it: its tools appear then. The address, "
             f"with the token in it, is in {file.link_file}."
         )
-        return await connect(launch)
+        return await _connect(http, launch, credentials, insecure=insecure)
+
+
+async def _connect(
+    http: httpx2.AsyncClient, launch: Launch, credentials: Credentials, *, insecure: bool
+) -> Remote:
+    """Return the endpoint of a server that was started.
+
+    Raises:
+        RemoteError: It has none, is not reached, or has ended.
+    """
+    server = launch.url.rstrip("/")
+    check_encryption(server, insecure=insecure)
+    theirs = credentials
+    if launch.token:
+        theirs = Credentials(launch.token, "Binder", is_from_binder=True)
+    return await find_endpoint(http, Address((f"{server}/mcp",), server), theirs)
 
 
 class LaunchFile:
@@ -92,16 +102,17 @@ class LaunchFile:
 
     def __init__(self, home: Path, repository: BinderRepository) -> None:
         key = hashlib.sha256(f"{repository.binder}/{repository.spec}".encode()).hexdigest()[:16]
-        self._path = home / "binder" / f"{key}.json"
+        self.path = home / "binder" / f"{key}.json"
+        """Has the address and the token, for the next start."""
         self.link_file = home / "binder" / f"{key}.url"
         """Has the address for the browser, with the token in it."""
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
         """Let one process at a time into the block, however long another one is in it."""
-        make_private_folder(self._path.parent)
+        make_private_folder(self.path.parent)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        descriptor = os.open(self._path.with_suffix(".lock"), flags, 0o600)
+        descriptor = os.open(self.path.with_suffix(".lock"), flags, 0o600)
         try:
             while not lock_file(descriptor):  # noqa: ASYNC110 - of another process
                 await anyio.sleep(_LOOK_INTERVAL)
@@ -112,7 +123,7 @@ class LaunchFile:
     def read(self) -> Launch | None:
         """Return the server that was started last, whether it lives or not; None without one."""
         try:
-            content = json.loads(read_private(self._path))
+            content = json.loads(read_private(self.path))
             return Launch(str(content["url"]), str(content["token"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -124,6 +135,6 @@ class LaunchFile:
             launch: The server.
             page: Path of a page there, below its address.
         """
-        write_private(self._path, json.dumps({"url": launch.url, "token": launch.token}))
+        write_private(self.path, json.dumps({"url": launch.url, "token": launch.token}))
         token = f"?token={launch.token}" if launch.token else ""
         write_private(self.link_file, f"{launch.url}{page}{token}\n")

@@ -103,16 +103,33 @@ async def test_a_repository_is_started_with_its_progress_and_kept_while_it_lives
 
 
 async def test_one_that_has_ended_is_started_again(home, hub, capsys):
-    async with served(home) as first:
-        hub.events = ready(first.url)
+    class Server:
+        status, body = 200, json.dumps({"jsonrpc": "2.0", "id": "x", "result": {}})
+
+    def answer(_request):
+        return Server.status, {"Content-Type": "application/json"}, Server.body
+
+    with web_server(answer) as url:
+        hub.events = ready(f"{url}/user/rain-x/mcp")
         await find(home, hub)
-    async with served(home) as second:
-        hub.events = ready(second.url)
-        remote, _ = await find(home, hub)
-        assert remote.url == second.url
+        Server.status, Server.body = 404, "<html>"  # as Binder's proxy answers for it
+        async with served(home) as second:
+            hub.events = ready(second.url)
+            remote, _ = await find(home, hub)
+            assert remote.url == second.url
     said = capsys.readouterr().err
     assert "The server that was started on Binder before has ended." in said
     assert len(hub.asked) == 2
+
+
+async def test_one_that_is_not_reached_is_not_given_up(home, hub):
+    async with served(home) as first:
+        hub.events = ready(first.url)
+        _, file = await find(home, hub)
+    with refused("cannot be reached.*If that server has ended, remove"):
+        await find(home, hub)
+    assert file.path.exists()
+    assert len(hub.asked) == 1
 
 
 async def test_a_client_is_told_that_a_server_on_binder_has_ended(home, hub):
