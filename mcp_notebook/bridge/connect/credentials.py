@@ -1,7 +1,8 @@
 """The token for the remote server: from a file, a variable, the keyring, or the pasted address.
 
-Runs in the process of `mcp-notebook connect`, before anything else. A token is never an argument:
-everybody on the machine can read those.
+Runs in the process of `mcp-notebook connect`, before anything else. There is no option for a token
+itself: everybody on the machine can read arguments. One that is part of a pasted address is used,
+and a note says where it should be instead.
 """
 
 import os
