@@ -174,6 +174,7 @@ async def test_a_server_without_mcp_is_told(home, hub):
         await find(home, hub)
 
 
+@pytest.mark.slow
 async def test_an_assistant_reaches_a_repository_through_the_command(
     hub, sales, bridge, connect_to
 ):

@@ -36,7 +36,7 @@ async def end(served, how):
     ("era", "how"),
     [
         ("legacy", signal.SIGKILL),
-        ("auto", signal.SIGTERM),
+        pytest.param("auto", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("legacy", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("auto", signal.SIGKILL, marks=pytest.mark.slow),
     ],
