@@ -23,7 +23,7 @@ from mcp_notebook.cli_options import (
     parse_stdio,
 )
 from mcp_notebook.clients.client import Machine
-from mcp_notebook.clients.known_clients import find_client
+from mcp_notebook.clients.known_clients import CLIENTS, find_client
 from mcp_notebook.settings import Settings, list_sources, list_unknown_variables
 from mcp_notebook.settings_values import to_text
 from mcp_notebook.terminal import print_note, print_output
@@ -69,6 +69,11 @@ def config(  # noqa: PLR0913 - one for each option
     """
     # The first of them looks like a client, also if it is an option of another command.
     words = [client, *context.args] if client else context.args
+    if show and client in CLIENTS:
+        context.fail(
+            "`--show` prints the settings of mcp-notebook itself, which are not those of "
+            f"{client}: leave one of the two out."
+        )
     if show:
         words += ["--token-file", str(token_file)] if token_file else []  # an option of `serve`
         _show_settings(context, words, as_json=json_)

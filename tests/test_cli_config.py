@@ -97,6 +97,12 @@ def test_a_wrong_option_is_refused_as_by_serve():
     assert "No such option: --hots" in answer.stderr
 
 
+def test_a_client_has_no_settings_of_ours():
+    answer = show("cursor")
+    assert answer.exit_code == 2
+    assert "`--show` prints the settings of mcp-notebook itself" in " ".join(answer.output.split())
+
+
 def test_a_value_cannot_move_the_cursor():
     answer = show(HOST="\x1b[2Jevil")
     assert "\x1b" not in answer.output
