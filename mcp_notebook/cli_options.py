@@ -255,4 +255,5 @@ def parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Path
             continue
         option = parameter.opts[-1]
         options += [option] if value is True else [f"{option}={text}" for text in value]
-    return list(values["notebooks"] or ()), options
+    # Old versions of typer leave them texts here.
+    return [Path(notebook) for notebook in values["notebooks"] or ()], options

@@ -109,6 +109,7 @@ def jupyter_server(
     try:
         url = wait_for(lambda: _find_url(process, home))
         with httpx2.Client(base_url=url, headers=HEADERS, timeout=TIMEOUT, trust_env=False) as http:
+            wait_for(lambda: _listens(http))  # old servers say where before they do
             yield JupyterServer(http, home, url, home / "runtime", process)
     finally:
         process.terminate()
@@ -126,6 +127,14 @@ def _connect(file: Path) -> BlockingKernelClient | None:
         client.stop_channels()
         return None
     return client
+
+
+def _listens(http: httpx2.Client) -> bool:
+    try:
+        http.get("api")
+    except httpx2.ConnectError:
+        return False
+    return True
 
 
 def _find_free_port() -> int:
