@@ -108,6 +108,11 @@ class Call:
         return self._state in ENDED
 
     @property
+    def runs_code(self) -> bool:
+        """Whether its function has begun and has not ended, whether it is answered or not."""
+        return self._state is not CallState.QUEUED and (not self.has_ended or self.is_stopping)
+
+    @property
     def queue_seconds(self) -> float:
         """How long a call that has ended waited for its turn."""
         return (self.since if self.began is None else self.began) - self.arrived

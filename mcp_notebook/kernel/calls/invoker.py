@@ -275,7 +275,7 @@ class Invoker:
         namespace = self._shell.user_ns
         if self._registry.is_current(namespace) or self._cell_since is not None:
             return
-        if any(other is not call and other.state is not CallState.QUEUED for other in self.calls):
+        if any(other is not call and other.runs_code for other in self.calls):
             return
         # The variables may hold anything, which may raise anything, and the call must be answered.
         # Why a tool was dropped is told by `%mcp status`: no call prints into the user's cells.

@@ -126,3 +126,22 @@ def test_a_call_that_is_stopped_before_it_begins_has_only_waited():
     call.move(CallState.CANCELLED)
     assert call.queue_seconds >= 1000
     assert call.run_seconds == 0
+
+
+def test_a_call_runs_code_from_its_start_until_its_code_has_ended():
+    call = Call("rain")
+    assert not call.runs_code
+    call.move(CallState.RUNNING)
+    assert call.runs_code
+    call.is_stopping = True
+    call.move(CallState.CANCELLED)
+    assert call.runs_code  # it is answered, and its code does not react
+    call.is_stopping = False
+    assert not call.runs_code
+
+
+def test_a_call_that_is_answered_after_its_code_has_ended_runs_none():
+    call = Call("rain")
+    call.move(CallState.RUNNING)
+    call.move(CallState.DONE)
+    assert not call.runs_code
