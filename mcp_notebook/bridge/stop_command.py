@@ -91,8 +91,8 @@ def _choose_call(calls: Sequence[_StoppableCall], name: str) -> _StoppableCall:
     names = ", ".join(call.name for call in fitting or calls)
     if fitting:
         raise CallError(f"Several calls are {name!r}: write one of {names}.")
-    listed = f" These wait or run: {names}." if names else " No other one does."
-    raise CallError(f"No call {name!r} waits or runs; it may have ended.{listed}")
+    others = f"These wait or run: {names}." if names else "There is no other call to stop."
+    raise CallError(f"No call {name!r} waits or runs; it may have ended. {others}")
 
 
 def _describe_end(call: _StoppableCall, answer: messages.CallStopped) -> str:

@@ -70,7 +70,8 @@ def is_installed(client: Client, machine: Machine) -> bool:
 
 def explain_absence(client: Client, machine: Machine) -> str:
     """Return why a client seems not to be installed, as a sentence."""
-    commands = "".join(f" and no command `{command}`" for command in client.commands)
+    names = " or ".join(f"`{command}`" for command in client.commands)
+    commands = f", and no command {names}" if names else ""
     return (
         f"{client.title} seems not to be installed: there is no {client.find_trace(machine)}"
         f"{commands}."

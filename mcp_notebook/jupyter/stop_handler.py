@@ -23,6 +23,9 @@ _ID = re.compile(r"[0-9a-f]{1,64}")
 _NOT_A_CALL = (
     'Say which call to stop: {"kernel": "the id of its kernel\'s record", "call": its number}.'
 )
+_TOO_SLOW = (
+    "Whether the call was stopped is not known yet. `mcp-notebook stop {}` in a terminal says so."
+)
 
 
 class StopHandler(AuthorizedHandler):
@@ -32,10 +35,14 @@ class StopHandler(AuthorizedHandler):
         """Stop a call, and say what became of it.
 
         Raises:
-            HTTPError: 400 if the request names no call, 409 if the call cannot be stopped.
+            HTTPError: 400 if the request names no call, 409 if the call cannot be stopped, 504 if
+                that takes too long.
         """
         name = _read_name(self.get_json_body())
-        done = await anyio.to_thread.run_sync(_stop, name)
+        try:
+            done = await anyio.to_thread.run_sync(_stop, name)
+        except subprocess.TimeoutExpired:
+            raise HTTPError(HTTPStatus.GATEWAY_TIMEOUT, _TOO_SLOW.format(name)) from None
         if done.returncode:
             raise HTTPError(HTTPStatus.CONFLICT, done.stderr.strip())
         self.finish({"message": done.stdout.strip()})

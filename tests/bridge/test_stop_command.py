@@ -109,7 +109,7 @@ async def test_a_kernel_that_does_not_answer_hides_no_other(settings, number, ca
 async def test_without_calls_there_is_nothing_to_list(settings, capsys):
     await stop(settings, None)
     assert capsys.readouterr() == ("", "No call waits or runs.\n")
-    with pytest.raises(CallError, match=r"it may have ended\. No other one does\.$"):
+    with pytest.raises(CallError, match=r"it may have ended\. There is no other call to stop\.$"):
         await stop(settings, "1")
 
 

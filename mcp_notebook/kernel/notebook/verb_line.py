@@ -38,8 +38,8 @@ def read_name(
             hint = f"Did you mean `{meant}`?" if meant else f"It has {', '.join(all_options)}."
             raise UsageError(f"`%mcp {verb}` has no option `{option}`. {hint}")
     if len(names) > 1:
+        quotes = " Put a name with spaces in quotes." if noun == "file" else ""
         raise UsageError(
-            f"`%mcp {verb}` takes one {noun}, not {len(names)}: {', '.join(names)}. Put a name "
-            "with spaces in quotes."
+            f"`%mcp {verb}` takes one {noun}, not {len(names)}: {', '.join(names)}.{quotes}"
         )
     return (names[0] if names else None), set(options)

@@ -3,6 +3,7 @@
 import json
 import stat
 from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -65,6 +66,20 @@ def ready(url):
 
 
 @contextmanager
+def mortal_server():
+    """Run an endpoint whose answers the test changes, as those of a Binder that has ended."""
+    server = SimpleNamespace(
+        status=200, body=json.dumps({"jsonrpc": "2.0", "id": "x", "result": {}})
+    )
+
+    def answer(_request):
+        return server.status, {"Content-Type": "application/json"}, server.body
+
+    with web_server(answer) as url:
+        yield url, server
+
+
+@contextmanager
 def refused(reason):
     with pytest.raises(RemoteError, match=reason) as told:
         yield
@@ -103,16 +118,10 @@ async def test_a_repository_is_started_with_its_progress_and_kept_while_it_lives
 
 
 async def test_one_that_has_ended_is_started_again(home, hub, capsys):
-    class Server:
-        status, body = 200, json.dumps({"jsonrpc": "2.0", "id": "x", "result": {}})
-
-    def answer(_request):
-        return Server.status, {"Content-Type": "application/json"}, Server.body
-
-    with web_server(answer) as url:
+    with mortal_server() as (url, server):
         hub.events = ready(f"{url}/user/rain-x/mcp")
         await find(home, hub)
-        Server.status, Server.body = 404, "<html>"  # as Binder's proxy answers for it
+        server.status, server.body = 404, "<html>"  # as Binder's proxy answers for it
         async with served(home) as second:
             hub.events = ready(second.url)
             remote, _ = await find(home, hub)
@@ -133,17 +142,11 @@ async def test_one_that_is_not_reached_is_not_given_up(home, hub):
 
 
 async def test_a_client_is_told_that_a_server_on_binder_has_ended(home, hub):
-    class Server:
-        status, body = 200, json.dumps({"jsonrpc": "2.0", "id": "x", "result": {}})
-
-    def answer(_request):
-        return Server.status, {"Content-Type": "application/json"}, Server.body
-
-    with web_server(answer) as url:
+    with mortal_server() as (url, server):
         hub.events = ready(f"{url}/user/rain-x/mcp")
         async with open_http() as http:
             remote, _ = await find(home, hub, http=http)
-            Server.status, Server.body = 403, "<html>"
+            server.status, server.body = 403, "<html>"
             with refused("has ended.*Restart your client"):
                 await ask(remote, make_message({"id": 1, "method": "tools/list"}), {})
 
