@@ -195,6 +195,8 @@ def _list_lines(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
     for output in outputs:
         if output["output_type"] == "error":
             lines += output["traceback"]
+        elif output["output_type"] == "stream":  # the cell was run again in Jupyter
+            lines += str(output["text"]).splitlines()
         else:
             lines += str(output.get("data", {}).get("text/plain", "")).splitlines()
     return lines

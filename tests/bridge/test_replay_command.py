@@ -90,6 +90,19 @@ async def test_what_differs_is_shown(settings, sales, capsys):
     assert "1 same, 1 not made" in note.replace("2 different, ", "")
 
 
+async def test_what_a_recording_printed_when_it_was_run_again_in_jupyter_is_compared(
+    settings, sales, tmp_path, capsys
+):
+    recording = nbformat.read(sales.home / "calls.ipynb", as_version=4)
+    cell = next(cell for cell in recording.cells if cell.cell_type == "code")
+    cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text="something else")]
+    nbformat.write(recording, tmp_path / "calls.ipynb")
+    assert not await replay_calls(settings, Replay(file=tmp_path / "calls.ipynb"))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "   1  different  scale(number=21)"
+    assert {"      -something else", "      +42"} <= set(lines)
+
+
 async def test_programs_get_one_object(settings, capsys):
     _, lines, _ = await replay(settings, capsys, as_json=True)
     first, *_ = json.loads("\n".join(lines))["calls"]

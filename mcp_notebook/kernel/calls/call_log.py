@@ -160,7 +160,7 @@ class CallLog:
         return partial(self._tell_end, call, entry, result)
 
     def _tell_end(self, call: ActiveCall, entry: LoggedCall, result: Result) -> None:
-        size = entry.size + measure_structured(result, MAX_BYTES)
+        size = entry.size + measure_structured(result, MAX_BYTES // 4)
         with self._lock:
             if call.number in self._ended and size <= MAX_BYTES / 4:
                 self._results[call.number] = (scrub_texts(result, call.capture.secrets), size)

@@ -170,6 +170,7 @@ class CallRecorder:
         """
         try:
             if appends and self.path.exists():
+                self.path = self.path.resolve()  # a link to a recording stays one
                 self._read_cells()
                 self._identity = None  # the first write takes it over in our own form
                 return

@@ -145,6 +145,17 @@ def test_a_flush_does_not_wait_for_the_pause_after_a_slow_write(path, monkeypatc
     recorder.close()
 
 
+def test_a_link_to_a_recording_stays_one(path):
+    CallRecorder(path, "sales.ipynb").close()
+    link = path.with_name("link.ipynb")
+    link.symlink_to(path)
+    recorder = CallRecorder(link, "sales.ipynb", appends=True)
+    recorder.call_ended(entry(1), RESULT)
+    recorder.close()
+    assert link.is_symlink()
+    assert numbers_in(path) == [1]
+
+
 def test_what_somebody_else_saves_meanwhile_stays(path):
     recorder = CallRecorder(path, "sales.ipynb")
     recorder.call_ended(entry(1), RESULT)
