@@ -15,6 +15,7 @@ from mcp_notebook.cli_options import (
     IgnoreErrors,
     Notebook,
     TrustedOnly,
+    Yes,
     explain_extra_notebook,
 )
 from mcp_notebook.cli_runner import run_command
@@ -42,9 +43,7 @@ def call(  # noqa: PLR0913 - one for each option
     notebook: Notebook = None,
     allow_errors: IgnoreErrors = False,
     trusted_only: TrustedOnly = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before a tool that wants to be confirmed.")
-    ] = False,
+    yes: Yes = False,
     save: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save pictures and files to this folder.")
     ] = None,

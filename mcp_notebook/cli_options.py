@@ -181,6 +181,10 @@ ServerName = Annotated[
     ),
 ]
 
+Yes = Annotated[
+    bool, typer.Option("--yes", help="Do not ask before a tool that wants to be confirmed.")
+]
+
 TAKES_WORDS = {"allow_extra_args": True}
 """For the context of a command that checks unexpected words itself, to say where they belong."""
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mcp_notebook.cli_options import AllowErrors, Notebook, TrustedOnly
+from mcp_notebook.cli_options import AllowErrors, Notebook, TrustedOnly, Yes
 from mcp_notebook.cli_runner import run_command
 from mcp_notebook.settings import Settings
 
@@ -23,9 +23,7 @@ def replay(  # noqa: PLR0913 - one for each option
     notebook: Notebook = None,
     allow_errors: AllowErrors = False,
     trusted_only: TrustedOnly = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before a tool that wants to be confirmed.")
-    ] = False,
+    yes: Yes = False,
     json_: Annotated[
         bool, typer.Option("--json", help="Print one JSON object, for programs.")
     ] = False,
