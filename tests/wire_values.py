@@ -3,6 +3,7 @@
 import asyncio
 from datetime import datetime
 
+from frame_streams import read_message
 from hypothesis import strategies as st
 
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
@@ -61,7 +62,7 @@ def read_all(chunks):
     """Read the messages of a stream whose bytes arrive in these chunks."""
 
     async def read():
-        reader = asyncio.StreamReader(limit=frames.STREAM_LIMIT)
+        reader = asyncio.StreamReader()
 
         async def feed():
             for chunk in chunks:
@@ -71,7 +72,7 @@ def read_all(chunks):
 
         async def take():
             arrivals = []
-            while (arrival := await frames.read_message(reader)) is not None:
+            while (arrival := await read_message(reader)) is not None:
                 arrivals.append(arrival)
             return arrivals
 

@@ -18,14 +18,18 @@ or with `Refused`, which holds a sentence for the user, and then closes. After t
 bridge -> kernel             `Call` (with an id that the bridge chooses, unique in the
                              conversation), `Cancel`, `Answer` to a question of a call,
                              `AskConsent` and `WithdrawConsent`, `ListResources`, `ReadResource`
-                             (ids from the same numbers as calls), `Clients`, `StopCall`
+                             (ids from the same numbers as calls), `Clients`, `StopCall`,
+                             `KeepCall`, `FollowTask`, `AskTask`, `AnswerTask`, `CancelTask`
+                             (ids as before)
 kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
                              `Log` of a call, `Ask` and `Withdraw` (a question of a call),
-                             `Returned` (exactly one per call, always its last message),
+                             `Returned` (exactly one per `Call` and `FollowTask`,
+                             always its last message),
                              `Resources` (exactly one per `ListResources`), `Contents`
                              (exactly one per `ReadResource`), `Consent`, `CallStopped`
-                             (exactly one per `StopCall`), `Goodbye` (the kernel ends the
-                             conversation deliberately and says why)
+                             (exactly one per `StopCall`), `TaskState` (when a call has become
+                             a task, and exactly one per request about a task), `Goodbye` (the
+                             kernel ends the conversation deliberately and says why)
 ===========================  ===================================================================
 
 *Changes.* After a change of the tools, `Tools` follows within a moment, and always before the
@@ -65,6 +69,20 @@ kernel, by its number in the kernel's log, for the user. Its `CallStopped` comes
 ended for its client: at most two seconds later. Bridges send it only if the kernel's `Welcome` has
 ``stops_calls`` set.
 
+*Tasks.* A call can become a task: at once if the `Call` has ``keep`` set, or later by a `KeepCall`.
+The kernel says so with a `TaskState`. From then on it sends nothing of the call but its `Returned`
+at the end, without the result: the task has that, the progress and the questions. Any conversation
+can ask for a task by its id (see `task_ids`) and its owner, wait for its next change, answer its
+questions and stop it. A task ends with its call or with its kernel, whichever conversation ends
+before. Bridges make tasks only if the kernel's `Welcome` has ``tasks`` set.
+
+*Calls that are given up.* If the ``keep`` of a `Call` says so, a `Cancel`, or the end of the
+conversation, does not stop it: it goes on as a task. A later `Call` of the same tool, arguments and
+owner, whose ``keep`` says the same, does not run while that goes on, or as long as nobody has got
+its result: it gets that. Both then wait for the same task, and each gets its `Returned`. Who has
+the task's id waits in the same way with a `FollowTask`. A `KeepCall` ends the waiting: the kernel
+answers with the task's `TaskState`, and with a `Returned` that says that nobody waits.
+
 *Resources.* A kernel may keep more than the results of its calls; the URIs of what it keeps begin
 with `resource_uris.make_prefix` of its record's id. They are listed immediately, even while a cell
 runs, in the order of their numbers; a number is never reused within a conversation. The content of
@@ -85,10 +103,11 @@ as null, a lone surrogate as U+FFFD, bytes outside attachments as base64 text, a
 as "...". No value can break a link; a message that is too large is refused by `frames.encode`
 before a single byte is written.
 
-Face, all of it: `messages` (the messages), `frames` (messages <-> bytes), `content_blocks` (results
-and resources <-> messages), `resource_uris`. Importers write the module's name (``messages.Call``,
-``frames.encode``), because words such as "call" or "resources" mean something else in most rooms.
-All of it is pure and runs on both sides; only `frames.read_message` awaits. The room knows nothing
-of MCP, IPython or who is at the other end: connecting is the business of `kernel.link` and
-`bridge.kernels`.
+Face, all of it: `messages` and `task_messages` (the messages; `message_base` has what
+they share), `frames` (messages <-> bytes), `frame_protocol` (the frames of a connection),
+`content_blocks` (results and resources <-> messages), `resource_uris`, `task_ids`. Importers write
+the module's name (``messages.Call``, ``frames.encode``), because words such as "call" or
+"resources" mean something else in most rooms. All of it runs on both sides and is pure, but
+for `frame_protocol`, which a loop calls. The room knows nothing of MCP, IPython or who is at the
+other end: connecting is the business of `kernel.link` and `bridge.kernels`.
 """

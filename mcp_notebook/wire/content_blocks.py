@@ -13,6 +13,7 @@ from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceL
 from mcp_notebook.errors import FrameError
 from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import describe_first_error, replace_surrogates
+from mcp_notebook.wire.message_base import PackedResult
 
 _BLOCKS: dict[str, type[ContentBlock]] = {
     "text": Text,
@@ -21,13 +22,22 @@ _BLOCKS: dict[str, type[ContentBlock]] = {
     "resource": Resource,
     "resource_link": ResourceLink,
 }
+_NAMES = {kind: name for name, kind in _BLOCKS.items()}
+_FIELDS = {name: [item.name for item in fields(block)] for name, block in _BLOCKS.items()}
 _READERS: dict[str, TypeAdapter[ContentBlock]] = {
     name: TypeAdapter(block) for name, block in _BLOCKS.items()
 }
 
 
-def pack_result(call_id: int, result: Result) -> tuple[messages.Returned, list[bytes]]:
+def pack_result(
+    call_id: int, result: Result, **about_call: Any
+) -> tuple[messages.Returned, list[bytes]]:
     """Turn a result into its message and attachments; the bytes are not copied.
+
+    Args:
+        call_id: The call's id in the conversation.
+        result: Its result.
+        about_call: What else the message says of the call.
 
     Raises:
         TypeError: Something in the result's content is not a content block.
@@ -40,35 +50,43 @@ def pack_result(call_id: int, result: Result) -> tuple[messages.Returned, list[b
         structured=result.structured,
         is_error=result.is_error,
         meta=dict(result.meta),
+        **about_call,
     )
     return message, attachments
 
 
 def _pack_block(block: ContentBlock, attachments: list[bytes]) -> dict[str, Any]:
-    name = next((name for name, kind in _BLOCKS.items() if isinstance(block, kind)), None)
+    name = _NAMES.get(type(block)) or _find_name(block)
     if name is None:
         raise TypeError(
             f"A result contains a {type(block).__name__!r}, which is not a content block."
         )
     packed: dict[str, Any] = {"type": name}
-    for item in fields(_BLOCKS[name]):
-        value = getattr(block, item.name)
+    for field in _FIELDS[name]:
+        value = getattr(block, field)
+        if value is None or value == ():
+            continue
         if isinstance(value, bytes | bytearray | memoryview):
-            packed[item.name] = len(attachments)
+            packed[field] = len(attachments)
             # bytes() gives bytes back uncopied; the others may change or count in larger units.
             attachments.append(bytes(value))
-        elif value is not None and value != ():
-            packed[item.name] = value
+        else:
+            packed[field] = value
     return packed
 
 
-def unpack_result(message: messages.Returned, attachments: Sequence[bytes]) -> Result:
+def _find_name(block: ContentBlock) -> str | None:
+    """Return the type of a block that is of a class derived from a block's."""
+    return next((name for name, kind in _BLOCKS.items() if isinstance(block, kind)), None)
+
+
+def unpack_result(message: PackedResult, attachments: Sequence[bytes]) -> Result:
     """Turn a message and its attachments back into the result.
 
     Raises:
         FrameError: The message does not describe content blocks.
     """
-    blocks = tuple(_unpack_block(packed, attachments) for packed in message.content)
+    blocks = tuple([_unpack_block(packed, attachments) for packed in message.content])
     return Result(blocks, message.structured, message.is_error, message.meta)
 
 

@@ -4,7 +4,6 @@ Runs on both sides, on the event loop that owns the stream. A frame that cannot 
 stream; a message that cannot be written is refused before any of it is.
 """
 
-import asyncio
 import io
 import json
 import math
@@ -24,14 +23,18 @@ MAX_ATTACHMENTS = 2 * 2**30
 _MAX_REASON = 300
 """Characters of a reason, which may repeat what the other side has sent."""
 _LENGTH = 4
-_CHUNK = 256 * 2**10
-STREAM_LIMIT = 2**20
-"""Bytes that a `StreamReader` should hold (``limit``): with asyncio's 64 KiB a picture is slow."""
+SEND_BUFFER = 2**20
+"""Bytes that a socket should take at once (``SO_SNDBUF``), as far as the system allows: with Linux'
+208 KiB a picture is sent piece by piece, and each piece waits until the other side has read."""
 _Numbers: TypeAlias = Literal["constants", "null"]
 """What is written in place of infinity and NaN."""
 _ANY_MESSAGE: TypeAdapter[messages.AnyMessage] = TypeAdapter(
     Annotated[messages.AnyMessage, Field(discriminator="type")]
 )
+
+
+Frame: TypeAlias = tuple[messages.AnyMessage, list[bytes]]
+"""A message and its attachments."""
 
 
 def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> list[bytes]:
@@ -43,7 +46,7 @@ def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> l
     Raises:
         FrameError: The message is too large for a frame, or cannot be said in JSON.
     """
-    header = dict(message)  # shallow: to_json walks the rest itself
+    header = dict(vars(message))  # shallow: to_json walks the rest itself
     if attachments:
         header["attachments"] = [len(attachment) for attachment in attachments]
         _check_attachments(header["attachments"])
@@ -92,24 +95,55 @@ def _clean(value: Any) -> Any:
     return value
 
 
-async def read_message(
-    reader: asyncio.StreamReader,
-) -> tuple[messages.AnyMessage, list[bytes]] | None:
-    """Read one frame; None at the end of the stream, also when it ends within a frame.
+class FrameParser:
+    """Puts frames together from the pieces of a stream, one after the other."""
 
-    Raises:
-        FrameError: The bytes are no frame of this protocol; the stream cannot be used further.
-    """
-    try:
-        length = int.from_bytes(await reader.readexactly(_LENGTH), "big")
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self.missing = _LENGTH
+        """Bytes that are missing of the frame's present part, at least one."""
+        self._part = io.BytesIO()
+        self._has_length = False
+        self._message: messages.AnyMessage | None = None
+        self._lengths: list[int] = []
+        self._attachments: list[bytes] = []
+
+    def feed(self, piece: bytes | memoryview) -> Frame | None:
+        """Take a piece of the stream; return the frame that ends with it, if one does.
+
+        Args:
+            piece: At most `missing` bytes.
+
+        Raises:
+            FrameError: The bytes are no frame of this protocol; the stream cannot be used further.
+        """
+        # What BytesIO has grown to is given out without a copy, so a part takes its size once.
+        self.missing -= self._part.write(piece)
+        while not self.missing:
+            part, self._part = self._part.getvalue(), io.BytesIO()
+            if not self._has_length:
+                self._take_length(part)
+                continue
+            if self._message is None:
+                self._message, self._lengths = _parse(part)
+            else:
+                self._attachments.append(part)
+            if len(self._attachments) == len(self._lengths):
+                frame = self._message, self._attachments
+                self._begin()
+                return frame
+            self.missing = self._lengths[len(self._attachments)]
+        return None
+
+    def _take_length(self, part: bytes) -> None:
+        length = int.from_bytes(part, "big")
         if length > MAX_HEADER:
             raise FrameError(
                 f"A frame's header has {length} bytes; at most {MAX_HEADER} are allowed."
             )
-        message, lengths = _parse(await reader.readexactly(length))
-        return message, [await _read_attachment(reader, size) for size in lengths]
-    except (asyncio.IncompleteReadError, ConnectionError):
-        return None
+        self._has_length, self.missing = True, length
 
 
 def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
@@ -119,8 +153,10 @@ def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
         raise FrameError(f"A frame's header is not JSON: {error}.") from None
     if not isinstance(header, dict):
         raise FrameError("A frame's header is not a JSON object.")
-    lengths = header.pop("attachments", [])
-    _check_attachments(lengths)
+    lengths: list[int] = []
+    if "attachments" in header:
+        lengths = header.pop("attachments")
+        _check_attachments(lengths)
     try:
         return _ANY_MESSAGE.validate_python(header), lengths
     except ValidationError as error:
@@ -184,16 +220,3 @@ def describe_first_error(error: ValidationError) -> str:
     first = error.errors(include_input=False, include_url=False)[0]
     text = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     return text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
-
-
-async def _read_attachment(reader: asyncio.StreamReader, size: int) -> bytes:
-    # readexactly would hold the data twice: once in the reader's buffer, once in what it returns;
-    # so would a list of chunks. What BytesIO has grown to is given out without a copy.
-    read = io.BytesIO()
-    missing = size
-    while missing:
-        chunk = await reader.read(min(missing, _CHUNK))
-        if not chunk:
-            raise asyncio.IncompleteReadError(b"", missing)
-        missing -= read.write(chunk)
-    return read.getvalue()

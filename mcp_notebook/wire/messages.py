@@ -1,26 +1,19 @@
-"""The messages of the link. What they mean, and in which order they come, is in `wire`'s docstring.
-
-Runs on both sides; pure.
-"""
+"""The messages of the link, on both sides; pure. Their meaning and order: `wire`'s docstring."""
 
 import math
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from mcp_notebook.missing_tools import DroppedTool
+from mcp_notebook.wire import task_messages
+from mcp_notebook.wire.message_base import Message, PackedResult
 
 PROTOCOL_VERSION = 1
 """Raised when a message changes its meaning; both ends must have the same."""
 
 ConsentDecision: TypeAlias = Literal["once", "session", "deny"]
 """What a person can answer: this call, calls of the tool for a while, or no."""
-
-
-class Message(BaseModel):
-    """Base of all messages."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class ToolInfo(Message):
@@ -37,6 +30,12 @@ class ToolInfo(Message):
     meta: dict[str, Any] | None = None
     revision: str | None = None
     """Of a tool that a person has to confirm: differs each time that the tool is declared."""
+    task: task_messages.TaskSupport | None = None
+    """Its calls become tasks at once, for clients that can follow one."""
+    keep: bool = False
+    """Its calls go on when clients give them up."""
+    stateful: bool = False
+    """All calls of a client go to the same one of the notebook's kernels."""
 
 
 class Hello(Message):
@@ -58,10 +57,9 @@ class ClientInfo(Message):
 
 
 class ClientCount(ClientInfo):
-    """The clients of one program."""
+    """The number of clients of one program."""
 
     number: int = 1
-    """How many there are."""
 
 
 class Call(Message):
@@ -81,10 +79,11 @@ class Call(Message):
     client: ClientInfo = ClientInfo()
     """The program that calls; empty if the bridge does not say, or cannot."""
     trace: dict[str, str] = Field(default_factory=dict)
-    """The trace that the call belongs to: W3C's ``traceparent``, ``tracestate`` and ``baggage``, as
-    far as they are known."""
+    """The trace that the call belongs to, as W3C's headers: those that are known."""
     confirmed: str | None = None
     """The revision of the tool that a person has agreed to; None: nobody was asked."""
+    keep: task_messages.Keep | None = None
+    """Let the call outlive its conversation."""
 
 
 class Cancel(Message):
@@ -215,6 +214,8 @@ class Welcome(Message):
     """The kernel takes `Clients`."""
     stops_calls: bool = False
     """The kernel takes a `StopCall`."""
+    tasks: bool = False
+    """The kernel has tasks."""
     missing: dict[str, DroppedTool] = Field(default_factory=dict)
     """Tools that were there some minutes ago, by name."""
 
@@ -292,19 +293,14 @@ class Withdraw(Message):
 
     type: Literal["withdraw"] = "withdraw"
     id: int
-    """Of the call."""
     question: int
 
 
-class Returned(Message):
-    """The answer to a call. `pack` and `unpack` translate it from and to a `content.Result`."""
+class Returned(PackedResult):
+    """The answer to a call."""
 
     type: Literal["returned"] = "returned"
     id: int
-    content: list[dict[str, Any]]
-    structured: Any = None
-    is_error: bool = False
-    meta: dict[str, Any] = Field(default_factory=dict)
     lacks: str | None = None
     """The call failed because its client has not declared this capability (MCP's name for it)."""
     queue_seconds: float | None = None
@@ -397,4 +393,6 @@ AnyMessage: TypeAlias = (
     | Contents
     | CallStopped
     | Goodbye
+    | task_messages.FromBridge
+    | task_messages.TaskState
 )
