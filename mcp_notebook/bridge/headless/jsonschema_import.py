@@ -1,15 +1,12 @@
-"""Imports jsonschema without its check of IRIs, which takes two seconds of CPU to load.
+"""Imports jsonschema without its checks of IRIs and others, which take seconds of CPU to load.
 
-nbformat imports jsonschema, and that imports rfc3987_syntax where Jupyter Server has brought it: at
-import it makes a parser from a grammar. No notebook has an IRI to check. Imported before nbformat,
-in the process of a bridge or a command; never in a kernel, whose user may want the check.
+nbformat imports jsonschema, and that imports what checks the formats of texts where something has
+brought it: rfc3987_syntax makes a parser from a grammar at import, isoduration brings arrow. No
+notebook has a text to check. Imported before nbformat, in the process of a bridge or a command;
+never in a kernel, whose user may want the checks.
 """
 
-import sys
+from mcp_notebook.lean_imports import leave_out
 
-if "rfc3987_syntax" not in sys.modules:
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # as if it were not installed
-    try:
-        import jsonschema  # noqa: F401
-    finally:
-        del sys.modules["rfc3987_syntax"]
+with leave_out("fqdn", "idna", "isoduration", "rfc3987_syntax", "uri_template", "webcolors"):
+    import jsonschema  # noqa: F401

@@ -1,0 +1,78 @@
+"""Starts a notebook's kernel while the bridge is still loading its libraries.
+
+Runs on the bridge's event loop, before there is a bridge. A kernel takes about as long to start as
+a bridge. Nothing is run in it before the notebook has been read and checked as always; whatever is
+wrong is found, and told, then.
+"""
+
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_notebook.bridge.headless.kernel_process import (
+    KernelLaunch,
+    check_kernel_name,
+    find_kernel_name,
+    make_environment,
+)
+from mcp_notebook.errors import NotebookError
+from mcp_notebook.record_ids import make_id
+from mcp_notebook.settings import Settings
+
+_CURRENT_FORMAT = 4
+
+
+@dataclass(frozen=True)
+class EarlyKernel:
+    """A kernel that has been started, for a notebook that is going to be run."""
+
+    kernel_id: str
+    """Id of the record that it will publish."""
+    launch: KernelLaunch
+
+
+@asynccontextmanager
+async def launch_early(path: Path, settings: Settings) -> AsyncIterator[EarlyKernel | None]:
+    """Start a notebook's kernel, which ends with the block at the latest.
+
+    Args:
+        path: The notebook.
+        settings: For the kernel. If they ask for trusted notebooks, none is started: Python may run
+            what lies in the folder of one that is not.
+
+    Yields:
+        The kernel, or None if there is anything that the bridge has to look at before.
+    """
+    path = Path(os.path.abspath(path.expanduser()))  # noqa: ASYNC240, PTH100 - touches no disk
+    async with AsyncExitStack() as stack:
+        kernel = None
+        if not settings.trusted_only:
+            try:
+                name = _read_kernel_name(path)
+                check_kernel_name(name, path)
+                kernel_id = make_id()
+                env = make_environment(path, settings, kernel_id)
+                launch = await stack.enter_async_context(KernelLaunch(name, path, env))
+                kernel = EarlyKernel(kernel_id, launch)
+            except NotebookError:
+                pass
+        yield kernel
+
+
+def _read_kernel_name(path: Path) -> str:
+    """Return the kernelspec that a notebook names.
+
+    Raises:
+        NotebookError: It cannot be told at a glance.
+    """
+    try:
+        if path.is_file():  # a pipe can be read once only
+            document = json.loads(path.read_text(encoding="utf-8-sig"))
+            if document["nbformat"] == _CURRENT_FORMAT:
+                return find_kernel_name(document["metadata"])
+    except (AttributeError, KeyError, OSError, TypeError, ValueError):
+        pass
+    raise NotebookError(f"{path} has to be read with care.")

@@ -1,0 +1,65 @@
+"""Imports packages without the parts of them that a bridge does not use.
+
+Runs in the process of a bridge or a command, before anything else imports those packages; never in
+a kernel, whose user may want all of them. What is left out can still be imported afterwards.
+"""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
+from typing import Any
+
+
+@contextmanager
+def leave_out(*names: str) -> Iterator[None]:
+    """Let packages that are imported in the block find these modules as if not installed.
+
+    Args:
+        names: Modules that those packages can do without. One that is loaded already stays.
+    """
+    absent = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: not to be found
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
+def postpone_names(package: str) -> None:
+    """Let a package's modules be imported without its ``__init__``, which would import all of them.
+
+    It runs when somebody first asks the package for a name, as in ``from package import name``.
+
+    Args:
+        package: Its full name; one that is loaded already stays as it is.
+    """
+    spec = None if package in sys.modules else find_spec(package)
+    if spec is None or spec.loader is None:
+        return
+    module, execute, lock = module_from_spec(spec), spec.loader.exec_module, threading.RLock()
+    is_executed = False
+
+    def find_name(name: str) -> Any:
+        nonlocal is_executed
+        with lock:
+            if not is_executed:
+                is_executed = True  # before: it may ask for names itself
+                execute(module)
+        try:
+            return vars(module)[name]
+        except KeyError:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
+
+    vars(module)["__getattr__"] = find_name
+    sys.modules[package] = module
+    _add_to_parent(package, module)
+
+
+def _add_to_parent(package: str, module: ModuleType) -> None:
+    parent, _, name = package.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], name, module)

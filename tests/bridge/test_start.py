@@ -1,0 +1,53 @@
+import json
+import sys
+
+from bridges import INITIALIZE, bridge
+
+NOTEBOOK = {
+    "cells": [
+        {"cell_type": "code", "id": f"cell{number}", "metadata": {}, "outputs": [],
+         "execution_count": None, "source": source}
+        for number, source in enumerate(
+            ["%load_ext mcp_notebook", "%%mcp_tool\ndef one() -> int:\n    'One.'\n    return 1"]
+        )
+    ],
+    "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}  # fmt: skip
+NOTED = """
+import sys
+
+def note(event, arguments):
+    if event == "subprocess.Popen" and "ipykernel_launcher" in str(arguments):
+        large = {"mcp", "nbclient", "nbformat", "pydantic", "starlette"}
+        print("The kernel starts after", sorted(large & sys.modules.keys()), file=sys.stderr)
+
+sys.addaudithook(note)
+from mcp_notebook.__main__ import main
+main()
+"""
+LIST = {"jsonrpc": "2.0", "id": "list", "method": "tools/list"}
+
+
+def test_a_notebooks_kernel_starts_before_the_bridge_loads_its_libraries(home):
+    path = home / "one.ipynb"
+    path.write_text(json.dumps(NOTEBOOK), encoding="utf-8")
+    command = [sys.executable, "-c", NOTED]
+    with bridge(home, "stdio", str(path), command=command, stdin=-1) as running:
+        running.send(json.dumps(INITIALIZE).encode())
+        running.message()
+        running.send(json.dumps(LIST).encode())
+        (tool,) = running.message()["result"]["tools"]
+        assert tool["name"] == "one"
+        running.process.stdin.close()
+        assert running.wait() == 0
+    assert [line for line in running.said.splitlines() if line.startswith("The kernel starts")] == [
+        "The kernel starts after []"
+    ]
+
+
+def test_what_is_wrong_with_a_notebook_is_told_as_always(home):
+    with bridge(home, "stdio", str(home / "gone.ipynb"), stdin=-1) as running:
+        assert running.wait() == 1
+    assert f"The file {home / 'gone.ipynb'} does not exist." in running.said
