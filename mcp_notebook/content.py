@@ -15,6 +15,7 @@ from mcp_notebook.wording import suggest
 
 Audience: TypeAlias = Literal["user", "assistant"]
 _AUDIENCES: tuple[Audience, ...] = ("user", "assistant")
+_EVERYBODY: Sequence[Audience] = ()
 _MAX_VALUE = 80
 
 
@@ -26,7 +27,7 @@ class Annotated:
         ValueError: A value is not one that MCP allows.
     """
 
-    audience: Audience | Sequence[Audience] = ()
+    audience: Audience | Sequence[Audience] = _EVERYBODY
     """Whom the block is for: one audience or several, stored as a tuple. Empty means everybody."""
     priority: float | None = None
     """0 (optional) to 1 (required)."""
@@ -34,6 +35,8 @@ class Annotated:
     """Time of the last change, stored as ISO 8601 text. A naive datetime is local time."""
 
     def __post_init__(self) -> None:
+        if self.audience is _EVERYBODY and self.priority is None and self.last_modified is None:
+            return  # as nearly all blocks
         # A frozen dataclass can normalise its fields in no other way.
         object.__setattr__(self, "audience", _normalize_audience(self.audience))
         object.__setattr__(self, "priority", _normalize_priority(self.priority))

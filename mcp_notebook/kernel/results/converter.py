@@ -37,7 +37,13 @@ from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
 from mcp_notebook.kernel.results.shared_folders import SharedFolders
 from mcp_notebook.kernel.results.structured import make_structured
 from mcp_notebook.kernel.results.tracebacks import CodeName, describe_exception
-from mcp_notebook.kernel.results.value_renderer import MISSING, Format, RenderContext, ValueRenderer
+from mcp_notebook.kernel.results.value_renderer import (
+    MISSING,
+    PLAIN_TYPES,
+    Format,
+    RenderContext,
+    ValueRenderer,
+)
 from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS, DeadlineExceeded, deadline
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
@@ -83,6 +89,15 @@ class Converter:
         self._budget = replace(Budget.from_settings(settings, keep), renderer=ProcessRenderer())
         self._max_structured_chars = settings.max_structured_chars
         self._code_name = code_name
+
+    @property
+    def keep(self) -> OriginalSink:
+        """Keeps the originals of what is shown only in part."""
+        return self._budget.keep
+
+    def keep_by(self, sink: OriginalSink) -> None:
+        """Have originals kept by somebody else: in a copy of the kernel, nobody could read them."""
+        self._budget = replace(self._budget, keep=sink)
 
     def format_display(
         self,
@@ -188,7 +203,7 @@ class Converter:
     @staticmethod
     def is_async(value: Any) -> bool:
         """Tell whether what a function returned is to be passed to `await_value`."""
-        return is_awaitable(value) or is_async_generator(value)
+        return type(value) not in PLAIN_TYPES and (is_awaitable(value) or is_async_generator(value))
 
     async def await_value(self, value: Any, output: OutputSchema | None = None) -> Any:
         """Wait for what a function returned, and for the items of an async generator.

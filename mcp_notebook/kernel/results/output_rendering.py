@@ -41,7 +41,7 @@ def render_outputs(outputs: Iterable[Output], budget: Budget) -> list[Piece]:
             pieces += _render_prints(prints)
             prints.clear()
             pieces += _render_displayed(output, budget)
-    return [*pieces, *_render_prints(prints)]
+    return [*pieces, *_render_prints(prints)] if prints else pieces
 
 
 def _render_prints(prints: Sequence[str]) -> list[Piece]:

@@ -16,6 +16,10 @@ RICH_METHODS = (
 )
 """The methods by which IPython asks an object to show itself."""
 _DISPLAYS_ITSELF = "_ipython_display_"
+_OF_TABLES = (
+    *(_DISPLAYS_ITSELF, "_repr_mimebundle_"),
+    *("_repr_png_", "_repr_jpeg_", "_repr_markdown_"),
+)
 _BUILT_IN = frozenset({str, int, float, bool, type(None), list, tuple, dict, set, frozenset, bytes})
 _GENERAL = frozenset({"builtins", "collections", "pydantic.main", "pydantic._internal._repr"})
 """Modules whose classes have reprs that say nothing particular of the classes derived from them."""
@@ -34,6 +38,18 @@ def shows_itself(value: Any) -> bool:
 def displays_itself(value: Any) -> bool:
     """Tell whether an object displays itself when it is formatted, so that nothing is returned."""
     return callable(getattr(type(value), _DISPLAYS_ITSELF, None))
+
+
+def may_show_picture_or_markdown(value: Any) -> bool:
+    """Tell whether a table may have a method by which it shows itself other than as a table.
+
+    IPython would ask the object for each. What the tables of pandas look through then, their
+    columns, are no methods, so their classes and own attributes say it at a small part of the cost.
+    """
+    kind = type(value)
+    if kind.__module__.partition(".")[0] != "pandas":
+        return True
+    return any(hasattr(kind, name) or name in vars(value) for name in _OF_TABLES)
 
 
 def leave_out_generated_repr(value: Any, data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -20,6 +20,7 @@ from mcp_notebook.kernel.results.ipython_formatters import format_registered, ha
 from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collect_items, is_iterator
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
 from mcp_notebook.kernel.results.rich_items import RichItems, is_rich
+from mcp_notebook.kernel.results.self_shown import may_show_picture_or_markdown
 from mcp_notebook.kernel.results.tables import render
 from mcp_notebook.kernel.results.value_rules import Position, Rule, match_rules
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
@@ -34,6 +35,8 @@ from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
 
 MISSING: Any = object()
 """Stands for no data."""
+PLAIN_TYPES = frozenset({str, bool, int, float})
+"""Types of values that are simple, and whose code is Python's own."""
 _RICH = ("image/png", "image/jpeg", "text/markdown")
 _COLLECTIONS = frozenset({list, tuple, dict})
 
@@ -93,6 +96,9 @@ class ValueRenderer:
     def render(self, value: Any, position: Position) -> list[Piece]:
         """Render a value, or an item of one, by the first rule that applies to it."""
         try:
+            if type(value) in PLAIN_TYPES:  # most values: no other rules can apply to them
+                pieces = self.render_custom(value, position)
+                return self.render_plain(value, position) if pieces is None else pieces
             for rule in match_rules(self._context.rules, value):
                 pieces = rule.render(self, value, position)
                 if pieces is not None:
@@ -189,7 +195,7 @@ class ValueRenderer:
     def render_table(self, value: Any, position: Position) -> list[Piece]:
         """Render a table of some library."""
         data = format_registered(self.format, value)
-        if data is None:
+        if data is None and may_show_picture_or_markdown(value):
             # Not all types: the library's own HTML would be made, too.
             data, _ = self.format(value, _RICH)
         if data:

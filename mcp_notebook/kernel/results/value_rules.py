@@ -5,7 +5,6 @@ by the modules of its classes, so that no rule looks for the classes of a librar
 has nothing to do with.
 """
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -80,6 +79,9 @@ def _find_libraries_of(kind: type) -> list[str]:
     # By `type` itself: a metaclass may answer anything. A class may have lost its module's name.
     modules = []
     for parent in _get_mro(kind)[:-1]:
-        with contextlib.suppress(AttributeError):
-            modules.append(str(_get_module(parent)).partition(".")[0])
+        try:
+            module = _get_module(parent)
+        except AttributeError:
+            continue
+        modules.append(str(module).partition(".")[0])
     return modules

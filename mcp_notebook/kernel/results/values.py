@@ -13,13 +13,12 @@ from mcp_notebook.kernel.results.files import is_path
 from mcp_notebook.kernel.results.plots import detect
 from mcp_notebook.kernel.results.self_shown import shows_itself
 from mcp_notebook.kernel.results.tables import render
-from mcp_notebook.kernel.results.value_renderer import ValueRenderer, find_figures
+from mcp_notebook.kernel.results.value_renderer import PLAIN_TYPES, ValueRenderer, find_figures
 from mcp_notebook.kernel.results.value_rules import Rule
 from mcp_notebook.kernel.results.widgets import is_widget, render_widget
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.safe.to_json import is_jsonable
 
-_PLAIN = frozenset({str, bool, int, float})
 _BUILT_IN = frozenset({list, tuple, dict, set})
 # fireducks puts its own classes in the place of those of pandas.
 _TABLES = frozenset({"pandas", "fireducks", "polars", "pyarrow", "modin", "cudf"})
@@ -84,7 +83,7 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
     Rule(
         values="`str`, `int`, `float`, `bool`",
         content="the text, without a terminal's colors; numbers and bools as JSON",
-        accepts=lambda value: type(value) in _PLAIN,
+        accepts=lambda value: type(value) in PLAIN_TYPES,
         render=ValueRenderer.render_plain,
     ),
     Rule(

@@ -38,7 +38,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     get_part,
     shorten_message,
 )
-from mcp_notebook.kernel.schemas.validation_steps import TooManySteps, limit_steps
+from mcp_notebook.kernel.schemas.validation_steps import TooManySteps, run_limited
 from mcp_notebook.redaction import MASK, redact_arguments
 
 _EXPLAINED = frozenset(
@@ -85,8 +85,7 @@ class AuthorSchema:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
         try:
-            with limit_steps(arguments, _MAX_STEPS):
-                arguments, errors = self._find_errors(dict(arguments))
+            arguments, errors = run_limited(self._find_errors, dict(arguments), _MAX_STEPS)
             lines = self._explain(errors, arguments)
             extra = {*self.hidden} & arguments.keys()
             if self._argument_names is not None:

@@ -24,6 +24,8 @@ def refuse_infinite(arguments: Mapping[str, Any]) -> None:
     Raises:
         ValidationError: Names their places.
     """
+    if isinstance(arguments, dict) and _is_plain(arguments.values()):  # as most are
+        return
     problems = [
         InitErrorDetails(type=_explain(number), loc=place, input=number)
         for place, number in islice(_find_infinite(arguments, ()), _MAX_ERRORS)

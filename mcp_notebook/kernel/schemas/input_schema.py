@@ -57,7 +57,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     explain_arguments,
     find_many_unknown,
 )
-from mcp_notebook.kernel.schemas.validation_steps import TooManySteps, limit_steps
+from mcp_notebook.kernel.schemas.validation_steps import TooManySteps, run_limited
 
 _MAX_STEPS = 50_000
 """Comparisons with types that contain themselves; a tenth of a second."""
@@ -109,8 +109,7 @@ class FunctionSchema:
             refuse_infinite(arguments)
             if self._flat is not None:
                 refuse_unknown(arguments, self.input_schema)
-            with limit_steps(arguments, _MAX_STEPS):
-                return validator.validate_python(arguments)
+            return run_limited(validator.validate_python, arguments, _MAX_STEPS)
         except TooManySteps as error:
             raise InvalidArguments(str(error)) from None
         except ValidationError as error:

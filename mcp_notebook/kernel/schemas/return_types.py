@@ -41,6 +41,7 @@ _SCALARS = frozenset(
     {"int", "bool", "date", "datetime", "time", "timedelta", "decimal", "uuid", "literal", "enum"}
 )
 _MOMENTS = frozenset({"date", "datetime", "time", "timedelta"})
+_PLAIN = frozenset({int, float, bool, str})
 _LISTS = frozenset({"list", "tuple", "set", "frozenset", "generator"})
 _CUSTOM_SCHEMA = ("pydantic_js_annotation_functions", "pydantic_js_extra", "pydantic_js_updates")
 _INSTANCES = frozenset({"model", "dataclass"})
@@ -198,6 +199,8 @@ def _write_moment(value: Any, write: Callable[[Any], Any]) -> Any:
 
 
 def _convert_scalar(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
     if is_missing(value):
         return None
     if not is_instance(value, "numpy.generic"):

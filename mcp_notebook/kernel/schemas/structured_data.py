@@ -9,6 +9,7 @@ import collections.abc
 import json
 import math
 from dataclasses import is_dataclass
+from types import NoneType
 from typing import Any
 
 from pydantic import BaseModel
@@ -18,6 +19,8 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge, to_structured
 
 RETURN_LESS = "return less, or declare the tool with `output_schema=False` (`--no-output-schema`)"
+_write_json = json.JSONEncoder(ensure_ascii=False).encode
+_WITHOUT_PARTS = frozenset({NoneType, bool, int, float})
 _RETURN_LESS_BY_HAND = "give the `Result` less as `structured`"
 
 
@@ -47,7 +50,7 @@ def check_size(data: Any, max_chars: int, to_do: str = _RETURN_LESS_BY_HAND) -> 
         InvalidResult: Says how large it is and what the author can do.
     """
     try:
-        size = len(json.dumps(data, ensure_ascii=False))
+        size = len(_write_json(data))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidResult(
             f"The result cannot be sent as data: {describe_error(error)}."
@@ -70,7 +73,7 @@ def check_parts(value: Any, max_chars: int, to_do: str) -> None:
         if isinstance(item, str):
             left -= len(item)
             continue
-        size, parts = _list_parts(item)
+        size, parts = (1, ()) if type(item) in _WITHOUT_PARTS else _list_parts(item)
         left -= size
         if left >= 0 and parts and id(item) not in counted_ids:
             counted_ids.add(id(item))

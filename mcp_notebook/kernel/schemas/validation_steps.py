@@ -7,14 +7,15 @@ Python's lock meanwhile, and nothing could stop it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic_core import core_schema
 
 from mcp_notebook.kernel.schemas.core_schemas import rewrite, walk_schemas
+
+_Values = TypeVar("_Values")
 
 STEPS_PER_PART = 10
 """Comparisons that each part of the arguments may take; trees in lists have many parts."""
@@ -50,20 +51,22 @@ class _Steps:
 _steps: ContextVar[_Steps | None] = ContextVar("mcp_notebook_validation_steps", default=None)
 
 
-@contextmanager
-def limit_steps(arguments: Mapping[str, Any], most: int) -> Iterator[None]:
-    """Bound the comparisons of arguments with types that contain themselves, within the block.
+def run_limited(
+    validate: Callable[[Any], _Values], arguments: Mapping[str, Any], most: int
+) -> _Values:
+    """Validate arguments, with a bound on their comparisons with types that contain themselves.
 
     Args:
+        validate: Validates them.
         arguments: They may take more if they have many parts.
         most: How many comparisons any arguments may take.
 
     Raises:
-        TooManySteps: In the block, from `count_step`.
+        TooManySteps: From `count_step`.
     """
     token = _steps.set(_Steps(arguments, most))
     try:
-        yield
+        return validate(arguments)
     finally:
         _steps.reset(token)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import attrs
 import pytest
+from contents import only_text
 from pydantic import BaseModel
 
 from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr, shows_itself
@@ -157,3 +158,19 @@ def test_a_table_of_great_tables_is_the_table(to_text):
     pd = pytest.importorskip("pandas")
     text = to_text(great_tables.GT(pd.DataFrame({"a": [1], "b": ["x"]})))
     assert text == "| a | b |\n|---|---|\n| 1 | x |"
+
+
+@pytest.mark.filterwarnings("ignore:Pandas doesn't allow")
+def test_a_table_of_pandas_that_has_its_own_markdown_is_shown_by_it(pandas, converter, monkeypatch):
+    class Derived(pandas.DataFrame):
+        def _repr_markdown_(self):
+            return "derived"
+
+    frame = pandas.DataFrame({"_repr_markdown_": [1], "a": [2]})
+    assert "2" in only_text(converter.make_result(frame, ()))
+    assert only_text(converter.make_result(Derived({"a": [1]}), ())) == "derived"
+    object.__setattr__(frame, "_repr_markdown_", lambda: "own")
+    assert only_text(converter.make_result(frame, ())) == "own"
+    series = pandas.Series([1])
+    monkeypatch.setattr(pandas.Series, "_repr_markdown_", lambda _: "patched", raising=False)
+    assert only_text(converter.make_result(series, ())) == "patched"

@@ -21,7 +21,7 @@ from mcp_notebook.kernel.results.blocks.image_block import (
     skip_repeated_images,
 )
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.kernel.results.blocks.truncation import truncate_texts
+from mcp_notebook.kernel.results.blocks.truncation import is_short_text, truncate_texts
 from mcp_notebook.kernel.safe.text import compute_share
 
 MAX_BLOCKS = 100
@@ -39,6 +39,8 @@ def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
     documents become links. Notes on an image and the link to its original follow it. All texts and
     links together keep to `budget.chars`: the longest texts are cut, and followed by links.
     """
+    if len(pieces) == 1 and is_short_text(pieces[0], budget.chars):  # as most results
+        return [pieces[0].block]
     remaining = list(skip_repeated_images(pieces))
     remaining, notes = fit_image_count(remaining, budget.pictures, budget.keep)
     remaining, more = _limit_count(remaining)

@@ -62,6 +62,22 @@ class _TextSize:
         return not self.has_links and (self.is_partial or self.length > share)
 
 
+def is_short_text(piece: Piece, chars: int) -> bool:
+    """Tell whether a piece is a whole text that `truncate_texts` would leave as it is.
+
+    Args:
+        piece: The only one of a result.
+        chars: Characters of the result's texts.
+    """
+    block = piece.block
+    return (
+        isinstance(block, Text)
+        and len(block.text) <= min(chars, MAX_REPEATED)
+        and is_sendable(block.text)
+        and not (piece.is_partial or piece.is_raw)
+    )
+
+
 def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> list[ContentBlock]:
     """Cut the longest texts of a result, so that all of them keep to a number of characters.
 

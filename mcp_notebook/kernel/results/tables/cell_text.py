@@ -77,7 +77,8 @@ def format_cell(value: Any) -> str:
     try:
         if isinstance(value, float):
             return _format_float(value)
-        text = clean_text(run_bounded(str, _shorten(value)))
+        is_int = type(value) is int  # whose text is clean
+        text = str(value) if is_int else clean_text(run_bounded(str, _shorten(value)))
     except KeyboardInterrupt:
         raise
     except DeadlineExceeded as error:
@@ -104,12 +105,12 @@ def strip_midnights(values: list[Any], texts: list[str]) -> list[str]:
 
 def separate_floats(values: list[Any], texts: list[str]) -> list[str]:
     """Give all their digits to the floats of a column that differ but would look the same."""
-    if _has_own_format():
-        return texts
     alike: dict[str, set[float]] = {}
     for value, text in zip(values, texts, strict=True):
         if isinstance(value, float) and value == value:  # noqa: PLR0124 - not NaN
             alike.setdefault(text, set()).add(value)
+    if max(map(len, alike.values()), default=0) < 2 or _has_own_format():  # noqa: PLR2004
+        return texts
     return [
         text if len(alike.get(text, ())) < 2 or not isinstance(value, float) else _write_all(value)  # noqa: PLR2004
         for value, text in zip(values, texts, strict=True)

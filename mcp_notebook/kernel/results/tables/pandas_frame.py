@@ -50,6 +50,8 @@ class PandasFrame(Frame):
         self.kind = type(table).__name__
         self.height = len(table.index)
         self.width = self._count_columns()
+        self._columns: dict[int, Any] = {}
+        """Columns that were read, unless they may change or are many; pandas makes them slowly."""
 
     @override
     def column_name(self, position: int) -> Any:
@@ -61,12 +63,20 @@ class PandasFrame(Frame):
 
     @override
     def column_values(self, position: int, start: int, stop: int) -> list[Any]:
-        # A slice: to select by row numbers would copy the whole of an Arrow column.
-        return list(self.column_data(position).iloc[start:stop].tolist())
+        column = self.column_data(position)
+        if stop - start < self.height:
+            # A slice: to select by row numbers would copy the whole of an Arrow column.
+            column = column.iloc[start:stop]
+        return list(column.tolist())
 
     @override
     def column_data(self, position: int) -> Any:
-        return self.table.iloc[:, position]
+        column = self._columns.get(position)
+        if column is None:
+            column = self.table.iloc[:, position]
+            if not self.is_live and self.width <= MAX_COLUMNS:
+                self._columns[position] = column
+        return column
 
     @override
     def labels(self, start: int, stop: int) -> list[Column]:
