@@ -1,15 +1,24 @@
-"""Calls that run elsewhere: what an executor gets in place of a tool's function.
+"""Calls that run elsewhere: what an executor gets in place of a tool's function, and who waits.
 
-A `job.Job` is a function with its arguments. An executor gets nothing else: no keyword of its
-``submit`` can be taken for an argument. Where the executor pickles the job, the function goes by
-value if it is from a cell, without the mark of ``@mcp_tool``, whose options may hold the executor
-itself; `remote_run` then runs it on the worker, which need not have this package, and brings back
-what it printed. In a pool of threads, the function runs in the context of its call.
+`executor_call` submits a `job.Job`, a function with its arguments, waits for it, and limits its
+time. An executor gets nothing else: no keyword of its ``submit`` can be taken for an argument.
+`engines` knows what differs from one executor to another, `dask_engine` how a Dask client is used,
+and `engine_finder` which is which. Where the executor pickles the job, the function goes by value
+if it is from a cell, and nothing of ours goes along (`pickling`). `remote_run` then runs it on the
+worker, which need not have this package: what it prints and displays (`remote_outputs`) comes back
+with its value, what its ``Context`` reports (`remote_context`) comes at once where there is a way
+back (`ways_back`). In a pool of threads, the function runs in the context of its call.
 
-Face: `job`: `Job`, and what is known of an executor: `reports_begin`, `sends_elsewhere`.
+A `forked_child` is a copy of the whole kernel, made without the handlers of C libraries
+(`raw_fork`), unless a library is loaded that it would break (`fork_safety`), and ended if it waits
+for a thread of the kernel's (`endless_wait`).
 
-Threads: a job is made on the thread of its call, pickled on any thread, and run by the executor's
-worker.
+Face: `executor_call.run_in_executor`, `engine_finder.EngineFinder`, `forked_child.ForkedChild` and
+`fork_safety.find_fork_danger`.
 
-Left to others: `calls.executor_call` submits jobs, waits for them and limits their time.
+Threads: a job is made, and waited for, on the thread of its call, pickled on any thread, and run by
+the executor's worker.
+
+Left to others: `calls.call_elsewhere` is the call that waits, `calls.fork_runner` runs one in a
+copy.
 """

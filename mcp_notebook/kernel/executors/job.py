@@ -5,55 +5,39 @@ and run by `remote_run` on a worker; whoever waits for it reads the value with `
 """
 
 import contextvars
-import io
-import os
 import pickle
-import tempfile
+import platform
+import sys
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import suppress
 from functools import cache, partial
-from pathlib import Path
-from types import NoneType
-from typing import Any
-from uuid import uuid4
+from typing import Any, Protocol
 
 from mcp_notebook.errors import ToolError
-from mcp_notebook.kernel.executors import remote_run
-from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.executors import remote_context, remote_outputs, remote_run
+from mcp_notebook.kernel.executors.large_calls import find_large_parts, format_size
+from mcp_notebook.kernel.executors.pickling import dump, pickle_call
+from mcp_notebook.kernel.executors.ways_back import WayBack
 
-_REPORTING = frozenset({"concurrent", "executorlib", "loky"})
-"""Packages of executors whose futures say when their function begins to run."""
-_PREFETCHING = ("concurrent.futures.process", "loky.process_executor")
-"""Modules of pools, all of this machine, whose futures run while they wait in a worker's queue."""
-_PICKLING = frozenset({"distributed", "executorlib", "ipyparallel", "loky"})
-_NOT_PICKLED = (
-    "The function of {name!r} cannot be sent to its executor: {error}. Neither the function nor a "
-    "variable that it uses may hold what exists in the notebook's process only (a lock, an open "
-    "file or connection, an executor): create such things inside the function."
+_BOOT = (
+    "__import__('pickle').loads(runner)(pickled_call, address, trace, values) "
+    "if __import__('sys').version_info[:2] == python else __import__('platform').python_version()"
+)
+"""What a worker evaluates: another Python must not even load the code of this one."""
+_OTHER_PYTHON = (
+    "The function of {name!r} cannot run on its executor's worker: the worker has Python {theirs}, "
+    "the notebook {ours}, and code cannot be sent from one to the other. The user has to start the "
+    "workers with Python {needed}."
 )
 
 
-def reports_begin(executor: Executor) -> bool:
-    """Return whether an executor's futures say when their function begins to run.
+class OutputTaker(Protocol):
+    """Takes what a function printed and displayed on its worker, in order."""
 
-    Dask's and ipyparallel's, for example, are pending until they are done.
-    """
-    return bool(_list_packages(executor) & _REPORTING)
+    def write(self, text: str) -> None:
+        """Take a print."""
 
-
-def sends_elsewhere(executor: Executor) -> bool:
-    """Return whether an executor is known to pickle what it gets."""
-    return isinstance(executor, ProcessPoolExecutor) or bool(_list_packages(executor) & _PICKLING)
-
-
-def _prefetches(executor: Executor) -> bool:
-    return any(kind.__module__ in _PREFETCHING for kind in type(executor).__mro__)
-
-
-def _list_packages(executor: Executor) -> set[str]:
-    kinds = [kind for kind in type(executor).__mro__ if kind is not Executor]
-    return {kind.__module__.partition(".")[0] for kind in kinds}
+    def display(self, function: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        """Take a call of a function of ``IPython.display``."""
 
 
 class RemoteTraceback(Exception):
@@ -78,6 +62,7 @@ class Job:
         arguments: Of the function.
         trace: The trace that spans of the function belong to, as W3C's headers; None if the
             notebook does not use OpenTelemetry.
+        way: From the worker to the call; None if there is none.
     """
 
     def __init__(
@@ -86,43 +71,27 @@ class Job:
         function: Callable[..., Any],
         arguments: dict[str, Any],
         trace: Mapping[str, str] | None = None,
+        way: WayBack | None = None,
     ) -> None:
+        self.name = name
+        """The tool's."""
         self.__name__ = self.__qualname__ = name  # dashboards of executors show it
+        self.way = way
+        """From the worker to the call."""
         self._function = function
         self._arguments = arguments
         self._trace = dict(trace or {})
         self._context = contextvars.copy_context()
         self.is_local = False
         """Whether it was called in the process that made it."""
-        self._ticket: Path | None = None
-        """A file that the worker removes when it begins; None if the future says it, or nothing."""
         self._pickled_call: bytes | None = None
+        self.futures: list[Any] = []
+        """Futures of Dask's that it uses, once it is pickled; it is called with
+        ``{"values": [...]}``, their values in their order."""
         self.failure: ToolError | None = None
         """Why it could not be pickled."""
 
-    def submit(self, executor: Executor) -> Future[Any]:
-        """Give the job to an executor, and return its future; `close` the job in the end.
-
-        Raises:
-            Exception: The executor does not take it.
-        """
-        if _prefetches(executor):
-            with suppress(OSError):  # a full or read-only disk: the time in the queue counts, too
-                descriptor, path = tempfile.mkstemp(prefix="mcp-notebook-call-")
-                os.close(descriptor)
-                self._ticket = Path(path)
-        return executor.submit(self)
-
-    def close(self) -> None:
-        """Remove what tells that the function begins, if no worker has done so."""
-        if self._ticket is not None:
-            self._ticket.unlink(missing_ok=True)
-
-    def has_begun(self, future: Future[Any]) -> bool:
-        """Return whether a worker runs the function now, as far as one can know."""
-        return future.running() and (self._ticket is None or not self._ticket.exists())
-
-    def __call__(self) -> Any:
+    def __call__(self, _values: Any = None) -> Any:
         """Run the function here: what it prints and shows belongs to its call."""
         self.is_local = True
         return self._context.run(self._function, **self._arguments)
@@ -135,52 +104,86 @@ class Job:
         """
         if self._pickled_call is None:
             try:
-                self._pickled_call = _pickle((self._function, self._arguments))
-            except Exception as error:
-                self.failure = ToolError(_NOT_PICKLED.format(name=self.__name__, error=error))
-                raise self.failure from error
+                self._pickled_call = pickle_call(
+                    self.name, self._function, self._arguments, self.futures
+                )
+            except ToolError as error:
+                self.failure = error
+                raise
         return self._pickled_call
 
-    def __reduce__(
-        self,
-    ) -> tuple[type[partial[Any]], tuple[Any, bytes, str | None, dict[str, str]]]:
-        # What a worker unpickles needs nothing but cloudpickle. The function itself is unpickled
-        # later: where it fails in between, a pool of processes breaks.
-        ticket = None if self._ticket is None else str(self._ticket)
-        return partial, (_Runner(), self.pickle_call(), ticket, self._trace)
+    def describe_size(self, advice: str) -> str:
+        """Say what makes it large, and what to do.
 
-    def __dask_tokenize__(self) -> str:
-        """Return what Dask takes for the same call: no other one, as results may be random."""
-        return uuid4().hex
+        Args:
+            advice: What to do; ``{name}`` stands for a variable.
+        """
+        size = len(self.pickle_call())
+        parts, largest = find_large_parts(self._function, self._arguments, size)
+        return (
+            f"[Each call of {self.name!r} carries {format_size(size)} to its worker: {parts}. "
+            f"{advice.format(name=largest or 'data')}]\n"
+        )
 
-    def read(self, value: Any, write: Callable[[str], None]) -> Any:
-        """Return what the function returned.
+    def __reduce__(self) -> tuple[type[partial[Any]], tuple[Any, ...]]:
+        # What a worker unpickles needs nothing but Python. The function itself is unpickled later:
+        # where it fails in between, a pool of processes breaks.
+        variables = {
+            "runner": _pickle_runner(),
+            "pickled_call": self.pickle_call(),
+            "address": None if self.way is None else self.way.address,
+            "trace": self._trace,
+            "python": sys.version_info[:2],
+            "values": (),  # or those that an engine calls it with
+        }
+        return partial, (eval, _BOOT, variables)
+
+    def read(self, value: Any, taker: OutputTaker) -> Any:
+        """Return what the function returned, and open the figures that it left open.
 
         Args:
             value: The result of the executor's future.
-            write: Takes what the function printed on its worker.
+            taker: Takes what the function printed and displayed on its worker.
 
         Raises:
+            ToolError: The worker cannot run it.
             BaseException: What the function raised.
         """
         if self.is_local:
             return value
-        printed, pickled, remote_traceback = value
-        write(printed)
-        result = pickle.loads(pickled)  # noqa: S301 - of the author's own worker
+        if isinstance(value, str):
+            raise ToolError(self._explain_other_python(value))
+        outputs, pickled, remote_traceback = value
+        for output in outputs:
+            _replay(output, taker)
+        result, _figures = pickle.loads(pickled)  # noqa: S301 - of the author's own worker
         if remote_traceback is None:
             return result
         raise result from RemoteTraceback(remote_traceback)
 
+    def _explain_other_python(self, version: str) -> str:
+        return _OTHER_PYTHON.format(
+            name=self.name,
+            theirs=version,
+            ours=platform.python_version(),
+            needed=".".join(map(str, sys.version_info[:2])),
+        )
 
-class _Runner:
-    """Stands for `remote_run.run_remotely`: it is pickled as a whole, not as a name to import."""
 
-    def __call__(self, pickled_call: bytes, ticket: str | None, trace: dict[str, str]) -> Any:
-        return remote_run.run_remotely(pickled_call, ticket, trace)
-
-    def __reduce__(self) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
-        return pickle.loads, (_pickle_runner(),)
+def _replay(output: Any, taker: OutputTaker) -> None:
+    """Print or display what a function printed or displayed on its worker."""
+    if isinstance(output, str):
+        taker.write(output)
+        return
+    function, pickled, text = output
+    try:
+        if pickled is None:
+            raise ValueError("too large to be sent")  # noqa: TRY301 - told by its text, as below
+        args, options = pickle.loads(pickled)  # noqa: S301 - of the author's own worker
+    except Exception:  # noqa: BLE001 - the notebook may lack a library that the worker has
+        taker.write(text)
+    else:
+        taker.display(function, args, options)
 
 
 @cache
@@ -190,22 +193,11 @@ def _pickle_runner() -> bytes:
         unregister_pickle_by_value,
     )
 
-    register_pickle_by_value(remote_run)
+    modules = (remote_context, remote_outputs, remote_run)
+    for module in modules:
+        register_pickle_by_value(module)
     try:
-        return _pickle(remote_run.run_remotely)
+        return dump(remote_run.run_remotely)
     finally:
-        unregister_pickle_by_value(remote_run)
-
-
-def _pickle(value: Any) -> bytes:
-    from cloudpickle import CloudPickler  # noqa: PLC0415 - only executors need it
-
-    class Pickler(CloudPickler):  # type: ignore[misc] # it has no types
-        """Leaves out the marks of ``@mcp_tool``, on the function and on others that it uses."""
-
-        def reducer_override(self, obj: Any) -> Any:
-            return (NoneType, ()) if type(obj) is ToolOptions else super().reducer_override(obj)
-
-    buffer = io.BytesIO()
-    Pickler(buffer).dump(value)
-    return buffer.getvalue()
+        for module in modules:
+            unregister_pickle_by_value(module)

@@ -1,99 +1,38 @@
 """What runs on an executor's worker: the tool's function, and the collection of what it gives.
 
-What it prints goes back to the call; a coroutine is awaited and a generator's items are taken here,
-as neither can be sent.
+What it prints and displays goes back to the call, and so do the figures that it leaves open in
+pyplot. A coroutine is awaited and a generator's items are taken here, as neither can be sent.
 
-This module goes to workers by value, so that they need Python and cloudpickle, but not this
-package: it imports nothing of it. Nothing in here runs in the user's kernel, unless a worker does.
+This module goes to workers by value, with the modules that it imports of this room, so that they
+need Python and cloudpickle, but not this package. Nothing in here runs in the user's kernel, unless
+a worker does.
 """
 
 import asyncio
 import contextvars
+import importlib
 import inspect
 import io
-import sys
-import threading
+import pickle
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, suppress
 from itertools import islice
-from pathlib import Path
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
-MAX_PRINTED = 1_000_000
-"""Characters that are brought back of what a function prints on its worker."""
+from mcp_notebook.kernel.executors.remote_context import RemoteContext, WayBack, open_way
+from mcp_notebook.kernel.executors.remote_outputs import (
+    Outputs,
+    close_figures,
+    collect,
+    draw,
+    open_figures,
+)
 
 MAX_ITEMS = 100_000
 """Items that are taken from a generator on its worker."""
-
-
-class PrintedText:
-    """What a function has printed, up to a bound."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._room = MAX_PRINTED
-        self._dropped = 0
-
-    def __str__(self) -> str:
-        note = f"\n[... {self._dropped:,} characters dropped ...]\n" if self._dropped else ""
-        return "".join(self._parts) + note
-
-    def append(self, text: str) -> None:
-        """Take one print."""
-        self._parts.append(text[: self._room])
-        self._room -= len(self._parts[-1])
-        self._dropped += len(text) - len(self._parts[-1])
-
-
-class ThreadStream(io.TextIOBase):
-    """A stream that takes what one thread prints, and passes on what others do.
-
-    A worker may run several functions at a time, each in a thread and with a stream of its own.
-
-    Args:
-        before: The stream in whose place it is.
-        printed: Takes the text of the thread that makes the stream.
-    """
-
-    def __init__(self, before: Any, printed: PrintedText) -> None:
-        self.before = before
-        self._printed = printed
-        self.thread: int | None = threading.get_ident()
-        """The thread; None when its function has ended."""
-
-    def write(self, text: str) -> int:
-        """Take the thread's text, or pass on that of another."""
-        if threading.get_ident() == self.thread:
-            self._printed.append(text)
-        else:
-            while getattr(self.before, "thread", 0) is None:
-                self.before = self.before.before
-            self.before.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush the stream in whose place it is."""
-        self.before.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.before, name)
-
-
-@contextmanager
-def collect_prints(printed: PrintedText) -> Iterator[None]:
-    """Collect what this thread prints in the block."""
-    streams = ThreadStream(sys.stdout, printed), ThreadStream(sys.stderr, printed)
-    sys.stdout, sys.stderr = streams
-    try:
-        yield
-    finally:
-        for name, stream in zip(("stdout", "stderr"), streams, strict=True):
-            stream.thread = None
-            if getattr(sys, name) is stream:  # else one that began later passes on to it
-                setattr(sys, name, stream.before)
 
 
 @contextmanager
@@ -116,49 +55,113 @@ def join_trace(trace: Mapping[str, str] | None) -> Iterator[None]:
             context.detach(token)
 
 
+class SharedValue:
+    """Stands for a future of Dask's, whose value is on the worker.
+
+    Args:
+        value: The future's.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def result(self) -> Any:
+        """Return the value."""
+        return self._value
+
+
+class CallUnpickler(pickle.Unpickler):
+    """Reads a function and its arguments, with the worker's own things in the place of ours.
+
+    Args:
+        pickled_call: The function and its arguments.
+        way: Of the call's context.
+        trace: The call's.
+        values: Those of the futures that the function uses.
+    """
+
+    def __init__(
+        self,
+        pickled_call: bytes,
+        way: WayBack,
+        trace: Mapping[str, str] | None,
+        values: Sequence[Any],
+    ) -> None:
+        super().__init__(io.BytesIO(pickled_call))
+        self._way, self._trace, self._values = way, trace, values
+
+    def persistent_load(self, pid: Any) -> Any:
+        """Return what stands for a thing of ours."""
+        if pid == "Context":
+            return RemoteContext
+        if pid[0] == "context":
+            return RemoteContext(pid[1], self._trace, self._way, wants_progress=pid[2])
+        if pid[0] == "future":
+            return SharedValue(self._values[pid[1]])
+        return None  # the mark of `@mcp_tool`
+
+
 def run_remotely(
-    pickled_call: bytes, ticket: str | None = None, trace: Mapping[str, str] | None = None
-) -> tuple[str, bytes, str | None]:
+    pickled_call: bytes,
+    address: tuple[str, ...] | None = None,
+    trace: Mapping[str, str] | None = None,
+    values: Sequence[Any] = (),
+) -> tuple[list[Any], bytes, str | None]:
     """Run a function on an executor's worker.
 
     Args:
         pickled_call: The tool's function and its arguments.
-        ticket: Path of a file to remove now: whoever waits sees by that that the function begins.
+        address: Of the way back to the kernel; None if there is none.
         trace: The trace that spans of the function belong to, as W3C's headers; None for none.
+        values: Those of the futures that the function uses.
 
     Returns:
-        What the function printed; the pickle of what it returned or raised; the traceback if it
-        raised, else None.
+        What the function printed and displayed; the pickle of what it returned or raised, together
+        with the figures that are open; the traceback if it raised, else None.
     """
-    import cloudpickle  # noqa: PLC0415 - it is loaded on workers, and in the kernel when one is used
-
-    if ticket is not None:
-        with suppress(OSError):
-            Path(ticket).unlink()
-    printed = PrintedText()
+    way = open_way(address)
+    way.send("begin")
+    outputs = Outputs()
     remote_traceback = None
-    with collect_prints(printed):
+    _import_displays(pickled_call)
+    before = open_figures()
+    with collect(outputs):
         try:
-            function, arguments = cloudpickle.loads(pickled_call)
+            function, arguments = CallUnpickler(pickled_call, way, trace, values).load()
             with join_trace(trace):
-                result = _pickle_value(_complete(function(**arguments), printed))
+                value = _complete(function(**arguments), outputs)
+            result = _pickle_value(value, _find_new(before), outputs)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
             within = None if error.__traceback__ is None else error.__traceback__.tb_next
             remote_traceback = "".join(traceback.format_exception(type(error), error, within))
-            result = _pickle_error(error)
-    return str(printed), result, remote_traceback
+            result = _pickle_error(error, _find_new(before), outputs)
+    close_figures(_find_new(before))
+    return outputs.items, result, remote_traceback
 
 
-def _complete(value: Any, printed: PrintedText) -> Any:
+def _import_displays(pickled_call: bytes) -> None:
+    """Import what the function may display with: `collect` changes only what is imported."""
+    for word, module in ((b"pyplot", "matplotlib.pyplot"), (b"IPython", "IPython.display")):
+        if word in pickled_call:
+            with suppress(Exception):  # the function says itself what is missing
+                importlib.import_module(module)
+
+
+def _find_new(before: list[Any]) -> list[Any]:
+    """Return the figures that are open, without those of before."""
+    return [figure for figure in open_figures() if all(figure is not other for other in before)]
+
+
+def _complete(value: Any, outputs: Outputs) -> Any:
     """Return what can be sent of what the function returned."""
     if isinstance(value, AsyncGeneratorType) or inspect.isawaitable(value):
-        value = _await(value, printed)
+        value = _await(value, outputs)
     if isinstance(value, (GeneratorType, map, filter, zip, enumerate, reversed)):
         return _mark_end(list(islice(value, MAX_ITEMS + 1)))
     return value
 
 
-def _await(value: Any, printed: PrintedText) -> Any:
+def _await(value: Any, outputs: Outputs) -> Any:
     """Return the result of an awaitable, or the items of an async generator."""
 
     async def wait() -> Any:
@@ -174,7 +177,7 @@ def _await(value: Any, printed: PrintedText) -> Any:
         return _mark_end(items)
 
     def run() -> Any:
-        with collect_prints(printed):
+        with collect(outputs):
             return asyncio.run(wait())
 
     try:
@@ -192,24 +195,34 @@ def _mark_end(items: list[Any]) -> list[Any]:
     return items
 
 
-def _pickle_value(value: Any) -> bytes:
-    import cloudpickle  # noqa: PLC0415
-
+def _pickle_value(value: Any, figures: list[Any], outputs: Outputs) -> bytes:
     try:
-        pickled: bytes = cloudpickle.dumps(value)
+        return _pickle(value, figures, outputs)
     except Exception as error:  # noqa: BLE001 - pickling runs the value's code
         kind = type(value).__name__
         raise TypeError(f"a value of type {kind} cannot be sent from the worker: {error}") from None
-    return pickled
 
 
-def _pickle_error(error: BaseException) -> bytes:
-    import cloudpickle  # noqa: PLC0415
-
+def _pickle_error(error: BaseException, figures: list[Any], outputs: Outputs) -> bytes:
     try:
-        pickled: bytes = cloudpickle.dumps(error)
-        cloudpickle.loads(pickled)  # some cannot be made again from what they were pickled with
+        pickled = _pickle(error, [], outputs)
+        pickle.loads(pickled)  # noqa: S301 - some cannot be made again from what they were pickled with
     except Exception:  # noqa: BLE001 - an exception's own code
-        text = f"{type(error).__name__}: {error}"
-        pickled = cloudpickle.dumps(RuntimeError(text))
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    return _pickle(error, figures, outputs)
+
+
+def _pickle(value: Any, figures: list[Any], outputs: Outputs) -> bytes:
+    """Pickle a value together with figures, one of which it may be."""
+    import cloudpickle  # noqa: PLC0415 - it is loaded on workers, and in the kernel when one is used
+
+    pickled: bytes
+    try:
+        pickled = cloudpickle.dumps((value, figures))
+    except Exception:
+        if not figures:
+            raise
+        pickled = cloudpickle.dumps((value, []))
+        for figure in figures:
+            outputs.display({"image/png": draw(figure) or b""}, raw=True)
     return pickled

@@ -4,10 +4,10 @@
 
 import asyncio
 import pickle
+import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+import threading
 from itertools import count
-from threading import Barrier
 
 import cloudpickle
 import pytest
@@ -16,9 +16,18 @@ from mcp_notebook.kernel.executors import remote_run
 from mcp_notebook.kernel.executors.remote_run import run_remotely
 
 
+@pytest.fixture
+def pyplot():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    yield pyplot
+    pyplot.close("all")
+
+
 def run(function, **arguments):
-    printed, value, error = run_remotely(cloudpickle.dumps((function, arguments)))
-    return printed, pickle.loads(value), error
+    outputs, pickled, error = run_remotely(cloudpickle.dumps((function, arguments)))
+    value, _figures = pickle.loads(pickled)
+    return "".join(outputs), value, error
 
 
 def test_prints_and_the_value_come_back():
@@ -134,49 +143,9 @@ def test_a_function_that_the_worker_cannot_import_is_an_error_of_its_call(tmp_pa
     pickled = cloudpickle.dumps((of_the_notebook.f, {}))
     monkeypatch.undo()
     del sys.modules["of_the_notebook"]
-    _, value, _ = run_remotely(pickled)
-    assert isinstance(pickle.loads(value), ModuleNotFoundError)
-
-
-def test_a_flood_of_prints_is_cut(monkeypatch):
-    monkeypatch.setattr(remote_run, "MAX_PRINTED", 10)
-    printed, _, _ = run(lambda: print("x" * 25, end=""))
-    assert printed == "x" * 10 + "\n[... 15 characters dropped ...]\n"
-
-
-def test_functions_side_by_side_print_each_for_itself(capsys):
-    barrier = Barrier(3)
-
-    def speak(name):
-        barrier.wait(20)
-        print(name)
-        barrier.wait(20)
-        return name
-
-    # Not by value: the barrier is of this process.
-    monkey = sys.modules[__name__]
-    monkey.speak = speak
-    try:
-        before = sys.stdout
-        with ThreadPoolExecutor(2) as threads:
-            pickled = [pickle.dumps((_speak, {"name": name})) for name in ("a", "b")]
-            futures = [threads.submit(run_remotely, item) for item in pickled]
-            barrier.wait(20)
-            print("here")
-            barrier.wait(20)
-            assert [future.result()[0] for future in futures] == ["a\n", "b\n"]
-        print("and here")
-    finally:
-        del monkey.speak
-    assert capsys.readouterr().out == "here\nand here\n"
-    while isinstance(sys.stdout, remote_run.ThreadStream):
-        assert sys.stdout.thread is None
-        sys.stdout = sys.stdout.before
-    assert sys.stdout is before
-
-
-def _speak(name):
-    return sys.modules[__name__].speak(name)
+    _, pickled_error, _ = run_remotely(pickled)
+    error, _figures = pickle.loads(pickled_error)
+    assert isinstance(error, ModuleNotFoundError)
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
@@ -185,3 +154,59 @@ def test_nothing_that_a_function_raises_ends_the_worker(error):
         raise error
 
     assert type(run(fail)[1]) is type(error)
+
+
+def test_open_figures_come_with_the_value_that_may_be_one_of_them(pyplot):
+    before = pyplot.figure()
+
+    def plot():
+        first = pyplot.figure()
+        pyplot.figure()
+        return first
+
+    outputs, pickled, _ = run_remotely(cloudpickle.dumps((plot, {})))
+    assert pyplot.get_fignums() == [before.number]
+    value, figures = pickle.loads(pickled)
+    assert outputs == []
+    assert value is figures[0]
+    assert len(pyplot.get_fignums()) == 3
+
+
+def test_figures_come_also_with_what_was_raised(pyplot):
+    def plot():
+        pyplot.figure()
+        raise LookupError("on purpose")
+
+    error, figures = pickle.loads(run_remotely(cloudpickle.dumps((plot, {})))[1])
+    assert (str(error), len(figures)) == ("on purpose", 1)
+
+
+def test_a_figure_that_cannot_be_sent_comes_as_its_picture(pyplot):
+    def plot():
+        pyplot.figure().lock = threading.Lock()
+        return 1
+
+    (shown,), pickled, _ = run_remotely(cloudpickle.dumps((plot, {})))
+    assert pickle.loads(pickled) == (1, [])
+    assert b"\x89PNG" in shown[1]
+    assert pyplot.get_fignums() == []
+
+
+def test_the_module_that_shows_figures_is_imported_before_the_function_runs():
+    code = """
+import pickle, sys
+import cloudpickle
+from mcp_notebook.kernel.executors.remote_run import run_remotely
+def plot():
+    import matplotlib.pyplot as plt
+    plt.plot([1])
+    plt.show()
+assert "matplotlib.pyplot" not in sys.modules
+outputs, pickled, error = run_remotely(cloudpickle.dumps((plot, {})))
+assert error is None, error
+(function, _, _), = outputs
+print(function, pickle.loads(pickled))
+"""
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert run.stdout == "display (None, [])\n"

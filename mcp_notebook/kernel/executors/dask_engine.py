@@ -1,0 +1,264 @@
+"""Dask: how calls get to the workers of a ``distributed.Client``, and what is heard of them.
+
+Runs in the user's kernel, on the threads of calls; messages of workers come on the client's thread.
+Dask is never imported here: a client is there only if the user has imported it. What keeps a
+function from running twice goes to Dask's scheduler by value, and needs nothing of this package.
+"""
+
+import logging
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.executors.engines import Engine
+from mcp_notebook.kernel.executors.job import Job
+from mcp_notebook.kernel.executors.large_calls import MUCH
+from mcp_notebook.kernel.safe.text import describe_error, is_instance
+
+logger = logging.getLogger(__name__)
+
+_CLIENT = "distributed.client.Client"
+_EXECUTOR = "distributed.cfexecutor.ClientExecutor"
+_ONCE = "mcp-notebook-"
+"""How the keys of tasks begin that are tried on one worker only."""
+_ASK_INTERVAL = 1.0
+"""Seconds between two questions to the scheduler by all calls, and before a call's first one."""
+_WORKER_ENDED = (
+    "The worker of the Dask cluster that ran {name!r} ended before the function did ({worker}). "
+    "The function was not tried on another one, which it might have ended, too. The worker's log "
+    "may say why: memory is a frequent cause."
+)
+_CLUSTER_GONE = (
+    "The Dask cluster of {name!r} is gone: {error}. The user has to start one, make a new client, "
+    "and declare the tool again with it."
+)
+_ADVICE = (
+    "To send such data once and not with each call, write `shared = client.scatter({name}, "
+    "broadcast=True)` in the notebook and `shared.result()` in the function."
+)
+
+
+class DaskWay:
+    """By the events of Dask's scheduler.
+
+    Args:
+        inbox: Of the client.
+    """
+
+    def __init__(self, inbox: "Inbox") -> None:
+        self._number = uuid4().hex
+        self._inbox = inbox
+        self._messages: deque[list[Any]] = deque()
+        inbox.ways[self._number] = self._messages
+
+    @property
+    def address(self) -> tuple[str, ...]:
+        """The topic, and the call in it."""
+        return ("dask", self._inbox.topic, self._number)
+
+    def receive(self) -> list[list[Any]]:
+        """Return the messages that have come since the last time."""
+        return [self._messages.popleft() for _ in range(len(self._messages))]
+
+    def close(self) -> None:
+        """Receive nothing any more."""
+        self._inbox.ways.pop(self._number, None)
+
+
+class Inbox:
+    """What is known of a client's workers by all calls: messages are written by its own thread."""
+
+    def __init__(self) -> None:
+        self.topic = f"mcp-notebook-{uuid4().hex}"
+        """Of the events."""
+        self.lock = threading.Lock()
+        """Held by a call that changes Dask's settings."""
+        self.last_question = 0.0
+        """When a call has asked the scheduler for its workers, on the monotonic clock."""
+        self.workers: int | None = None
+        """How many there were then; None: nobody has asked."""
+        self.ways: dict[str, deque[list[Any]]] = {}
+        """The messages of the calls that wait, by their numbers."""
+
+    def take(self, event: tuple[float, Any]) -> None:
+        """Take an event of the scheduler's."""
+        number, *message = event[1]
+        messages = self.ways.get(number)
+        if messages is not None:
+            messages.append(message)
+
+
+def open_inbox(client: Any) -> Inbox:
+    """Have a client hear of its workers, and its scheduler try our tasks once.
+
+    Args:
+        client: A ``distributed.Client``.
+    """
+    inbox = Inbox()
+    client.subscribe_topic(inbox.topic, inbox.take)
+    try:
+        # Code of this Python would crash the scheduler if it had another one, and end the cluster.
+        python = client.sync(client.scheduler.versions)["host"]["python"]
+        if python.split(".")[:2] == [str(number) for number in sys.version_info[:2]]:
+            client.register_plugin(_make_guard())
+    except Exception:
+        logger.debug("the scheduler takes no plugin", exc_info=True)
+    return inbox
+
+
+def _make_guard() -> Any:
+    once = _ONCE
+
+    class NoSecondRun(sys.modules["distributed"].SchedulerPlugin):  # type: ignore[misc]
+        """Counts the failures of our tasks from the most that the scheduler allows.
+
+        Else it would try one whose worker was killed on three others.
+        """
+
+        name = "mcp-notebook"
+        idempotent = True
+
+        def update_graph(self, scheduler: Any, *, tasks: Any, **_kwargs: Any) -> None:
+            for key in tasks:
+                if str(key).startswith(once):
+                    scheduler.tasks[key].suspicious = scheduler.allowed_failures
+
+    return NoSecondRun()
+
+
+def find_client(executor: Any) -> tuple[Any, dict[str, Any]] | None:
+    """Return the client of an executor, and the options of its ``submit``; None: it is not Dask's.
+
+    Args:
+        executor: A client, one of its executors, or anything else.
+    """
+    if is_instance(executor, _CLIENT):
+        return executor, {}
+    if is_instance(executor, _EXECUTOR):
+        return executor._client, executor._kwargs  # noqa: SLF001 - it has no public names
+    return None
+
+
+class DaskFuture(Future[Any]):
+    """A future of a Dask task; the task's result is fetched by whoever asks for it.
+
+    Args:
+        task: Dask's own future.
+    """
+
+    def __init__(self, task: Any) -> None:
+        super().__init__()
+        self.task = task
+        task.add_done_callback(self._end)
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Return what the task returned.
+
+        Raises:
+            Exception: The task has failed, or it is lost.
+        """
+        return self.task.result(timeout=timeout)
+
+    def _end(self, _task: Any) -> None:
+        self.set_result(None)
+
+
+class DaskEngine(Engine):
+    """A client of Dask's.
+
+    Args:
+        client: A ``distributed.Client``.
+        options: Of its ``submit``.
+        inbox: Of the client.
+        large_tools: The tools of which an author was told that their calls are large.
+    """
+
+    advice = _ADVICE
+
+    def __init__(
+        self, client: Any, options: dict[str, Any], inbox: Inbox, large_tools: set[str]
+    ) -> None:
+        super().__init__(client, large_tools)
+        self.reports_begin = True
+        self._client = client
+        self._inbox = inbox
+        self._options = {"retries": 0, **options, "pure": False}
+        self._since = monotonic()
+
+    def open_way(self) -> DaskWay:
+        """Return a way from a worker to a call."""
+        return DaskWay(self._inbox)
+
+    def submit(self, job: Job) -> Future[Any]:
+        """Give a job to the cluster, and return its future.
+
+        Raises:
+            Exception: The client is closed.
+        """
+        prefix = _ONCE if self._options["retries"] == 0 else ""
+        key = f"{prefix}{job.name}-{uuid4().hex}"
+        values = {"values": job.futures}  # Dask puts their values there
+        with self._allow_size(len(job.pickle_call())):
+            return DaskFuture(self._client.submit(job, values, key=key, **self._options))
+
+    @contextmanager
+    def _allow_size(self, size: int) -> Iterator[None]:
+        """Keep Dask from warning of a large call: we have, and could say more."""
+        if size <= MUCH:
+            yield
+            return
+        limit = {"distributed.admin.large-graph-warning-threshold": 2 * size}
+        # Dask's settings are the process's: two changes at a time would not undo each other.
+        with self._inbox.lock, sys.modules["dask.config"].set(limit):
+            yield
+
+    def cancel(self, future: Future[Any]) -> bool:
+        """Take a job back: Dask forgets it, also while a worker runs its function."""
+        assert isinstance(future, DaskFuture)
+        try:
+            self._client.cancel([future.task], force=True)
+        except Exception:
+            logger.debug("a call is not cancelled", exc_info=True)
+        return True
+
+    def describe_wait(self) -> str:
+        """Say what a call waits for that has not begun, as the scheduler knows it."""
+        inbox, now = self._inbox, monotonic()
+        if now - self._since < _ASK_INTERVAL:
+            return "a free worker of the Dask cluster"
+        if now - inbox.last_question >= _ASK_INTERVAL and self._client.status == "running":
+            inbox.last_question = now  # first, so that no other call asks as well
+            info = self._client.scheduler_info()
+            inbox.workers = info.get("n_workers", len(info["workers"]))
+        if inbox.workers is None:
+            return "a free worker of the Dask cluster"
+        if not inbox.workers:
+            return "a worker of the Dask cluster, which has none now,"
+        return f"a free worker of the Dask cluster, which has {inbox.workers},"
+
+    def explain(self, name: str, error: Exception) -> ToolError:
+        """Return what to tell of an error of Dask's."""
+        if is_instance(error, "distributed.scheduler.KilledWorker"):
+            worker = getattr(error, "last_worker", None)
+            address = getattr(worker, "address", "its address is not known")
+            return ToolError(_WORKER_ENDED.format(name=name, worker=address))
+        if self._client.status != "running":
+            reason = describe_error(error).rstrip(".")
+            return ToolError(_CLUSTER_GONE.format(name=name, error=reason))
+        return super().explain(name, error)
+
+    def check(self) -> None:
+        """See whether the client is still there.
+
+        Raises:
+            ConnectionError: It is closed: its futures are pending for ever.
+        """
+        if self._client.status == "closed":
+            raise ConnectionError("the client is closed")

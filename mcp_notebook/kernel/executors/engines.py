@@ -1,0 +1,108 @@
+"""What is known of the executors of various packages: when a call begins, where it runs.
+
+Runs in the user's kernel, on the threads of calls. An executor of which nothing is known gets its
+jobs all the same.
+"""
+
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import suppress
+from typing import Any
+
+from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.executors.job import Job
+from mcp_notebook.kernel.executors.ways_back import FileWay, WayBack
+from mcp_notebook.kernel.safe.text import describe_error
+
+_REPORTING = frozenset({"concurrent", "executorlib", "loky"})
+"""Packages of executors whose futures say when their function begins to run."""
+_OF_THIS_MACHINE = (
+    "concurrent.futures.process",
+    "executorlib.executor.single",
+    "loky.process_executor",
+)
+"""Modules of pools of processes of this machine. The futures of some are running already while they
+wait in a worker's queue."""
+_PICKLING = frozenset({"distributed", "executorlib", "ipyparallel", "loky"})
+
+_BROKEN = (
+    "A worker of the executor of {!r} ended: {}. The executor cannot be used any more: the user "
+    "has to make a new one and declare the tool again."
+)
+_FAILED = (
+    "The executor of {!r} did not run it: {}. If this happens again, the user has to look "
+    "after the executor, or make a new one and declare the tool again."
+)
+
+
+class Engine:
+    """How calls get to an executor, and how they are taken back.
+
+    Args:
+        executor: The author's.
+        large_tools: The tools of which an author was told that their calls are large; None: none.
+    """
+
+    advice = "Such data is best loaded by the function itself, on its worker."
+    """How to make a call smaller; ``{name}`` is a variable."""
+
+    def __init__(self, executor: Any, large_tools: set[str] | None = None) -> None:
+        from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - loads multiprocessing
+
+        self.executor = executor
+        self._large_tools = set() if large_tools is None else large_tools
+        kinds = [kind for kind in type(executor).__mro__ if kind is not Executor]
+        packages = {kind.__module__.partition(".")[0] for kind in kinds}
+        self.reports_begin = bool(packages & _REPORTING)
+        """Whether one learns when a function begins to run."""
+        self.sends_elsewhere = isinstance(executor, ProcessPoolExecutor) or bool(
+            packages & _PICKLING
+        )
+        """Whether it is known to pickle what it gets."""
+        self._is_of_this_machine = any(kind.__module__ in _OF_THIS_MACHINE for kind in kinds)
+
+    def open_way(self) -> WayBack | None:
+        """Return a way from a worker to a call; None if there is none."""
+        if self._is_of_this_machine:
+            with suppress(OSError):  # a full or read-only disk: the time in the queue counts, too
+                return FileWay()
+        return None
+
+    def submit(self, job: Job) -> "Future[Any]":
+        """Give a job to the executor, and return its future.
+
+        Raises:
+            Exception: The executor does not take it.
+        """
+        future: Future[Any] = self.executor.submit(job)
+        return future
+
+    def cancel(self, future: "Future[Any]") -> bool:
+        """Take a job back, and return whether its function does not run, nor ever will."""
+        return future.cancel()
+
+    def begin_warning(self, name: str) -> bool:
+        """Return whether it has to be told that calls of a tool are large: once is enough."""
+        is_new = name not in self._large_tools
+        self._large_tools.add(name)
+        return is_new
+
+    def describe_wait(self) -> str:
+        """Say what a call waits for that has not begun."""
+        return "a free worker" if self.reports_begin else "its executor's result"
+
+    def explain(self, name: str, error: Exception) -> ToolError:
+        """Return what to tell of an error that is not the function's, but the executor's.
+
+        Args:
+            name: The tool's.
+            error: What the executor or its future raised.
+        """
+        text = _BROKEN if isinstance(error, BrokenExecutor) else _FAILED
+        return ToolError(text.format(name, describe_error(error).rstrip(".")))
+
+    def check(self) -> None:
+        """See whether the executor still works.
+
+        Raises:
+            Exception: It does not, and its futures may not say so.
+        """

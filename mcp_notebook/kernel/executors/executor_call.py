@@ -1,0 +1,155 @@
+"""A call whose function an executor of the author's runs: a process pool, a thread pool, Dask.
+
+Runs in the user's kernel, on a thread of the call that waits for the executor's worker. A worker
+that has begun cannot be stopped; its call is answered, and what it returns is thrown away.
+
+Tested in ``tests/kernel/calls/test_call_elsewhere.py``.
+"""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any, Protocol
+
+from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.executors.engines import Engine
+from mcp_notebook.kernel.executors.job import Job, OutputTaker
+from mcp_notebook.kernel.executors.large_calls import MUCH
+
+_LOOK = 0.1
+"""Seconds between two looks at whether a worker has begun, and what it has sent."""
+
+
+class WaitingCall(OutputTaker, Protocol):
+    """A call, as far as what waits for its worker has to know it."""
+
+    @property
+    def tool(self) -> str:
+        """Name of the tool."""
+
+    @property
+    def trace(self) -> Mapping[str, str]:
+        """The trace that spans of the function belong to, as W3C's headers; empty if none is."""
+
+    @property
+    def has_to_stop(self) -> bool:
+        """Whether it has to stop."""
+
+    def set_interrupt(self, interrupt: Callable[[], object]) -> None:
+        """Set what asks it to stop."""
+
+    def wait_for(self, whom: str) -> None:
+        """Count as waiting for somebody."""
+
+    def resume(self) -> None:
+        """Count as running again."""
+
+    def limit_time(self) -> None:
+        """Let its time begin."""
+
+    def answer_early(self) -> None:
+        """Answer it, as it has to stop, while its function runs on."""
+
+    def tell(self, kind: str, *fields: Any) -> None:
+        """Take a message of the function's context: progress, or one for the log."""
+
+
+def run_in_executor(
+    call: WaitingCall, function: Callable[..., Any], engine: Engine, arguments: dict[str, Any]
+) -> Any:
+    """Run a tool's function in an executor, and wait for what it returns.
+
+    Args:
+        call: Of the tool. Its time begins when a worker has begun, or now if nobody would say so.
+        function: The tool's, as it is called.
+        engine: Of the tool's executor.
+        arguments: Of its function.
+
+    Raises:
+        KeyboardInterrupt: The call has to stop.
+        ToolError: The executor does not run the function.
+        BaseException: What the function raised.
+    """
+    way = engine.open_way()
+    job = Job(call.tool, function, arguments, call.trace, way)
+    try:
+        return _Run(call, job, engine).wait()
+    finally:
+        if way is not None:
+            way.close()
+
+
+class _Run:
+    """A job at its executor; used by the call's thread."""
+
+    def __init__(self, call: WaitingCall, job: Job, engine: Engine) -> None:
+        self._call, self._job, self._engine = call, job, engine
+        self._has_begun = False
+
+    def wait(self) -> Any:
+        stop_request: Future[None] = Future()
+        self._call.set_interrupt(lambda: stop_request.set_result(None))
+        try:
+            future = self._submit()
+            self._wait(future, stop_request)
+            self._receive()
+            self._call.resume()
+            value = future.result()
+        except ToolError:
+            raise
+        except Exception as error:
+            if self._job.is_local:
+                raise
+            raise self._job.failure or self._engine.explain(self._call.tool, error) from error
+        return self._job.read(value, self._call)
+
+    def _submit(self) -> Future[Any]:
+        if self._engine.sends_elsewhere:
+            # Here, an error is the call's alone: Dask would log it, too.
+            size = len(self._job.pickle_call())
+            if size > MUCH and self._engine.begin_warning(self._call.tool):
+                self._call.write(self._job.describe_size(self._engine.advice))
+        return self._engine.submit(self._job)
+
+    def _wait(self, future: Future[Any], stop_request: Future[None]) -> None:
+        """Wait until a job is done.
+
+        Raises:
+            KeyboardInterrupt: The call has to stop.
+            Exception: The executor does not work any more.
+        """
+        if not self._engine.reports_begin:
+            self._call.limit_time()
+        while not future.done() and not stop_request.done() and not self._call.has_to_stop:
+            self._engine.check()
+            self._look(future)
+            is_watched = self._job.way is not None or not self._has_begun
+            look = _LOOK if is_watched else None
+            wait((future, stop_request), timeout=look, return_when=FIRST_COMPLETED)
+        if not future.done():
+            if not self._engine.cancel(future):
+                self._call.answer_early()
+                wait((future,))
+            raise KeyboardInterrupt
+
+    def _look(self, future: Future[Any]) -> None:
+        """See whether a worker has begun, and what it has sent."""
+        self._receive()
+        if self._has_begun:
+            return
+        if self._job.way is None and future.running():
+            self._begin()
+        else:
+            self._call.wait_for(self._engine.describe_wait())
+
+    def _receive(self) -> None:
+        for kind, *fields in [] if self._job.way is None else self._job.way.receive():
+            if kind != "begin":
+                self._call.tell(kind, *fields)
+            elif not self._has_begun:
+                self._begin()
+
+    def _begin(self) -> None:
+        self._has_begun = True
+        self._call.resume()
+        if self._engine.reports_begin:
+            self._call.limit_time()  # not before a worker has begun

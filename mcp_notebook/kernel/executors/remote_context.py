@@ -1,0 +1,199 @@
+"""The ``Context`` of a call whose function runs on an executor's worker.
+
+It sends progress and log messages by the way back to the kernel, if the engine has one, and drops
+them otherwise.
+
+This module goes to workers by value, with `remote_run`: it imports nothing of this package, so it
+repeats some of the kernel's `Context`. Its tests keep the two in step.
+"""
+
+import json
+import operator
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from numbers import Real
+from types import SimpleNamespace
+from typing import Any
+
+PROGRESS_INTERVAL = 0.05
+"""Seconds between two reports of progress; those between are dropped."""
+_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+class WayBack:
+    """Sends messages to the kernel while the function runs; this one sends none."""
+
+    def send(self, *message: Any) -> None:
+        """Send a message: what it is of, and its fields, all of them simple values."""
+
+    def is_withdrawn(self) -> bool:
+        """Return whether the call has been answered, and nobody waits for the function."""
+        return False
+
+
+class FileWay(WayBack):
+    """By a file of this machine, which the kernel reads, and removes when the call has ended.
+
+    Args:
+        path: The file's.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def send(self, *message: Any) -> None:
+        """Append the message as a line."""
+        with suppress(OSError):
+            # Not made again: it is gone when the call has ended.
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(descriptor, json.dumps(message).encode() + b"\n")
+            finally:
+                os.close(descriptor)
+
+    def is_withdrawn(self) -> bool:
+        """Return whether the file is gone."""
+        return not os.path.exists(self._path)  # noqa: PTH110 - no module more for a worker
+
+
+class DaskWay(WayBack):
+    """By the events of Dask's scheduler.
+
+    Args:
+        topic: Of the events.
+        number: Of the call.
+    """
+
+    def __init__(self, topic: str, number: str) -> None:
+        from distributed import get_worker  # noqa: PLC0415 - a worker of Dask's has it
+
+        self._topic, self._number = topic, number
+        self._worker = get_worker()
+        self._task = self._worker.get_current_task()
+
+    def send(self, *message: Any) -> None:
+        """Log the message as an event."""
+        with suppress(Exception):  # the connection to the scheduler is lost
+            self._worker.log_event(self._topic, [self._number, *message])
+
+    def is_withdrawn(self) -> bool:
+        """Return whether the scheduler has cancelled the task."""
+        task = self._worker.state.tasks.get(self._task)
+        return task is None or task.state == "cancelled"
+
+
+def open_way(address: tuple[str, ...] | None) -> WayBack:
+    """Return the worker's end of a way.
+
+    Args:
+        address: Its kind, and what that needs to know; None: there is none.
+    """
+    kinds = {"dask": DaskWay, "file": FileWay}
+    return WayBack() if address is None else kinds[address[0]](*address[1:])
+
+
+class WorkerCancelled(Exception):
+    """Nobody waits for the function any more."""
+
+
+class RemoteContext:
+    """What a parameter of type ``Context`` gets on a worker.
+
+    Args:
+        tool: Name of the tool.
+        trace: The trace of the call, as W3C's headers.
+        way: To the kernel.
+        wants_progress: Whether the client asked for progress.
+    """
+
+    can_elicit = False
+    """Nobody can be asked from a worker."""
+
+    def __init__(
+        self,
+        tool: str = "",
+        trace: Mapping[str, str] | None = None,
+        way: WayBack | None = None,
+        *,
+        wants_progress: bool = False,
+    ) -> None:
+        headers = dict(trace or {})
+        names = ("traceparent", "tracestate", "baggage")
+        self.tool = tool
+        self.trace = SimpleNamespace(headers=headers, **{name: headers.get(name) for name in names})
+        self.wants_progress = wants_progress
+        self._way = way or WayBack()
+        self._last_report = 0.0
+
+    def __repr__(self) -> str:
+        return f"<Context of a call of {self.tool!r}>" if self.tool else "<Context of no call>"
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call should stop, as far as the worker can know."""
+        return self._way.is_withdrawn()
+
+    def raise_if_cancelled(self) -> None:
+        """Raise `WorkerCancelled` if the call should stop."""
+        if self.cancelled:
+            raise WorkerCancelled(f"The call of {self.tool!r} was stopped.")
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell the client how far the call is.
+
+        Raises:
+            TypeError: `done` or `total` is not a number.
+        """
+        for name, value in (("done", done), ("total", 0 if total is None else total)):
+            if not isinstance(value, Real) or isinstance(value, bool):
+                raise TypeError(f"progress: {name} must be a number, not {value!r}")
+        now = time.monotonic()
+        if self.wants_progress and (done == total or now - self._last_report >= PROGRESS_INTERVAL):
+            self._last_report = now
+            number = None if total is None else float(total)
+            text = None if message is None else str(message)
+            self._way.send("progress", float(done), number, text)
+
+    def track(
+        self, items: Iterable[Any], total: float | None = None, message: str | None = None
+    ) -> Iterator[Any]:
+        """Yield the items, and tell the client how many are done."""
+        if total is None:
+            total = operator.length_hint(items, -1)
+            total = None if total < 0 else total
+        self.progress(0, total, message)
+        for done, item in enumerate(items, 1):
+            self.raise_if_cancelled()
+            yield item
+            self.progress(done, total, message)
+
+    def log(self, message: object, level: str = "info") -> None:
+        """Send a log message.
+
+        Raises:
+            ValueError: The level does not exist.
+        """
+        if level not in _LEVELS:
+            raise ValueError(f"log: level must be one of {', '.join(_LEVELS)}, not {level!r}")
+        self._way.send("log", level, str(message))
+
+    def elicit(self, *_args: Any, **_options: Any) -> Any:
+        """Refuse to ask the client's user.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError(
+            f"The tool {self.tool!r} cannot ask the user: its function runs on a worker of an "
+            "executor. Check `ctx.can_elicit` first, or ask in a tool without `executor=`."
+        )
+
+    async def elicit_async(self, *_args: Any, **_options: Any) -> Any:
+        """Refuse to ask the client's user.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        self.elicit()

@@ -1,0 +1,304 @@
+"""Twelve tools of cells, run by each engine: all must behave as they do in the kernel."""
+
+import multiprocessing
+import tempfile
+import time
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+from live import Link, record_of, text_of
+
+from mcp_notebook.content import Image, Text
+from mcp_notebook.kernel.executors.engines import Engine
+from mcp_notebook.kernel.executors.job import Job
+
+TOOLS = '''
+import sys, threading
+from typing import Annotated
+from pydantic import Field
+from mcp_notebook import Context, mcp_tool
+SCALE = 2
+
+class Odd(ValueError):
+    pass
+
+def helper(number):
+    return number + SCALE
+
+@mcp_tool(executor=pool)
+def scale(key: int, workers: int = 1, priority: int = 0, retries: int = 0, fn: str = "") -> dict:
+    """Scale."""
+    print("on the worker")
+    return {"key": key * SCALE, "workers": workers, "priority": priority, "fn": fn}
+
+@mcp_tool(executor=pool)
+def use_helper(number: Annotated[int, Field(ge=1)], pure: bool = False) -> int:
+    """Use a function of the notebook."""
+    return helper(number)
+
+@mcp_tool(executor=pool)
+def draw() -> float:
+    """Draw."""
+    import random
+    return random.SystemRandom().random()
+
+@mcp_tool(executor=pool)
+def fail() -> None:
+    """Fail."""
+    print("before")
+    raise Odd("on purpose")
+
+LOCK = threading.Lock()
+
+@mcp_tool(executor=pool)
+def hold() -> str:
+    """Hold what cannot be sent."""
+    return str(LOCK)
+
+@mcp_tool(executor=pool)
+async def wait() -> int:
+    """Wait."""
+    import asyncio
+    await asyncio.sleep(0)
+    print("on the worker")
+    return SCALE
+
+@mcp_tool(executor=pool)
+def count() -> list:
+    """Count."""
+    for number in range(3):
+        print("counting", number)
+        yield number
+
+@mcp_tool(executor=pool)
+def show() -> str:
+    """Show."""
+    from IPython.display import Markdown
+    print("first")
+    display(Markdown("# second"))
+    print("third", file=sys.stderr)
+    return "fourth"
+
+@mcp_tool(executor=pool)
+def plot() -> str:
+    """Leave a figure open, after one that is shown."""
+    import matplotlib.pyplot as plt
+    plt.plot([1, 2])
+    plt.show()
+    print("between")
+    plt.plot([1, 2, 3])
+    return "plotted"
+
+@mcp_tool(executor=pool)
+def frame(rows: int):
+    """Return a table."""
+    import pandas as pd
+    return pd.DataFrame({"row": range(rows)})
+
+@mcp_tool(executor=pool)
+def measure(until: str, ctx: Context) -> str:
+    """Report progress until a file exists."""
+    import pathlib, time
+    ctx.progress(1, 2, "measuring")
+    while not pathlib.Path(until).exists():
+        time.sleep(0.01)
+    ctx.log("measured")
+    return ctx.tool
+
+@mcp_tool(executor=pool, timeout=1)
+def sleep() -> None:
+    """Sleep."""
+    import time
+    time.sleep(3)
+'''
+PROCESSES = """
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context({method!r}))
+"""
+EXECUTORS = {
+    "fork": PROCESSES.format(method="fork"),
+    "spawn": PROCESSES.format(method="spawn"),
+    "loky": "import loky\npool = loky.ProcessPoolExecutor(1)",
+    "distributed": """
+from distributed import Client, LocalCluster
+cluster = LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None)
+client = pool = Client(cluster)
+""",
+    "executorlib": """
+from executorlib import SingleNodeExecutor
+pool = SingleNodeExecutor(max_workers=1)
+""",
+    "ipyparallel": """
+import ipyparallel
+cluster = ipyparallel.Cluster(n=1)
+client = cluster.start_and_connect_sync()
+pool = client.load_balanced_view().executor
+""",
+}
+ENDS = {
+    "distributed": "client.shutdown()",
+    "ipyparallel": "cluster.stop_cluster_sync()",
+}
+REPORTING = {"distributed", "fork", "spawn", "loky", "executorlib"}
+"""Engines with a way back from their workers."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "fork",
+        pytest.param("spawn", marks=pytest.mark.slow),
+        "loky",
+        "distributed",
+        pytest.param("executorlib", marks=pytest.mark.slow),
+        pytest.param("ipyparallel", marks=pytest.mark.slow),
+    ],
+)
+def engine(request, shared_kernel):
+    """Return the name of the engine whose executor is `pool` in the kernel."""
+    if request.param not in ("fork", "spawn"):
+        pytest.importorskip(request.param)
+    shared_kernel.ok(EXECUTORS[request.param])
+    shared_kernel.ok(TOOLS)
+    yield request.param
+    shared_kernel.ok(ENDS.get(request.param, "pool.shutdown(wait=False)"))
+
+
+@pytest.fixture
+def link(engine, shared_kernel):
+    with Link(record_of(shared_kernel)) as link:
+        yield link
+
+
+def test_a_function_runs_with_the_variables_of_now_whatever_its_parameters(shared_kernel, link):
+    arguments = {"key": 3, "workers": 4, "priority": 5, "retries": 0, "fn": "f"}
+    result = link.call("scale", **arguments)
+    assert "on the worker" in text_of(result)
+    assert result.structured == {"key": 6, "workers": 4, "priority": 5, "fn": "f"}
+    shared_kernel.ok("SCALE = 10")
+    assert link.call("scale", key=3).structured["key"] == 30
+    shared_kernel.ok("SCALE = 2")
+
+
+def test_a_function_of_the_notebook_goes_along_with_its_variables(shared_kernel, link):
+    assert text_of(link.call("use_helper", number=3, pure=True)) == "5"
+    shared_kernel.ok("SCALE = 20")
+    assert text_of(link.call("use_helper", number=3)) == "23"
+    shared_kernel.ok("SCALE = 2")
+
+
+def test_equal_calls_are_two_calls(link):
+    first, second = link.start("draw"), link.start("draw")
+    assert first != second
+    assert text_of(link.result()) != text_of(link.result())
+
+
+def test_an_exception_comes_back_with_what_was_printed(link):
+    result = link.call("fail")
+    assert result.is_error
+    text = text_of(result)
+    assert text.startswith("before")
+    assert "Odd: on purpose" in text
+    assert ", in fail" in text
+    assert "caused by:\n\nRemoteTraceback: \n" in text
+    assert "mcp_notebook" not in text
+
+
+def test_a_coroutine_is_awaited_on_the_worker(link):
+    assert text_of(link.call("wait")) == "on the worker\n2"
+
+
+def test_the_items_of_a_generator_are_taken_on_the_worker(link):
+    result = link.call("count")
+    assert text_of(result) == "counting 0\ncounting 1\ncounting 2\n[0, 1, 2]"
+
+
+def test_what_cannot_be_sent_is_one_sentence_that_names_it(shared_kernel, link):
+    text = text_of(link.call("hold"))
+    assert text.startswith(
+        "The function of 'hold' cannot be sent to its executor: the variable 'LOCK', of type lock,"
+    )
+    assert "Traceback" not in text
+    output = shared_kernel.ok("1")
+    assert output.stdout + output.stderr == ""
+
+
+def test_prints_and_displays_come_back_in_their_order(link):
+    assert text_of(link.call("show")) == "first\n# second\nthird\nfourth"
+
+
+def test_figures_come_back_where_they_were_shown(link):
+    blocks = link.call("plot").content
+    kinds = [type(block) for block in blocks]
+    assert kinds == [Image, Text, Image, Text]
+    assert blocks[0].data != blocks[2].data
+    assert blocks[1].text.strip() == "between"
+
+
+def test_a_table_is_a_table(link):
+    assert text_of(link.call("frame", rows=2)).startswith("DataFrame: 2 rows x 1 column; row int64")
+
+
+def test_progress_comes_while_the_function_runs(engine, link, tmp_path):
+    until = tmp_path / "release"
+    link.start("measure", progress=True, until=str(until))
+    if engine in REPORTING:
+        link.receive_until(lambda message: getattr(message, "message", None) == "measuring")
+    until.touch()
+    assert text_of(link.result()) == "measure"
+
+
+def test_the_time_limit_holds(link):
+    text = text_of(link.call("sleep"))
+    assert text.startswith("The tool 'sleep' was stopped: it ran longer than 1 s")
+
+
+class Other(Executor):
+    """Somebody's own."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_reporting", "is_elsewhere"),
+    [(ThreadPoolExecutor, True, False), (ProcessPoolExecutor, True, True), (Other, False, False)],
+)
+def test_what_is_known_of_an_executor(kind, is_reporting, is_elsewhere):
+    engine = Engine(kind())
+    assert engine.reports_begin is is_reporting
+    assert engine.sends_elsewhere is is_elsewhere
+
+
+@pytest.mark.parametrize("package", ["concurrent.futures", "loky"])
+def test_a_function_begins_when_its_worker_comes_to_it(tmp_path, package):
+    futures = pytest.importorskip(package)
+    # Not by fork, which Python warns of in a process with threads.
+    context = {} if package == "loky" else {"mp_context": multiprocessing.get_context("spawn")}
+    go = tmp_path / "go"
+
+    def wait():
+        while not go.exists():
+            time.sleep(0.01)
+
+    with futures.ProcessPoolExecutor(1, **context) as pool:
+        engine = Engine(pool)
+        first, second = (Job(name, wait, {}, way=engine.open_way()) for name in ("first", "second"))
+        its_future, later_future = engine.submit(first), engine.submit(second)
+        try:
+            while not (first.way.receive() and later_future.running()):
+                time.sleep(0.01)  # the test's own time limit ends this
+            assert second.way.receive() == []
+        finally:
+            go.touch()
+        assert first.read(its_future.result(60), None) is None
+        assert second.read(later_future.result(60), None) is None
+        for job in (first, second):
+            job.way.close()
+
+
+def test_a_function_runs_also_where_no_temporary_file_can_be_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "removed"))
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        engine = Engine(pool)
+        job = Job("double", lambda n: 2 * n, {"n": 4}, way=engine.open_way())
+        assert job.way is None
+        assert job.read(engine.submit(job).result(60), None) == 8
