@@ -1,0 +1,243 @@
+"""Runs each call in a copy of the kernel, made by ``fork``.
+
+Runs in the user's kernel, on a thread of each call, which makes the copy (`executors.forked_child`)
+and passes on what it sends; and in the copy, on the same thread's. There the call's code runs as on
+a kernel's main thread, and its value becomes a result there: only content blocks travel, not the
+large objects that they are made of. Nothing that the code changes is seen by the kernel.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from mcp_notebook.content import ResourceLink, Result
+from mcp_notebook.errors import CannotElicit, ToolError
+from mcp_notebook.kernel.calls.active_call import ActiveCall
+from mcp_notebook.kernel.calls.interrupts import InterruptGate
+from mcp_notebook.kernel.calls.outcome import error_result
+from mcp_notebook.kernel.calls.runners import Runner, ThreadRunner
+from mcp_notebook.kernel.executors.fork_safety import find_fork_danger
+from mcp_notebook.kernel.results.blocks.originals import Original
+from mcp_notebook.kernel.tools.context import LogMessage, Update
+from mcp_notebook.kernel.tools.elicitation import Elicitations
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from mcp_notebook.kernel.executors.forked_child import ForkedChild
+
+REPORT_INTERVAL = 0.05
+"""Seconds between two reports of progress; those between are dropped."""
+MAX_ORIGINAL = 50_000_000
+"""Bytes of an original that is sent to the kernel, which keeps it for clients."""
+_UNSAFE = (
+    "The tool {!r} cannot run in a copy of the kernel (`--run fork`): {}. The user has to declare "
+    "it with `--run thread`, or without `--run`."
+)
+_NO_FORK = (
+    "The tool {!r} cannot run now, as no copy of the kernel could be made: {}. Try again when less "
+    "runs."
+)
+_ENDED = "The copy of the kernel that ran {!r} {}. The kernel itself goes on."
+_STUCK = (
+    "The copy of the kernel that ran {!r} waited for one of the kernel's threads, which it does "
+    "not have: for a lock that the thread held, or for work of a pool of threads (pyarrow reads "
+    "files by one). Read or compute that in a cell, or declare the tool with `--run thread`."
+)
+_CANNOT_ASK = (
+    "The tool {!r} cannot ask the user: it runs in a copy of the kernel (`--run fork`). Check "
+    "`ctx.can_elicit` first, or declare the tool with `--run thread`."
+)
+
+
+class ForkRunner(ThreadRunner):
+    """Runs each call in a copy of the kernel, even while a cell runs."""
+
+    def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
+        # Late: it loads multiprocessing, which most notebooks do without.
+        from mcp_notebook.kernel.executors.forked_child import ForkedChild  # noqa: PLC0415
+
+        child = ForkedChild()
+        if not self._execution.begin(call, child.interrupt):
+            return
+        try:
+            result = self._run_in_child(call, child)
+        except BaseException as error:  # noqa: BLE001 - the call has to be answered
+            result = self._execution.convert_error(call, error, by_user=False)
+        finally:
+            child.close()
+        on_result(result)
+
+    # -- in the kernel -----------------------------------------------------------------------------
+
+    def _run_in_child(self, call: ActiveCall, child: "ForkedChild") -> Result:
+        danger = find_fork_danger()
+        if danger is not None:
+            raise ToolError(_UNSAFE.format(call.tool, danger))
+        self._execution.find_tool(call)
+        try:
+            child.start(
+                partial(self._run_as_child, call),
+                seconds=self._execution.find_time_limit(call),
+            )
+        except OSError as error:
+            raise ToolError(_NO_FORK.format(call.tool, error)) from None
+        for kind, *fields in child.receive():
+            if kind == "result":
+                result: Result = fields[0]
+                is_private: bool = fields[1]
+                call.elicitations.is_used |= is_private
+                return result
+            self._take(call, child, kind, *fields)
+        child.close()
+        if child.interrupted:  # it may have ended by that before its code took interrupts
+            raise KeyboardInterrupt
+        if child.is_stuck:
+            raise ToolError(_STUCK.format(call.tool))
+        raise ToolError(_ENDED.format(call.tool, _describe_end(child.status)))
+
+    def _take(self, call: ActiveCall, child: "ForkedChild", kind: str, value: Any) -> None:
+        """Take something that comes before the result."""
+        if kind == "log":
+            call.capture.log(value)
+        elif kind == "progress" and call.capture.report is not None:
+            call.capture.report(value)
+        elif kind == "original":
+            child.answer(self._execution.converter.keep(value))
+
+    # -- in the copy -------------------------------------------------------------------------------
+
+    def _run_as_child(self, call: ActiveCall, connection: "Connection[Any, Any]") -> None:
+        kernel = KernelOfChild(connection)
+        environment, converter = self._execution.environment, self._execution.converter
+        # Other threads, which are not here, may have held what these had.
+        call.lock, call.follower = threading.Lock(), None
+        environment.router.start_over()
+        call.capture.send_by(report=kernel.report, send_log=kernel.send_log)
+        call.elicitations = Elicitations(
+            refusal=lambda _message: CannotElicit(_CANNOT_ASK.format(call.tool))
+        )
+        converter.keep_by(kernel.keep)
+        gate = InterruptGate()
+        with environment.read_descriptors(call.capture):
+            result = self._execution.run(call, gate, partial(self._await, gate))
+        kernel.send_result(result, is_private=call.elicitations.is_used)
+
+
+def run_and_wait(
+    runner: Runner,
+    call: ActiveCall,
+    on_result: Callable[[Result], None],
+    on_interrupt: Callable[[], None],
+) -> None:
+    """Run a call inside the cell that asks for it, and wait for its end.
+
+    Args:
+        runner: Where it runs.
+        call: It waits in the queue.
+        on_result: Called once, on the thread where the code ended.
+        on_interrupt: Called when the user interrupts the cell.
+    """
+    ended = threading.Event()
+
+    def end(result: Result) -> None:
+        on_result(result)
+        ended.set()
+
+    runner.start(call, end)
+    try:
+        ended.wait()
+    except KeyboardInterrupt:
+        on_interrupt()
+        ended.wait()
+
+
+class KernelOfChild:
+    """The kernel, as its copy sees it; any thread of the copy may use it.
+
+    Args:
+        connection: To the kernel.
+    """
+
+    def __init__(self, connection: "Connection[Any, Any]") -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._last_report = 0.0
+
+    def report(self, update: Update) -> None:
+        """Send progress, if the last one was some time ago or all is done."""
+        now = monotonic()
+        is_last = update.done is not None and update.done == update.total
+        if is_last or now - self._last_report >= REPORT_INTERVAL:
+            self._last_report = now
+            self._send("progress", update)
+
+    def send_log(self, message: LogMessage) -> None:
+        """Send a log message."""
+        self._send("log", message)
+
+    def keep(self, original: Original) -> tuple[ResourceLink, ...]:
+        """Have the kernel keep an original, in its first format, if it is not too large."""
+        first = original.formats[0]
+        if original.cost > MAX_ORIGINAL:
+            return ()
+        data = first.content()
+        if len(data) > MAX_ORIGINAL:
+            return ()
+        content = replace(first, content=MadeContent(data), size=len(data))
+        with self._lock:
+            self._connection.send(
+                ("original", replace(original, formats=(content,), cost=len(data)))
+            )
+            links: tuple[ResourceLink, ...] = self._connection.recv()
+        return links
+
+    def send_result(self, result: Result, *, is_private: bool) -> None:
+        """Send the result; nothing follows it."""
+        if os.getpid() != self._pid:
+            return  # a copy of the copy, which the function made and that came back out of it
+        try:
+            self._send("result", result, is_private)
+        except (TypeError, AttributeError, ValueError) as error:  # an author's own `Result`
+            text = f"The result cannot be sent from the copy of the kernel: {error}."
+            self._send("result", error_result(text), is_private)
+
+    def _send(self, *message: Any) -> None:
+        with self._lock:
+            self._connection.send(message)
+
+
+class MadeContent:
+    """The content of an original that was made in the copy.
+
+    Args:
+        data: Text or bytes.
+    """
+
+    def __init__(self, data: str | bytes) -> None:
+        self._data = data
+
+    def __call__(self) -> str | bytes:
+        """Return it."""
+        return self._data
+
+
+def _describe_end(status: int | None) -> str:
+    """Say how a copy ended that gave no result."""
+    import signal  # noqa: PLC0415 - seldom
+
+    if status is None:
+        return "ended before its function did"
+    if status >= 0:
+        return f"ended before its function did, with exit status {status} (by `os._exit`, say)"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    cause = {"SIGKILL": "memory is a frequent cause", "SIGSEGV": "a bug in C code"}.get(name)
+    return f"was ended by {name}" + (f": {cause}" if cause else "")

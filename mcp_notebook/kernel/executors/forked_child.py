@@ -1,0 +1,278 @@
+"""A copy of this process, made by a fork: its start, its messages, its end.
+
+Runs in the user's kernel: a `ForkedChild` is started, and waited for, on the thread of one call,
+and interrupted from any other. The copy has all data of the kernel, and of its threads only the one
+that made it. `leave_kernel` is what the copy does first: it lets go of what it shares with the
+kernel (sockets, streams, signals) and makes sure that it ends when the kernel does. What it runs is
+up to who starts it; it never returns from there.
+
+The thread that forks is a new one for each call, not the main thread, which a cell may hold, and
+not the endpoint's. Among its advantages: OpenMP of GCC keeps its threads by the thread that started
+them, so a new thread's copy starts its own ones and does not wait for those that are gone.
+"""
+
+import contextlib
+import ctypes
+import gc
+import os
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from time import monotonic
+from typing import Any, NoReturn
+
+from mcp_notebook.kernel.executors.endless_wait import waits_for_ever
+from mcp_notebook.kernel.executors.raw_fork import (
+    BlasThreads,
+    fork_process,
+    wait_for_malloc,
+)
+
+GRACE = 0.5
+"""Seconds between the interrupt, by which Python code cleans up, and the end."""
+_LATE = 5.0
+"""Seconds after its time limit when the system ends a copy whose kernel cannot."""
+_LOOK = 0.1
+"""Seconds between two looks at whether a copy still lives that sends nothing."""
+_FIRST_LOOK = 0.01
+"""Seconds between two looks at whether a copy has begun."""
+_ATTEMPTS = 30
+"""Copies that are made until one begins. At worst seen, every third did not."""
+_DIE_WITH_PARENT = 1
+"""``PR_SET_PDEATHSIG`` of Linux's ``prctl``."""
+_FIRST_MESSAGE = b"begun"
+"""The first thing that a copy sends."""
+_FAILED = 70
+"""The exit status of a copy that could not do its work: ``EX_SOFTWARE``."""
+
+
+class ForkedChild:
+    """One copy of the kernel, as the kernel sees it."""
+
+    def __init__(self) -> None:
+        self.interrupted = False
+        """Whether it has been interrupted."""
+        self.status: int | None = None
+        """How it ended, as ``os.waitstatus_to_exitcode`` says it; None: that is not known."""
+        self.is_stuck = False
+        """Whether it was ended as it waited for a thread that it does not have."""
+        self._lock = threading.Lock()
+        self._pid: int | None = None
+        """None: there is nothing to send a signal to."""
+        self._kill_at: float | None = None
+        self._connection: Connection[Any, Any] | None = None
+
+    def start(
+        self,
+        run: Callable[["Connection[Any, Any]"], object],
+        *,
+        seconds: float,
+    ) -> None:
+        """Make the copy.
+
+        Args:
+            run: What it runs, with its end of the connection.
+            seconds: After a little more than these the system ends it.
+
+        Raises:
+            OSError: The system gives no memory or process for it, or no copy begins.
+        """
+        blas_threads = BlasThreads()
+        for _ in range(_ATTEMPTS):
+            self._fork(run, seconds, blas_threads)
+            if self._begins():
+                return
+            self.close()
+            self.is_stuck = False
+        raise OSError("other threads of the notebook allocate memory all the time")
+
+    def _fork(
+        self,
+        run: Callable[["Connection[Any, Any]"], object],
+        seconds: float,
+        blas_threads: BlasThreads,
+    ) -> None:
+        ours, theirs = Pipe()
+        try:
+            pid = fork_process()
+        except BaseException:
+            ours.close()
+            theirs.close()
+            raise
+        if pid == 0:
+            _live(run, theirs, seconds, blas_threads)
+        theirs.close()
+        self._connection = ours
+        with suppress(OSError):  # it has done so itself, or has ended
+            os.setpgid(pid, pid)
+        with self._lock:
+            self._pid = pid
+            if self.interrupted:
+                self._end()
+
+    def _begins(self) -> bool:
+        """Wait until it begins or ends, and return False if it never would."""
+        assert self._connection is not None
+        while self._lives():
+            if self._connection.poll(_FIRST_LOOK):
+                with suppress(EOFError, OSError):  # it has ended
+                    self._connection.recv_bytes()
+                break
+        return not self.is_stuck
+
+    def interrupt(self) -> bool:
+        """Raise KeyboardInterrupt in its code, and end it soon after; from any thread.
+
+        Returns:
+            Whether it lives.
+        """
+        with self._lock:
+            if self._kill_at is None:
+                self._kill_at = monotonic() + GRACE
+            self.interrupted = True
+            if self._pid is not None:
+                os.kill(self._pid, signal.SIGINT)
+            return self._pid is not None
+
+    def receive(self) -> Iterator[Any]:
+        """Yield what it sends, until it ends; `answer` may follow each of them."""
+        assert self._connection is not None
+        try:
+            while self._lives():
+                if self._connection.poll(_LOOK):
+                    yield self._connection.recv()
+        except (EOFError, OSError):
+            pass  # it has ended
+
+    def answer(self, message: Any) -> None:
+        """Send it what it waits for."""
+        assert self._connection is not None
+        with suppress(OSError):  # it has ended meanwhile
+            self._connection.send(message)
+
+    def close(self) -> None:
+        """End it, with all programs that it has started, and leave nothing of it."""
+        with self._lock:
+            self._end()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _lives(self) -> bool:
+        """Return whether it has not ended, once its last messages are read."""
+        with self._lock:
+            if self._kill_at is not None and monotonic() >= self._kill_at:
+                self._end()
+            if self._pid is None:
+                return False
+            if self._connection is not None and self._connection.poll(0):
+                return True
+            self._reap(os.WNOHANG)
+            if self._pid is not None and waits_for_ever(self._pid):
+                self.is_stuck = True
+                self._end()
+            return self._pid is not None
+
+    def _end(self) -> None:
+        """Kill it and those that it has started, and wait for it; under the lock."""
+        if self._pid is None:
+            return
+        # Until it is waited for, nobody else can have its number.
+        for kill in (os.killpg, os.kill):
+            with suppress(OSError):
+                kill(self._pid, signal.SIGKILL)
+        self._reap(0)
+
+    def _reap(self, options: int) -> None:
+        assert self._pid is not None
+        try:
+            pid, status = os.waitpid(self._pid, options)
+        except ChildProcessError:  # somebody else waits for all children, or ignores SIGCHLD
+            self._pid = None
+        else:
+            if pid:
+                self._pid = None
+                self.status = os.waitstatus_to_exitcode(status)
+
+
+# -- in the copy -----------------------------------------------------------------------------------
+
+
+def _live(
+    run: Callable[["Connection[Any, Any]"], object],
+    connection: "Connection[Any, Any]",
+    seconds: float,
+    blas_threads: BlasThreads,
+) -> NoReturn:
+    """Run the copy to its end: what the kernel runs at its end is not the copy's."""
+    status = _FAILED
+    try:
+        leave_kernel(connection.fileno(), seconds)
+        wait_for_malloc()
+        blas_threads.do_without()
+        connection.send_bytes(_FIRST_MESSAGE)
+        run(connection)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def leave_kernel(connection: int, seconds: float) -> None:
+    """Let go of what this process shares with the kernel that it is a copy of.
+
+    Args:
+        connection: The descriptor of its connection to the kernel.
+        seconds: Its time limit.
+    """
+    kernel = os.getppid()
+    with suppress(OSError):
+        os.setpgid(0, 0)  # interrupts of the user's cells are not for it
+    _reset_signals(seconds)
+    _let_go_of_descriptors(connection)
+    with suppress(OSError, AttributeError):  # not on macOS
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    with suppress(OSError):  # if memory gets short, it goes and not the kernel
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    if os.getppid() != kernel:
+        os._exit(0)
+    os.fork = fork_process  # the handlers of C libraries would wait for the kernel's threads
+    gc.freeze()  # looking for garbage would write to, and so copy, all memory
+    _renew_random_numbers()
+
+
+def _reset_signals(seconds: float) -> None:
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # until its code takes interrupts
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds + _LATE)
+
+
+def _let_go_of_descriptors(connection: int) -> None:
+    """Put nothing in the place of all sockets: what the copy sent would be of the kernel's talk.
+
+    A closed one's number could be given to a file, which those who believe that it is theirs would
+    close or write to.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for number in [int(file.name) for file in Path("/dev/fd").iterdir()]:
+        with suppress(OSError):  # the one of the folder
+            if number != connection and stat.S_ISSOCK(os.fstat(number).st_mode):
+                os.dup2(nothing, number, inheritable=False)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    os.close(nothing)
+
+
+def _renew_random_numbers() -> None:
+    """Give copies different random numbers; Python does so for those of ``random``."""
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        with contextlib.suppress(Exception):  # a module of the user's by this name
+            numpy_random.seed()

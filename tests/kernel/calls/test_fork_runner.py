@@ -1,0 +1,480 @@
+"""Calls in a copy of the kernel: beside a cell and each other, without a trace, how they end."""
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from live import TIMEOUT, Link, text_of
+
+from mcp_notebook.content import Image, ResourceLink, Result
+from mcp_notebook.wire import messages
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system makes no copies")
+
+TOOLS = '''
+import asyncio, concurrent.futures, logging, os, pathlib, random, signal, subprocess, sys
+import tempfile, threading, time
+import numpy as np
+import pandas as pd
+import matplotlib.pyplot as plt
+from IPython.display import Markdown, display
+from mcp_notebook import Context, mcp_tool
+
+copy = mcp_tool(read_only=True, run="fork")
+log = logging.getLogger("tools")
+counter = {"calls": 0}
+frame = pd.DataFrame({"x": np.arange(5000)})
+
+@copy
+def count() -> int:
+    """Count this call."""
+    global counter
+    counter["calls"] += 1
+    return counter["calls"]
+
+@copy
+def where() -> int:
+    """Tell the process."""
+    return os.getpid()
+
+@copy
+def speak(ctx: Context) -> str:
+    """Print, log, display and plot."""
+    print("printed")
+    print("to stderr", file=sys.stderr)
+    log.warning("logged")
+    ctx.log("by context")
+    display(Markdown("**displayed**"))
+    subprocess.run(["echo", "by a program"])
+    plt.plot([1, 2])
+    return "returned"
+
+@copy
+def step(ctx: Context) -> None:
+    """Report progress until stopped."""
+    for number in ctx.track(range(10**9), message="steps"):
+        time.sleep(0.01)
+
+@copy
+async def coroutine() -> str:
+    """Wait on a loop."""
+    print("waits")
+    await asyncio.sleep(0.01)
+    return "woke up"
+
+@copy
+def rows() -> pd.DataFrame:
+    """More rows than are shown."""
+    return frame
+
+@copy
+def fail(how: str) -> str:
+    """End in another way."""
+    print("before the end")
+    if how == "raise":
+        raise ValueError("on purpose")
+    if how == "exit":
+        sys.exit(3)
+    if how == "os._exit":
+        os._exit(3)
+    os.kill(os.getpid(), getattr(signal, how))
+
+@copy
+def in_c() -> None:
+    """Compute in C, for ever."""
+    sum(range(10**15))
+
+@copy
+def tidy(path: str) -> None:
+    """Clean up when stopped."""
+    try:
+        pathlib.Path(path).write_text(str(os.getpid()))
+        while True:
+            time.sleep(0.005)
+    finally:
+        pathlib.Path(path).write_text("tidy")
+
+@mcp_tool(read_only=True, run="fork", timeout=0.5)
+def limited() -> None:
+    """Compute in C, with a limit."""
+    sum(range(10**15))
+
+@copy
+def ask(ctx: Context) -> str:
+    """Ask."""
+    return str(ctx.can_elicit) + ctx.elicit("Really?").action
+
+@copy
+def roll() -> list[float]:
+    """Random numbers."""
+    return [random.random(), np.random.random()]
+
+@copy
+def copies() -> str:
+    """Make another copy, which comes back, too."""
+    return "the copy's" if os.fork() else "the copy of the copy's"
+
+@copy
+def leave_program() -> int:
+    """Leave a program behind."""
+    return subprocess.Popen(["sleep", "600"]).pid
+
+@copy
+def lock_and_log() -> str:
+    """Use a lock that the kernel's thread holds, of logging."""
+    logging.getLogger("another").warning("logged")
+    logging.getLogger(f"new {os.getpid()}")
+    print("printed")
+    return "done"
+'''
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    shared_kernel.ok(TOOLS)
+    return shared_kernel
+
+
+def count_descriptors(kernel):
+    return len(os.listdir(f"/proc/{kernel.pid}/fd"))  # noqa: PTH208
+
+
+def list_children(kernel):
+    """Return the processes that are the kernel's, zombies included."""
+    found = []
+    for task in Path(f"/proc/{kernel.pid}/task").iterdir():
+        with suppress(OSError):  # the thread has ended
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def until(condition):
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_alive(pid):
+    try:
+        status = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return not status.rpartition(b") ")[2].startswith((b"Z", b"X"))
+
+
+def test_a_call_runs_in_another_process_on_the_kernels_data(kernel, link):
+    pid = int(text_of(link.call("where")))
+    assert pid != kernel.pid
+    assert not is_alive(pid)
+    kernel.ok("frame = frame.head(3)")
+    assert "3 rows" in text_of(link.call("rows")) or "| 2" in text_of(link.call("rows"))
+    kernel.ok("frame = pd.DataFrame({'x': np.arange(5000)})")
+
+
+def test_a_call_runs_while_a_cell_runs(kernel, link):
+    with kernel.busy():
+        assert text_of(link.call("count")) == "1"
+
+
+def test_what_a_call_changes_is_not_seen_by_the_kernel_or_the_next_call(kernel, link):
+    assert [text_of(link.call("count")) for _ in range(3)] == ["1"] * 3
+    assert kernel.ok("print(counter)").stdout == "{'calls': 0}\n"
+
+
+def test_prints_displays_figures_and_programs_are_in_the_result_and_not_in_a_cell(kernel, link):
+    result = link.call("speak")
+    text = text_of(result)
+    for part in ("printed", "to stderr", "**displayed**", "by a program", "returned"):
+        assert part in text
+    assert any(isinstance(block, Image) for block in result.content)
+    shown = kernel.ok("print('mine')")
+    assert (shown.stdout, shown.stderr) == ("mine\n", "")
+    assert kernel.ok("print(plt.get_fignums())").stdout == "[]\n"
+
+
+def test_progress_comes_while_the_call_runs(link):
+    call = link.start("step", progress=True)
+    link.receive_until(lambda message: getattr(message, "progress", 0) > 1)
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
+    link.result()
+
+
+def test_a_coroutine_runs_on_a_loop_of_the_copys(link):
+    assert text_of(link.call("coroutine")) == "waits\nwoke up"
+
+
+def test_the_whole_of_a_table_can_be_read_from_the_kernel(link):
+    [address, *_] = [
+        block.uri for block in link.call("rows").content if isinstance(block, ResourceLink)
+    ]
+    link.send(messages.ReadResource(id=1, uri=address))
+    contents = link.receive_until(lambda message: not isinstance(message, Result))[-1]
+    assert isinstance(contents, messages.Contents)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("raise", "ValueError: on purpose"),
+        ("exit", "SystemExit"),
+        ("os._exit", "'fail' ended before its function did, with exit status 3"),
+        ("SIGSEGV", "'fail' was ended by SIGSEGV: a bug in C code. The kernel itself goes on."),
+        ("SIGKILL", "'fail' was ended by SIGKILL: memory is a frequent cause."),
+    ],
+)
+def test_a_call_that_ends_otherwise_says_how(kernel, link, how, said):
+    result = link.call("fail", how=how)
+    assert result.is_error
+    assert said in text_of(result)
+    assert list_children(kernel) == []
+
+
+def test_a_call_in_c_is_gone_soon_after_its_cancel(kernel, link):
+    call = link.start("in_c")
+    until(lambda: list_children(kernel))
+    [child] = list_children(kernel)
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
+    assert "No longer wanted." in text_of(link.result())
+    until(lambda: not is_alive(child))
+    until(lambda: list_children(kernel) == [])
+
+
+def test_code_that_is_stopped_cleans_up(kernel, link, tmp_path):
+    path = tmp_path / "state"
+    call = link.start("tidy", path=str(path))
+    until(lambda: path.exists() and path.read_text())
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
+    link.result()
+    until(lambda: path.read_text() == "tidy")
+    until(lambda: list_children(kernel) == [])
+
+
+def test_a_time_limit_ends_a_call_in_c(kernel, link):
+    assert "'limited' was stopped: it ran longer than 0.5 s" in text_of(link.call("limited"))
+    until(lambda: list_children(kernel) == [])
+
+
+def test_interrupting_a_cell_stops_no_call_in_a_copy(kernel, link, tmp_path):
+    path = tmp_path / "state"
+    call = link.start("tidy", path=str(path))
+    until(lambda: path.exists() and path.read_text())
+    request = kernel.start("print('began', flush=True)\nimport time; time.sleep(60)")
+    kernel.wait_for("stream")
+    os.killpg(os.getpgid(kernel.pid), signal.SIGINT) if os.getpgid(
+        kernel.pid
+    ) == kernel.pid else os.kill(kernel.pid, signal.SIGINT)
+    assert "KeyboardInterrupt" in kernel.finish(request).error
+    assert is_alive(int(path.read_text()))
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
+    link.result()
+    until(lambda: list_children(kernel) == [])
+
+
+def test_a_question_is_refused_with_the_reason(link):
+    text = text_of(link.call("ask"))
+    assert "cannot ask the user: it runs in a copy of the kernel" in text
+
+
+def test_each_call_has_random_numbers_of_its_own(link):
+    first, second = (text_of(link.call("roll")) for _ in range(2))
+    assert not set(first.strip("[]").split(", ")) & set(second.strip("[]").split(", "))
+
+
+def test_a_copy_of_the_copy_answers_nobody_and_is_ended(kernel, link):
+    assert text_of(link.call("copies")) == "the copy's"
+    assert text_of(link.call("count")) == "1"
+
+
+def test_a_program_that_the_function_leaves_behind_ends_with_the_call(link):
+    program = int(text_of(link.call("leave_program")))
+    until(lambda: not is_alive(program))
+
+
+HOLD_LOCKS = """
+go, held = threading.Event(), threading.Event()
+def hold():
+    with logging._lock, logging.lastResort.lock:
+        held.set()
+        go.wait(60)
+holder = threading.Thread(target=hold)
+holder.start()
+held.wait()
+@mcp_tool(read_only=True, run='thread')
+def let_go() -> str:
+    'Let the other thread go on.'
+    go.set()
+    return 'gone'
+"""
+
+
+def test_other_calls_run_while_a_copy_waits_for_a_lock_of_another_thread(kernel, link):
+    kernel.ok(HOLD_LOCKS)
+    try:
+        with Link(link.record) as other:
+            link.start("lock_and_log")
+            until(lambda: "running" in kernel.ok("%mcp status").text)
+            assert text_of(other.call("let_go")) == "gone"
+        assert "done" in text_of(link.result())
+    finally:
+        kernel.ok("go.set()\nholder.join()\n%mcp remove let_go")
+
+
+HOLD_A_LOCK = """
+lock = threading.Lock()
+lock.acquire()
+pool = concurrent.futures.ThreadPoolExecutor()
+pool.submit(int).result()
+@copy
+def wait(how: str) -> str:
+    'Wait for a thread of the kernel, or a while.'
+    if how == "lock":
+        lock.acquire()
+    if how == "pool":
+        pool.submit(int).result()
+    if how == "its own thread":
+        release = threading.Timer(0.5, lock.release)
+        release.start()
+        lock.acquire()
+    time.sleep(0.5)
+    return "waited"
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what a process waits for")
+@pytest.mark.parametrize("how", ["lock", "pool"])
+def test_a_call_that_waits_for_a_thread_of_the_kernel_is_ended(kernel, link, how):
+    kernel.ok(HOLD_A_LOCK)
+    text = text_of(link.call("wait", how=how))
+    assert "waited for one of the kernel's threads, which it does not have" in text
+
+
+def test_a_call_that_waits_for_its_own_thread_or_for_time_goes_on(kernel, link):
+    kernel.ok(HOLD_A_LOCK)
+    for how in ("its own thread", "a while"):
+        assert text_of(link.call("wait", how=how)) == "waited"
+
+
+COMPUTE_IN_SQL = """
+import sqlite3
+from_start = [bytearray(3000 + number % 2000) for number in range(5000)]
+database = sqlite3.connect(":memory:")
+query = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000)"
+    "SELECT sum(length(printf('%.*c', 3000 + i % 2000, 'x') || 'y')) FROM n"
+)
+@mcp_tool(read_only=True, run='fork', timeout=20)
+def allocate() -> int:
+    'Let go of memory of the main thread, and take some.'
+    from_start.clear()
+    return len([bytearray(3000 + number) for number in range(200)])
+"""
+
+
+def test_a_copy_is_made_while_a_cell_allocates_memory_in_c(kernel, link):
+    kernel.ok(COMPUTE_IN_SQL)
+    cell = kernel.start(
+        "print('began', flush=True)\nwhile True: database.execute(query).fetchall()"
+    )
+    try:
+        kernel.wait_for("stream")
+        for _ in range(20):
+            assert text_of(link.call("allocate")) == "200"
+    finally:
+        os.kill(kernel.pid, signal.SIGINT)
+        kernel.finish(cell)
+        kernel.ok("%mcp remove allocate")
+
+
+def test_many_calls_leave_no_process_and_no_descriptor(kernel, link):
+    link.call("count")
+    before = count_descriptors(kernel)
+    for _ in range(100):
+        assert text_of(link.call("count")) == "1"
+    assert list_children(kernel) == []
+    until(lambda: count_descriptors(kernel) <= before)
+
+
+def test_calls_run_at_the_same_time(kernel, link, tmp_path):
+    with Link(link.record) as other:
+        calls = [link.start("tidy", path=str(tmp_path / "a"))]
+        other_call = other.start("tidy", path=str(tmp_path / "b"))
+        until(lambda: len(list_children(kernel)) == 2)
+        link.send(messages.Cancel(id=calls[0], reason="No longer wanted."))
+        other.send(messages.Cancel(id=other_call, reason="No longer wanted."))
+        link.result()
+        other.result()
+    until(lambda: list_children(kernel) == [])
+
+
+MULTIPLY = """
+a = np.random.rand(500, 500)
+stop, rounds = threading.Event(), 0
+def multiply():
+    global rounds
+    while not stop.is_set():
+        a @ a
+        rounds += 1
+multiplies = threading.Thread(target=multiply)
+multiplies.start()
+@copy
+def product() -> bool:
+    '''Multiply matrices.'''
+    return bool((a @ a).sum() > 0)
+"""
+
+
+def test_a_copy_is_made_while_a_thread_multiplies_matrices(kernel, link):
+    kernel.ok(MULTIPLY)
+    try:
+        for _ in range(20):
+            assert text_of(link.call("product")) == "true"
+        assert kernel.ok("before = rounds\nwhile rounds == before: time.sleep(0.01)").error is None
+    finally:
+        kernel.ok("stop.set()\nmultiplies.join()\n%mcp remove product")
+
+
+def test_a_call_in_a_cell_runs_in_a_copy_too_and_can_be_interrupted(kernel):
+    kernel.ok("%mcp call count")
+    assert kernel.ok("print(counter)").stdout == "{'calls': 0}\n"
+    request = kernel.start("print('began', flush=True)\n%mcp call in_c")
+    until(lambda: list_children(kernel))
+    os.kill(kernel.pid, signal.SIGINT)
+    assert "interrupted the call" in kernel.finish(request).text
+    until(lambda: list_children(kernel) == [])
+
+
+def test_a_library_that_does_not_work_in_a_copy_is_named(kernel, link):
+    kernel.ok("import types; sys.modules['cupy'] = types.ModuleType('cupy')")
+    try:
+        text = text_of(link.call("count"))
+    finally:
+        kernel.ok("del sys.modules['cupy']")
+    assert "cupy uses the GPU" in text
+    assert "--run thread" in text
+
+
+def test_no_more_copies_run_at_once_than_there_are_processors(kernel, link, tmp_path):
+    most = max(os.cpu_count(), 2)
+    calls = [link.start("tidy", path=str(tmp_path / f"{number}")) for number in range(most + 2)]
+    until(lambda: len(list(tmp_path.iterdir())) == most)
+    assert len(list_children(kernel)) == most
+    for call in reversed(calls):
+        link.send(messages.Cancel(id=call, reason="No longer wanted."))
+        link.result()
+    until(lambda: list_children(kernel) == [])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_thousand_calls_leave_no_process_and_no_descriptor(kernel, link):
+    link.call("count")
+    before = count_descriptors(kernel)
+    for _ in range(1000):
+        assert text_of(link.call("count")) == "1"
+    until(lambda: list_children(kernel) == [])
+    until(lambda: count_descriptors(kernel) <= before)

@@ -1,0 +1,109 @@
+"""A copy of a process without a kernel: what it lets go of, and how its end is seen."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system makes no copies")
+
+PROGRAM = """
+import os, random, signal, socket, sys, threading, time
+from mcp_notebook.kernel.executors.forked_child import ForkedChild
+
+def run(work, seconds=30):
+    child = ForkedChild()
+    child.start(work, seconds=seconds)
+    received = list(child.receive())
+    child.close()
+    return received, child.status
+"""
+
+
+def run_program(code):
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM + code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.split("\n")[:-1]
+
+
+def test_what_it_sends_is_received_and_its_status_is_known():
+    assert run_program(
+        "print(run(lambda c: (c.send(1), c.send('two'))))\n"
+        "print(run(lambda c: os._exit(3)))\n"
+        "print(run(lambda c: os.kill(os.getpid(), signal.SIGKILL)))\n"
+        "print(run(lambda c: 1 / 0))\n"
+    ) == ["([1, 'two'], 0)", "([], 3)", "([], -9)", "([], 70)"]
+
+
+def test_it_shares_no_socket_no_standard_stream_and_no_handler_with_its_kernel():
+    assert run_program(
+        "ours, theirs = socket.socketpair()\n"
+        "signal.signal(signal.SIGTERM, lambda *_: None)\n"
+        "def work(c):\n"
+        "    os.write(1, b'lost'), os.write(theirs.fileno(), b'lost')\n"
+        "    c.send([signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, os.read(0, 1)])\n"
+        "print(run(work))\n"
+        "ours.setblocking(False)\n"
+        "try: ours.recv(4)\n"
+        "except BlockingIOError: print('nothing came')\n"
+    ) == ["([[True, b'']], 0)", "nothing came"]
+
+
+def test_one_whose_kernel_is_gone_is_ended():
+    ours, theirs = socket.socketpair()
+    with ours:
+        kernel = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                PROGRAM + "def work(c):\n"
+                "    c.send(os.getpid())\n    time.sleep(600)\n"
+                "child = ForkedChild()\nchild.start(work, seconds=600)\n"
+                "print(next(child.receive()), flush=True)\ntime.sleep(600)\n",
+            ],
+            stdout=theirs,
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        child = int(ours.makefile().readline())
+        kernel.kill()
+        kernel.wait()
+        for _ in range(3000):
+            try:
+                os.kill(child, 0)
+            except ProcessLookupError:
+                break
+            signal.sigtimedwait([], 0.01)
+        else:
+            pytest.fail("the copy lives on")
+
+
+def test_one_whose_time_limit_nobody_keeps_is_ended_by_the_system():
+    assert run_program(
+        "from mcp_notebook.kernel.executors import forked_child\n"
+        "forked_child._LATE = 0.1\n"
+        "print(run(lambda c: sum(range(10**15)), seconds=0.1))\n"
+    ) == ["([], -14)"]
+
+
+def test_one_that_is_interrupted_cleans_up_or_is_ended():
+    assert run_program(
+        "def work(c):\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "    try: c.send('ready'), time.sleep(60)\n"
+        "    except KeyboardInterrupt: c.send('tidy')\n"
+        "    sum(range(10**15))\n"
+        "child = ForkedChild()\nchild.start(work, seconds=60)\n"
+        "for message in child.receive():\n"
+        "    print(message)\n    if message == 'ready': child.interrupt()\n"
+        "child.close()\nprint(child.status)\n"
+    ) == ["ready", "tidy", "-9"]

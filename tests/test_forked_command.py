@@ -1,0 +1,79 @@
+"""What tests start in place of `mcp-notebook` behaves as that does."""
+
+import signal
+import subprocess
+import sys
+
+import forked_command
+import psutil
+import pytest
+from live import TIMEOUT, kernel_env
+
+pytestmark = pytest.mark.skipif("not forked_command.are_forked")
+
+
+@pytest.fixture
+def start(home):
+    """Start a program, with pipes."""
+
+    def start(*words, **env):
+        return subprocess.Popen(
+            words,
+            cwd=home,
+            env=kernel_env(home) | env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    return start
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["no-such-verb"], ["list"], ["list", "--notebook", "no.ipynb"]]
+)
+def test_it_prints_and_ends_as_one_that_is_started(start, arguments):
+    ends = []
+    for words in (forked_command.list_words(), [sys.executable, "-m", "mcp_notebook"]):
+        with start(*words, *arguments, MCP_NOTEBOOK_HOME="here") as process:
+            ends.append((*process.communicate(timeout=TIMEOUT), process.returncode))
+    assert ends[0] == ends[1]
+
+
+def begin(process):
+    """Wait until a bridge over stdio answers, and return the process that it is."""
+    process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    process.stdin.flush()
+    assert b'"id":1' in process.stdout.readline()
+    pid = forked_command.find_pid(process.pid)
+    assert pid != process.pid
+    return psutil.Process(pid)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_gets_signals(start, number, status):
+    with start(*forked_command.list_words("stdio")) as process:
+        begin(process)
+        process.send_signal(number)
+        assert process.wait(TIMEOUT) == status
+
+
+def test_one_that_is_killed_ends_and_ends_what_a_test_has_started(start):
+    with start(*forked_command.list_words("stdio")) as process:
+        begin(process).kill()
+        assert process.wait(TIMEOUT) == -signal.SIGKILL
+
+
+def test_one_that_a_test_kills_ends(start):
+    with start(*forked_command.list_words("stdio")) as process:
+        command = begin(process)
+        process.kill()
+        command.wait(TIMEOUT)
+
+
+def test_it_has_the_pipes_to_itself(start):
+    with start(*forked_command.list_words("stdio")) as process:
+        begin(process)
+        process.stdin.close()
+        assert process.stdout.read() == b""
+        assert process.wait(TIMEOUT) == 0
