@@ -1,0 +1,124 @@
+"""Finds clients' tasks in the kernels that have them, and says what became of those that are not.
+
+Runs on the bridge's event loop. A task's id names its kernel. The bridge remembers the tasks that
+run, so that it can tell those that were lost with their kernels from those that never were.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import anyio.to_thread
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.task_requests import ANSWER_LIMIT, KernelTask, TaskRequests
+from mcp_notebook.errors import KernelGone
+from mcp_notebook.wire import task_ids, task_messages
+
+AskKernel: TypeAlias = Callable[[TaskRequests], Awaitable[KernelTask | None]]
+"""Asks a kernel about one of its tasks."""
+MAX_REMEMBERED = 1_000
+"""Tasks that run, as far as the bridge knows, and that it can tell from those that never were."""
+_MAX_ID = 200
+"""Characters of an unknown id that a message repeats."""
+_UNKNOWN = (
+    "There is no task {id!r}. It has never been there or is another client's, or it was forgotten: "
+    "a kernel keeps a task for some time after its end, and loses it when it is restarted. Call "
+    "the tool again."
+)
+LOST = (
+    "The kernel that ran the task {id!r} died or was restarted, and the task was lost with it. "
+    "Call the tool again when the notebook's cells have run again."
+)
+_ELSEWHERE = (
+    "The kernel that has the task {id!r} lives, but cannot be asked from here: it is on another "
+    "machine or belongs to another mcp-notebook process, or its link is being opened again. Ask "
+    "again in a moment, or where the task was started."
+)
+_SILENT = (
+    f"The kernel of {{notebook!r}} did not say within {ANSWER_LIMIT:g} s where the task {{id!r}} "
+    "is: its process is halted, or code in C keeps Python from answering. Ask again."
+)
+
+
+class TaskFinder:
+    """Finds the tasks of one bridge's clients.
+
+    Args:
+        links: To the kernels, which have the tasks.
+        ready: Waits until the first kernels can be expected to be linked.
+    """
+
+    def __init__(self, links: Links, ready: Callable[[], Awaitable[None]] | None) -> None:
+        self._links = links
+        self._ready = ready
+        self._running: OrderedDict[tuple[str, str], task_messages.TaskInfo] = OrderedDict()
+        """Tasks that clients have, and that had not ended when they were last heard of."""
+        self.has_kernel: Callable[[str], bool] = lambda _: False
+        """Tells by its id whether a kernel that is not linked lives; called in a thread."""
+
+    async def ask(
+        self, owner: str, task_id: str, request: AskKernel
+    ) -> KernelTask | task_messages.TaskInfo:
+        """Return a task from its kernel, or what is known of one that was lost with its kernel.
+
+        Raises:
+            MCPError: There is no such task, or its kernel does not answer.
+        """
+        link = self.find_link(task_id)
+        if link is None and self._ready is not None:
+            await self._ready()
+            link = self.find_link(task_id)
+        task = None
+        if link is not None and link.tasks.are_possible:
+            try:
+                task = await request(link.tasks)
+            except KernelGone:
+                link = None
+            except TimeoutError:
+                text = _SILENT.format(notebook=link.record.name, id=task_id)
+                raise MCPError(types.INTERNAL_ERROR, text) from None
+        if task is not None:
+            self.remember(owner, task.info)
+            return task
+        lost = self._running.get((owner, task_id))
+        if lost is not None:
+            return lost
+        if link is None and (kernel_id := task_ids.find_kernel_id(task_id)) is not None:
+            raise await self._explain_lack(task_id, kernel_id)
+        raise MCPError(types.INVALID_PARAMS, _UNKNOWN.format(id=task_id[:_MAX_ID]))
+
+    async def _explain_lack(self, task_id: str, kernel_id: str) -> MCPError:
+        """Return the error for a task whose kernel is not linked."""
+        if await anyio.to_thread.run_sync(self.has_kernel, kernel_id):
+            return MCPError(types.INTERNAL_ERROR, _ELSEWHERE.format(id=task_id[:_MAX_ID]))
+        return MCPError(types.INVALID_PARAMS, LOST.format(id=task_id[:_MAX_ID]))
+
+    async def ask_or_recall(
+        self, owner: str, task_id: str, request: AskKernel
+    ) -> KernelTask | task_messages.TaskInfo:
+        """Return what `ask` does, or a task as it was if its kernel does not answer now."""
+        try:
+            return await self.ask(owner, task_id, request)
+        except MCPError as error:
+            task = self._running.get((owner, task_id))
+            if error.error.code != types.INTERNAL_ERROR or task is None:
+                raise
+            return KernelTask(task)
+
+    def find_link(self, task_id: str) -> Link | None:
+        """Return the link to the kernel that an id names."""
+        kernel_id = task_ids.find_kernel_id(task_id)
+        return next((link for link in self._links.open_links if link.record.id == kernel_id), None)
+
+    def remember(self, owner: str, task: task_messages.TaskInfo) -> None:
+        """Note a task as a client is told of it."""
+        key = owner, task.id
+        self._running.pop(key, None)
+        if task.ends is None:
+            self._running[key] = task
+            if len(self._running) > MAX_REMEMBERED:
+                self._running.popitem(last=False)

@@ -1,0 +1,303 @@
+"""The calls of one conversation that have become tasks, and what its bridge asks about tasks.
+
+Runs on the endpoint's thread. The conversation hands over a call with all that it reports, asks and
+returns from then on; it goes to the task, which other conversations find, too. The bridge that
+started the call is told of its end without the result, for its audit log.
+"""
+
+import asyncio
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import Any, Protocol
+
+from mcp_notebook.content import Result, Text
+from mcp_notebook.errors import FrameError
+from mcp_notebook.kernel.calls.call import Call
+from mcp_notebook.kernel.link.call_questions import make_ask
+from mcp_notebook.kernel.link.task_followers import TaskFollower, describe_end
+from mcp_notebook.kernel.tasks.task import Task
+from mcp_notebook.kernel.tasks.task_store import TaskStore
+from mcp_notebook.kernel.tools.elicitation import Elicitations, Reply
+from mcp_notebook.wire import content_blocks, frames, messages, task_messages
+
+_CANCELLED = "The client cancelled the task."
+_UNKNOWN = "The call has ended, and its result was forgotten. Call the tool again."
+
+
+class Sender(Protocol):
+    """Sends the bridge a message."""
+
+    def __call__(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ..., /) -> None:
+        """Send it; nothing happens when the bridge is gone."""
+
+
+class OpenCall(Protocol):
+    """A call of the conversation that has no result."""
+
+    @property
+    def call(self) -> Call:
+        """The call."""
+
+    @property
+    def elicitations(self) -> Elicitations:
+        """Its questions."""
+
+    @property
+    def last_progress(self) -> messages.Progress | None:
+        """What was last told of how far it is; None if nothing was, or nobody wants that."""
+
+    def close(self) -> None:
+        """End what reports on it."""
+
+
+@dataclass(frozen=True, eq=False)
+class _TaskCall:
+    task: Task
+    close: Callable[[], None]
+    """Ends what reports on the call."""
+
+
+class TaskCalls:
+    """The tasks among one conversation's calls.
+
+    Args:
+        store: All tasks of the kernel.
+        cancel: Stops a call, for a reason.
+        send: Sends the bridge a message.
+        open_calls: The conversation's calls that are no tasks and have no result, by id; other
+            threads remove them.
+    """
+
+    def __init__(
+        self,
+        store: TaskStore,
+        cancel: Callable[[Any, str], None],
+        send: Sender,
+        open_calls: MutableMapping[int, Any],
+    ) -> None:
+        self._store = store
+        self._cancel = cancel
+        self._send = send
+        self._open_calls: MutableMapping[int, OpenCall] = open_calls
+        self._calls: dict[int, _TaskCall | None] = {}
+        """None: the call is about to become a task."""
+        self._offers: dict[int, messages.Call] = {}
+        """Calls that become tasks when their clients give them up."""
+        self._followers: dict[int, TaskFollower] = {}
+        self._waiting: set[Callable[[], None]] = set()
+        """What unwatches the tasks that the bridge waits for."""
+
+    def has(self, call_id: int) -> bool:
+        """Return whether a call is a task, or just becomes one; on any thread."""
+        return call_id in self._calls
+
+    def add(self, call_id: int, owner: str) -> None:
+        """Make an open call a task, unless it has ended, and tell the bridge."""
+        follower = self._followers.pop(call_id, None)
+        if follower is not None:  # it is one that somebody else has started
+            self._send_state(call_id, follower.task)
+            follower.leave()
+            return
+        task = self._take_over(call_id, owner)
+        if task is not None:
+            self._send_state(call_id, task)
+
+    def keep(self, call: messages.Call) -> None:
+        """Do with a call, which is open and has not begun, what the bridge has said."""
+        assert call.keep is not None
+        if call.keep.how == "task":
+            self.add(call.id, call.keep.owner)
+            return
+        self._offers = {
+            id_: offer for id_, offer in self._offers.items() if id_ in self._open_calls
+        }
+        self._offers[call.id] = call
+        open_call = self._open_calls[call.id]
+        share = partial(self._share, call.id, call.keep.owner)
+        self._store.kept_calls.add(call.keep.owner, call.arguments, open_call.call, share)
+
+    def join(self, call: messages.Call) -> bool:
+        """Let the bridge wait for the same call if it goes on or has ended unseen; else False."""
+        if call.keep is None or call.keep.how != "give_up":
+            return False
+        task = self._store.kept_calls.find(call.keep.owner, call.tool, call.arguments)
+        if task is None:
+            return False
+        self._follow(call, task)
+        return True
+
+    def follow(self, message: task_messages.FollowTask) -> None:
+        """Let the bridge wait for a task."""
+        task = self._store.find(message.task, message.owner)
+        if task is None:
+            unknown = Result([Text(_UNKNOWN)], is_error=True)
+            self._send(*content_blocks.pack_result(message.id, unknown))
+        else:
+            self._follow(message, task)
+
+    def leave(self, call_id: int) -> bool:
+        """Let a call go on without the bridge; False: it is none that does."""
+        follower = self._followers.pop(call_id, None)
+        if follower is not None:
+            follower.leave()
+            return True
+        if (offer := self._take_offer(call_id)) is None or offer.keep is None:
+            return False
+        self._take_over(call_id, offer.keep.owner)
+        return True
+
+    def pass_answer(self, answer: messages.Answer) -> bool:
+        """Pass on the answer to a task's question; False: the bridge follows no such task."""
+        follower = self._followers.get(answer.id)
+        if follower is not None:
+            follower.answer(answer)
+        return follower is not None
+
+    def close(self) -> None:
+        """Tell the bridge nothing more: it is gone. Tasks go on, and what becomes one by this."""
+        for call_id in tuple(self._offers):
+            self.leave(call_id)
+        for follower in self._followers.values():
+            follower.stop()
+        for unwatch in tuple(self._waiting):
+            unwatch()
+
+    def _take_over(self, call_id: int, owner: str) -> Task | None:
+        """Return the task of a call, which it becomes by this; None if it has ended."""
+        task_call = self._calls.get(call_id)
+        if task_call is not None:
+            return task_call.task
+        self._calls[call_id] = None  # whoever finds that it is not open any more looks for it here
+        open_call = self._open_calls.pop(call_id, None)
+        if open_call is None:
+            del self._calls[call_id]
+            return None
+        task = self._store.add(owner, open_call.call, open_call.elicitations)
+        self._calls[call_id] = _TaskCall(task, open_call.close)
+        if open_call.last_progress is not None:
+            task.take_progress(open_call.last_progress)
+        for question in open_call.elicitations.open_questions:  # the bridge may ask them no more
+            self.take(make_ask(call_id, question))
+        return task
+
+    def _share(self, call_id: int, owner: str) -> Task | None:
+        """Let others wait for a call of this bridge, whose client may wait for it, too."""
+        is_task = call_id in self._calls
+        offer = self._take_offer(call_id)
+        task = self._take_over(call_id, owner) if is_task or offer is not None else None
+        if task is not None and offer is not None:
+            self._follow(offer, task)
+        return task
+
+    def _take_offer(self, call_id: int) -> messages.Call | None:
+        """Return what the bridge has sent, if the call goes on when it is given up now."""
+        offer, open_call = self._offers.pop(call_id, None), self._open_calls.get(call_id)
+        if offer is None or offer.keep is None or open_call is None:
+            return None
+        return offer if monotonic() - open_call.call.arrived >= offer.keep.after else None
+
+    def _follow(self, call: messages.Call | task_messages.FollowTask, task: Task) -> None:
+        follower = TaskFollower(call, task, self._send, self._send_result)
+        self._followers[call.id] = follower
+        follower.start()
+
+    # -- what a task's call hands in ---------------------------------------------------------------
+
+    def take(self, message: messages.Progress | messages.Ask | messages.Withdraw) -> bool:
+        """Take what a call reports or asks; return whether it is a task."""
+        task_call = self._calls.get(message.id)
+        if task_call is None:
+            return False
+        match message:
+            case messages.Progress():
+                task_call.task.take_progress(message)
+            case messages.Ask():
+                task_call.task.take_question(message)
+                self._store.limit_question(task_call.task, message)
+            case messages.Withdraw():
+                task_call.task.withdraw_question(message.question)
+        return True
+
+    def end(self, call_id: int, result: Result) -> None:
+        """Take a call's result."""
+        task_call = self._calls.pop(call_id, None)
+        if task_call is None:
+            return
+        task_call.close()
+        is_followed = call_id in self._followers
+        self._store.end(task_call.task, result)
+        if is_followed:
+            return
+        error = [block for block in result.content if isinstance(block, Text)][:1]
+        brief = Result(error if result.is_error else (), is_error=result.is_error)
+        end = describe_end(task_call.task.call)
+        self._send(*content_blocks.pack_result(call_id, brief, **end))
+
+    # -- what the bridge asks ----------------------------------------------------------------------
+
+    def answer_request(self, request: task_messages.TaskRequest) -> None:
+        """Do what the bridge wants of a task, and tell it the task's state."""
+        task = self._store.find(request.task, request.owner)
+        match request:
+            case _ if task is None:
+                pass
+            case task_messages.AnswerTask():
+                for key, answer in request.answers.items():
+                    task.answer(key, Reply(answer.action, answer.content))
+            case task_messages.CancelTask() if task.result is None:
+                self._cancel(task.call, _CANCELLED)
+            case task_messages.AskTask() if request.after == task.version:
+                self._send_next_state(request.id, task)
+                return
+            case task_messages.AskTask() if task.result is not None:
+                self._store.kept_calls.forget(task)
+        self._send_state(request.id, task)
+
+    def _send_result(self, follower: TaskFollower, result: Result) -> None:
+        """Send a bridge that has waited for a task its result, as that of its call."""
+        self._followers.pop(follower.call_id, None)
+        self._store.kept_calls.forget(follower.task)
+        packed, attachments = _pack(follower.call_id, result, describe_end(follower.task.call))
+        self._send(packed, attachments)
+
+    def _send_next_state(self, request_id: int, task: Task) -> None:
+        """Tell the bridge of the next change of a task, or that there was none for a while."""
+
+        def tell() -> None:
+            unwatch()
+            self._send_state(request_id, task)
+
+        def unwatch() -> None:
+            timer.cancel()
+            task.unwatch(tell)
+            self._waiting.discard(unwatch)
+
+        timer = asyncio.get_running_loop().call_later(task_messages.MAX_WAIT, tell)
+        self._waiting.add(unwatch)
+        task.watch(tell)
+
+    def _send_state(self, request_id: int, task: Task | None) -> None:
+        if task is None:
+            self._send(task_messages.TaskState(id=request_id))
+            return
+        make_state = partial(task_messages.TaskState, id=request_id, task=task.describe())
+        if task.result is None:
+            self._send(make_state())
+            return
+        packed, attachments = _pack(request_id, task.result, {})
+        self._send(make_state(result=packed), attachments)
+
+
+def _pack(
+    call_id: int, result: Result, about_call: dict[str, Any]
+) -> tuple[messages.Returned, list[bytes]]:
+    """Return the message of a result, or of why it cannot be sent."""
+    try:
+        packed, attachments = content_blocks.pack_result(call_id, result, **about_call)
+        frames.encode(packed, attachments)
+    except (FrameError, TypeError) as error:
+        failure = Result([Text(f"The result could not be sent: {error}")], is_error=True)
+        return content_blocks.pack_result(call_id, failure, **about_call)
+    return packed, attachments

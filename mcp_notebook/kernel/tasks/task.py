@@ -1,0 +1,148 @@
+"""A call that outlives the bridge that started it: where it is, what it asks, and its result.
+
+Runs on the endpoint's thread. It is told in the link's messages what the call reports and asks, as
+a bridge would be.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+from mcp_notebook.content import Result, Text
+from mcp_notebook.kernel.calls.call import Call, CallState
+from mcp_notebook.kernel.tools.elicitation import Elicitations, Reply
+from mcp_notebook.wire import messages, task_messages
+
+Watcher: TypeAlias = Callable[[], None]
+"""Is called after a change of a task."""
+_MAX_MESSAGE = 500
+"""Characters of what a task does or how it ended, in a few words."""
+
+
+class Task:
+    """One task.
+
+    Args:
+        task_id: Its id, which nobody can guess.
+        owner: Whose it is.
+        call: The call.
+        elicitations: The call's questions.
+    """
+
+    def __init__(self, task_id: str, owner: str, call: Call, elicitations: Elicitations) -> None:
+        self.id = task_id
+        self.owner = owner
+        self.call = call
+        self.elicitations = elicitations
+        self.result: Result | None = None
+        """None while the call goes on."""
+        self.ends: float | None = None
+        """When it will be forgotten, in seconds since the epoch; None: not while it runs."""
+        self.version = 0
+        """Differs after each change."""
+        self._created = self._updated = time.time()
+        self.message: str | None = None
+        """What it does, or how it ended, in a few words."""
+        self.questions: dict[str, messages.Ask] = {}
+        """The open ones by their keys."""
+        self._keys: dict[str, int] = {}
+        """The numbers of the questions that each key has stood for."""
+        self._watchers: list[Watcher] = []
+
+    @property
+    def status(self) -> task_messages.TaskStatus:
+        """Where it is, in MCP's words: a tool's own failure is a result."""
+        if self.result is None:
+            return "input_required" if self.questions else "working"
+        if self.call.missing_capability is not None:
+            return "failed"
+        return "cancelled" if self.call.state is CallState.CANCELLED else "completed"
+
+    def describe(self) -> task_messages.TaskInfo:
+        """Return what bridges are told, without the result."""
+        return task_messages.TaskInfo(
+            id=self.id,
+            tool=self.call.tool,
+            status=self.status,
+            message=self.message,
+            created=self._created,
+            updated=self._updated,
+            ends=self.ends,
+            version=self.version,
+            questions={
+                key: task_messages.TaskQuestion(message=question.message, form=question.form)
+                for key, question in self.questions.items()
+            },
+            lacks=self.call.missing_capability,
+        )
+
+    # -- what its call tells -----------------------------------------------------------------------
+
+    def take_progress(self, progress: messages.Progress) -> None:
+        """Note how far the call is."""
+        text = _describe_progress(progress)
+        if text != self.message:
+            self.message = text
+            self._change()
+
+    def take_question(self, question: messages.Ask) -> None:
+        """Note a question; its key is changed if it has stood for another one before."""
+        key = question.key
+        if self._keys.setdefault(key, question.question) != question.question:
+            key = f"{question.key}-{question.question}"
+            self._keys[key] = question.question
+        self.questions[key] = question
+        self._change()
+
+    def withdraw_question(self, number: int) -> None:
+        """Forget a question that the call has taken back."""
+        for key, question in tuple(self.questions.items()):
+            if question.question == number:
+                del self.questions[key]
+                self._change()
+
+    def end(self, result: Result) -> None:
+        """Take the call's result."""
+        self.result = result
+        self.questions.clear()
+        text = next((block.text for block in result.content if isinstance(block, Text)), "")
+        self.message = _shorten(text) if result.is_error else None
+        self._change()
+
+    # -- what bridges want -------------------------------------------------------------------------
+
+    def answer(self, key: str, reply: Reply) -> None:
+        """Answer a question; nothing happens if no open one has this key."""
+        question = self.questions.pop(key, None)
+        if question is not None:
+            self.message = None  # it said that the call waits for the answer
+            self._change()
+            self.elicitations.answer(question.question, reply)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Call a function after each change from now on."""
+        self._watchers.append(watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Call it no more; harmless if it was not called."""
+        if watcher in self._watchers:
+            self._watchers.remove(watcher)
+
+    def _change(self) -> None:
+        self.version += 1
+        self._updated = time.time()
+        for watcher in tuple(self._watchers):
+            watcher()
+
+
+def _describe_progress(progress: messages.Progress) -> str | None:
+    count = None
+    if progress.progress is not None and progress.total is not None:
+        count = f"{progress.progress:g} of {progress.total:g}"
+    if progress.message is None:
+        return count
+    return _shorten(progress.message if count is None else f"{progress.message} ({count})")
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_MESSAGE else f"{text[: _MAX_MESSAGE - 1]}…"

@@ -1,0 +1,116 @@
+"""Has the tasks of one kernel, and forgets them some time after their ends.
+
+Belongs to the endpoint's thread; `TaskStore.list_tasks` may be called on any.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from mcp_notebook.content import Result, Text
+from mcp_notebook.errors import CannotElicit
+from mcp_notebook.kernel.calls.call import Call
+from mcp_notebook.kernel.calls.logged_call import measure_result
+from mcp_notebook.kernel.tasks.kept_calls import KeptCalls
+from mcp_notebook.kernel.tasks.task import Task
+from mcp_notebook.kernel.tools.elicitation import Elicitations
+from mcp_notebook.wire import messages, task_ids
+
+MAX_ENDED = 1_000
+"""Tasks that have ended and are not forgotten; beyond it, the oldest of them are."""
+_DROPPED = (
+    "The task's result was dropped: the results of tasks together may take {most:,} bytes in the "
+    "kernel (the setting `max_resource_bytes`). Call the tool again."
+)
+
+
+class TaskStore:
+    """The tasks of one kernel.
+
+    Args:
+        kernel_id: Id of the kernel's record. It is part of each task's id, so that bridges know
+            which kernel to ask.
+        ttl: Seconds for which a task is found after its end, and for which its questions wait.
+        max_bytes: Bytes of all results together; the oldest ones are dropped.
+        reserve: Called with the bytes that all results take, whenever that has changed: originals
+            of results share the memory with them, and give way.
+    """
+
+    def __init__(
+        self,
+        kernel_id: str,
+        *,
+        ttl: float,
+        max_bytes: int,
+        reserve: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._kernel_id = kernel_id
+        self._ttl = ttl
+        self._max_bytes = max_bytes
+        self._reserve = reserve
+        self.kept_calls = KeptCalls()
+        """Calls whose results nobody has got yet."""
+        self._tasks: dict[str, Task] = {}
+        self._ended: OrderedDict[str, int] = OrderedDict()
+        """The tasks that have ended, in that order, and the bytes of their results."""
+
+    def add(self, owner: str, call: Call, elicitations: Elicitations) -> Task:
+        """Make a call a task.
+
+        Args:
+            owner: Whose it is.
+            call: The call, which has not ended.
+            elicitations: The call's questions.
+        """
+        task_id = task_ids.make_id(call.tool, self._kernel_id)
+        task = self._tasks[task_id] = Task(task_id, owner, call, elicitations)
+        call.task_id = task_id
+        self.kept_calls.note_task(task)
+        return task
+
+    def find(self, task_id: str, owner: str) -> Task | None:
+        """Return a task by its id; None if this owner has no such task, or none any more."""
+        task = self._tasks.get(task_id)
+        return task if task is not None and task.owner == owner else None
+
+    def list_tasks(self) -> tuple[Task, ...]:
+        """Return the tasks, in the order in which they were made."""
+        return tuple(self._tasks.values())
+
+    def end(self, task: Task, result: Result) -> None:
+        """Take the result of a task's call; the task is forgotten in time."""
+        task.ends = time.time() + self._ttl
+        task.end(result)
+        self._ended[task.id] = measure_result(result)
+        if len(self._ended) > MAX_ENDED:
+            self._forget(next(iter(self._ended)))
+        self._drop_results()
+        asyncio.get_running_loop().call_later(self._ttl, self._forget, task.id)
+
+    def limit_question(self, task: Task, question: messages.Ask) -> None:
+        """End a question that nobody answers in time: the main thread may be waiting."""
+        error = CannotElicit(f"Nobody answered the tool's question within {self._ttl / 60:g} min.")
+
+        def refuse() -> None:
+            task.withdraw_question(question.question)
+            task.elicitations.answer(question.question, error)
+
+        asyncio.get_running_loop().call_later(self._ttl, refuse)
+
+    def _forget(self, task_id: str) -> None:
+        self._tasks.pop(task_id, None)
+        if self._ended.pop(task_id, 0):
+            self._reserve(sum(self._ended.values()))
+
+    def _drop_results(self) -> None:
+        """Drop the oldest results until the others have room."""
+        total = sum(self._ended.values())
+        for task_id, size in tuple(self._ended.items()):
+            if total <= self._max_bytes:
+                break
+            total -= size
+            self._ended[task_id] = 0
+            text = _DROPPED.format(most=self._max_bytes)
+            self._tasks[task_id].end(Result([Text(text)], is_error=True))
+        self._reserve(total)

@@ -1,0 +1,584 @@
+"""Calls that outlive their clients and bridges, seen by the official client with the extension."""
+
+import itertools
+import json
+import signal
+import subprocess
+import time
+from contextlib import contextmanager
+
+import anyio
+import httpx2
+import mcp_types as types
+import pytest
+from clients import COMMAND, TOKEN, connected, http_bridge, over_http, text_of
+from live import live_kernel
+from mcp.shared.exceptions import MCPError
+from task_client import (
+    EXTENSION,
+    TasksExtension,
+    ask_task,
+    start_task,
+    wait_for_status,
+)
+
+pytestmark = pytest.mark.anyio
+
+TRAIN = """%%mcp_tool --task --run thread
+import threading
+from mcp_notebook import Context
+
+go = threading.Event()
+runs = []
+
+def train(epochs: int, ctx: Context) -> str:
+    "Train until somebody says so."
+    runs.append(epochs)
+    ctx.progress(1, epochs, "epoch 1")
+    go.wait()
+    return f"trained {epochs}"
+"""
+TOOLS = """%%mcp_tool --task
+import asyncio, time
+from mcp_notebook import Context
+
+def hold() -> None:
+    "Hold the main thread."
+    while True:
+        time.sleep(0.01)
+
+def quick() -> dict[str, int]:
+    "Return at once."
+    return {"n": 1}
+
+async def sleep(seconds: int) -> str:
+    "Sleep."
+    await asyncio.sleep(seconds)
+    return f"slept {seconds} s"
+
+def wrong() -> str:
+    "Fail."
+    raise ValueError("no data")
+
+async def trip(ctx: Context) -> list[str]:
+    "Ask two things at once, and the first one again."
+    answers = await asyncio.gather(
+        ctx.elicit_async("Where to?", str, key="where"),
+        ctx.elicit_async("How long?", int, key="days"),
+    )
+    again = await ctx.elicit_async("Really?", str, key="where")
+    return [str(answer.data) for answer in (*answers, again)]
+"""
+ONLY = """%%mcp_tool --task-only
+def far() -> str:
+    "For clients that can follow a task."
+    return "there"
+"""
+
+
+KEPT = """%%mcp_tool --keep --run thread
+kept_go = threading.Event()
+kept_runs = []
+
+def _wait_for(year: int) -> int:
+    kept_runs.append(year)
+    kept_go.wait()
+    return year
+
+def simulate(year: int) -> str:
+    "Simulate until somebody says so."
+    return f"simulated {_wait_for(year)}"
+
+def sleep_on(seconds: int) -> str:
+    "Sleep, also when nobody waits."
+    kept_runs.append(seconds)
+    time.sleep(seconds)
+    return f"slept on for {seconds} s"
+"""
+FORSAKEN = """%%mcp_tool --run thread
+stopped = threading.Event()
+
+def ponder(year: int) -> str:
+    "Ponder until somebody says so."
+    return f"pondered {_wait_for(year)}"
+
+def forsake(year: int) -> None:
+    "Run until it is stopped."
+    try:
+        while True:
+            time.sleep(0.01)
+    finally:
+        stopped.set()
+"""
+LONG = """%%mcp_tool
+long_runs = 0
+
+async def short() -> str:
+    "Return at once."
+    return "short"
+
+async def long(ctx: Context) -> str:
+    "Return after a moment."
+    global long_runs
+    long_runs += 1
+    ctx.progress(1, 3, "begun")
+    await asyncio.sleep(0.6)
+    return "long"
+
+async def greet_slowly(ctx: Context) -> str:
+    "Ask, then take a moment."
+    answer = await ctx.elicit_async("Name?", str)
+    await asyncio.sleep(0.6)
+    return f"Hello, {answer.data}!"
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    for cell in (TRAIN, TOOLS, ONLY, KEPT, FORSAKEN, LONG):
+        shared_kernel.ok(cell)
+    return shared_kernel
+
+
+@pytest.fixture(scope="module")
+def bridge(kernel):
+    """An HTTP bridge whose calls become tasks soon."""
+    with http_bridge(kernel.home, env={"MCP_NOTEBOOK_TASK_AFTER": "0.3"}) as served:
+        yield served
+
+
+@pytest.fixture
+def client(kernel):
+    """Connects a client that can follow tasks, over stdio."""
+    kernel.ok("go.clear(); runs.clear()")
+    yield lambda **options: connected(
+        kernel.home, "auto", "stdio", extensions=[TasksExtension()], **options
+    )
+    kernel.ok("go.set()")
+
+
+async def _never(_context, _params):
+    raise AssertionError("the client is asked for nothing but through the task")
+
+
+async def test_a_task_is_found_by_its_id_while_it_runs_and_after_its_end(kernel, client):
+    async with client() as first:
+        task = await start_task(first, "train", epochs=3)
+        assert task.task_id.startswith("train-")
+        assert task.status == "working"
+        state = await wait_for_status(first, task.task_id, "working")
+        while state.get("statusMessage") != "epoch 1 (1 of 3)":
+            state = await ask_task(first, "tasks/get", task.task_id)
+        assert (state["ttlMs"], state["pollIntervalMs"]) == (None, 1000)
+        assert state["resultType"] == "complete"
+    # Client and bridge are gone; the task runs on, and another bridge has it.
+    async with client() as second:
+        state = await ask_task(second, "tasks/get", task.task_id)
+        assert state["status"] == "working"
+        kernel.ok("go.set()")
+        state = await wait_for_status(second, task.task_id, "completed")
+        assert state["result"]["content"][0]["text"] == "trained 3"
+        assert "statusMessage" not in state
+        assert state["createdAt"] <= state["lastUpdatedAt"]
+        assert state["ttlMs"] >= 3_600_000
+        kernel.ok("assert runs == [3], runs")
+
+
+async def test_people_see_which_calls_are_tasks(kernel, client):
+    async with client() as one:
+        task = await start_task(one, "train", epochs=2)
+        await wait_for_status(one, task.task_id, "working")
+        status = kernel.ok("%mcp status").stdout
+        assert "call of train: running for " in status
+        assert f" s, as the task {task.task_id}" in status
+        kernel.ok("go.set()")
+        await wait_for_status(one, task.task_id, "completed")
+        log = kernel.ok("%mcp log train -n 1").text
+        assert "train(epochs=2)" in log
+        assert "done, a task" in log
+    lines = (kernel.home / ".mcp-notebook" / "audit.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    (record,) = [record for record in records if record.get("task") == task.task_id]
+    assert (record["tool"], record["outcome"]) == ("train", "ok")
+    assert "result_size" not in record
+
+
+async def test_a_client_that_waits_gets_results_and_failures_as_from_any_call(client):
+    async with client() as one:
+        result = await one.call_tool("quick", {})
+        assert result.structured_content == {"n": 1}
+        result = await one.call_tool("wrong", {})
+        assert result.is_error
+        assert "ValueError: no data" in text_of(result)
+
+
+async def test_a_cancelled_task_is_stopped_and_stays_cancelled(kernel, client):
+    async with client() as one:
+        task = await start_task(one, "hold")
+        assert await ask_task(one, "tasks/cancel", task.task_id) | {"_meta": None} == {
+            "resultType": "complete",
+            "_meta": None,
+        }
+        state = await wait_for_status(one, task.task_id, "cancelled")
+        assert state["statusMessage"].endswith("The client cancelled the task.")
+        assert "result" not in state
+        await ask_task(one, "tasks/cancel", task.task_id)
+        assert (await ask_task(one, "tasks/get", task.task_id))["status"] == "cancelled"
+        kernel.ok("1")  # the main thread is free
+
+
+async def test_what_a_task_asks_is_answered_through_it(client):
+    async with client(elicitation_callback=_never) as one:
+        task = await start_task(one, "trip")
+        state = await wait_for_status(one, task.task_id, "input_required")
+        while len(state["inputRequests"]) < 2:
+            state = await ask_task(one, "tasks/get", task.task_id)
+        where = state["inputRequests"]["where"]
+        assert where["method"] == "elicitation/create"
+        assert where["params"]["message"] == "Where to?"
+        assert where["params"]["requestedSchema"]["type"] == "object"
+
+        async def answer(**responses):
+            await ask_task(one, "tasks/update", task.task_id, inputResponses=responses)
+            return await ask_task(one, "tasks/get", task.task_id)
+
+        state = await answer(where=_accept("Rome"), nobody={"asked": True})
+        assert state["inputRequests"].keys() == {"days"}
+        with pytest.raises(MCPError, match="The answer to 'days' is not one of an elicitation"):
+            await answer(days="seven")
+        await answer(days=_accept(7))
+        state = await wait_for_status(one, task.task_id, "input_required")
+        (key,) = state["inputRequests"]
+        assert key != "where"  # a key stands for one question, as long as the task lives
+        await answer(**{key: _accept("yes")})
+        state = await wait_for_status(one, task.task_id, "completed")
+        assert state["result"]["structuredContent"] == {"result": ["Rome", "7", "yes"]}
+        await answer(**{key: _accept("no")})  # nothing is asked any more
+
+
+def _accept(value):
+    return {"action": "accept", "content": {"value": value}}
+
+
+async def test_a_task_that_has_to_ask_a_client_that_cannot_has_failed(client):
+    async with client() as one:
+        task = await start_task(one, "trip")
+        state = await wait_for_status(one, task.task_id, "failed")
+        assert state["error"]["code"] == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+        assert state["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
+        assert "has not declared MCP's elicitation" in state["error"]["message"]
+
+
+async def test_clients_that_cannot_follow_tasks_wait_or_are_refused(kernel):
+    async with connected(kernel.home, "auto", "stdio") as plain:
+        assert (await plain.call_tool("quick", {})).structured_content == {"n": 1}
+        for call in (
+            plain.call_tool("far", {}),
+            ask_task(plain, "tasks/get", "x"),
+            ask_task(plain, "tasks/update", "x", inputResponses={}),
+            ask_task(plain, "tasks/cancel", "x"),
+        ):
+            with pytest.raises(MCPError) as caught:
+                await call
+            assert caught.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+            assert caught.value.error.data == {
+                "requiredCapabilities": {"extensions": {EXTENSION: {}}}
+            }
+
+
+async def test_clients_of_older_eras_have_no_tasks(kernel):
+    async with connected(kernel.home, "legacy", "stdio") as old:
+        assert (await old.call_tool("quick", {})).structured_content == {"n": 1}
+        with pytest.raises(MCPError) as caught:
+            await ask_task(old, "tasks/get", "x")
+        assert caught.value.code == types.METHOD_NOT_FOUND
+
+
+@pytest.mark.parametrize("method", ["tasks/list", "tasks/result"])
+async def test_the_methods_of_older_tasks_are_not_there(client, method):
+    async with client() as one:
+        assert EXTENSION in one.server_capabilities.extensions
+        with pytest.raises(MCPError) as caught:
+            await ask_task(one, method, "x")
+        assert caught.value.code == types.METHOD_NOT_FOUND
+
+
+@pytest.mark.parametrize("task_id", ["", "nothing", "a-b-c", "--", "x" * 10_000, "é"])
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+async def test_an_unknown_task_is_one_sentence(unknown_client, method, task_id):
+    params = {"inputResponses": {}} if method == "tasks/update" else {}
+    with pytest.raises(MCPError, match="There is no task") as caught:
+        await ask_task(unknown_client, method, task_id, **params)
+    assert caught.value.code == types.INVALID_PARAMS
+    assert len(str(caught.value)) < 600
+
+
+# -- news of tasks ---------------------------------------------------------------------------------
+
+
+def test_a_client_hears_of_changes_of_its_tasks_without_asking(kernel, client):
+    with _raw_bridge(kernel.home) as (send, receive):
+        send("tools/call", name="train", arguments={"epochs": 3})
+        task_id = receive()["result"]["taskId"]
+        send("subscriptions/listen", notifications={"taskIds": [task_id, "nothing-1-2", 7]})
+        acknowledged = receive()
+        assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+        assert acknowledged["params"]["notifications"] == {"taskIds": [task_id]}
+        news = receive()
+        assert news["method"] == "notifications/tasks"
+        assert news["params"]["_meta"] == acknowledged["params"]["_meta"]
+        kernel.ok("go.set()")
+        while news["params"]["status"] == "working":
+            news = receive()
+        send("tasks/get", taskId=task_id)
+        asked = receive()["result"]
+        assert asked["status"] == "completed"
+        own = {"_meta", "resultType"}
+        assert {key: news["params"][key] for key in news["params"].keys() - own} == {
+            key: asked[key] for key in asked.keys() - own
+        }
+
+
+def test_news_of_tasks_are_for_clients_that_can_follow_them(kernel):
+    with _raw_bridge(kernel.home, extensions={}) as (send, receive):
+        send("subscriptions/listen", notifications={"taskIds": ["a"]})
+        error = receive()["error"]
+        assert error["code"] == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+        assert error["data"] == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+
+
+@contextmanager
+def _raw_bridge(home, *, extensions=None):
+    """Run a bridge, speak to it by hand, and kill it."""
+    meta = {
+        types.PROTOCOL_VERSION_META_KEY: "2026-07-28",
+        types.CLIENT_CAPABILITIES_META_KEY: {
+            "extensions": {EXTENSION: {}} if extensions is None else extensions
+        },
+    }
+    ids = itertools.count(1)
+
+    def send(method, **params):
+        request = {"jsonrpc": "2.0", "id": next(ids), "method": method}
+        print(json.dumps(request | {"params": params | {"_meta": meta}}), file=bridge.stdin)
+        bridge.stdin.flush()
+
+    def receive():
+        return json.loads(bridge.stdout.readline())
+
+    with subprocess.Popen(
+        [*COMMAND, "stdio"],
+        env={"HOME": str(home)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as bridge:
+        yield send, receive
+        bridge.kill()
+
+
+# -- what dies -------------------------------------------------------------------------------------
+
+
+async def test_a_task_goes_on_when_client_and_bridge_are_killed(kernel, client):
+    created = await anyio.to_thread.run_sync(_start_and_kill, kernel.home)
+    async with client() as second:
+        state = await ask_task(second, "tasks/get", created["taskId"])
+        assert state["status"] == "working"
+        kernel.ok("go.set()")
+        state = await wait_for_status(second, created["taskId"], "completed")
+        assert state["result"]["content"][0]["text"] == "trained 7"
+        kernel.ok("assert runs == [7], runs")
+
+
+def _start_and_kill(home):
+    """Start a task, and kill the bridge that has started it."""
+    with _raw_bridge(home) as (send, receive):
+        send("tools/call", name="train", arguments={"epochs": 7})
+        return receive()["result"]
+
+
+async def test_a_task_fails_when_its_kernel_dies_and_a_new_bridge_says_so_too(home):
+    with live_kernel(home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(TRAIN)
+        async with _over_stdio(home) as first:
+            task = await start_task(first, "train", epochs=1)
+            await wait_for_status(first, task.task_id, "working")
+            kernel.manager.signal_kernel(signal.SIGKILL)
+            state = await wait_for_status(first, task.task_id, "failed")
+            assert state["error"]["code"] == types.INTERNAL_ERROR
+            assert "died or was restarted, and the task was lost" in state["error"]["message"]
+        async with _over_stdio(home) as second:
+            with pytest.raises(MCPError, match="died or was restarted, and the task was lost"):
+                await ask_task(second, "tasks/get", task.task_id)
+
+
+async def test_a_task_is_forgotten_some_time_after_its_end(home):
+    with live_kernel(home, env={"MCP_NOTEBOOK_TASK_TTL": "1"}) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(TOOLS)
+        async with _over_stdio(home) as one:
+            task = await start_task(one, "quick")
+            state = await wait_for_status(one, task.task_id, "completed")
+            assert 1_000 <= state["ttlMs"] < 60_000
+            with pytest.raises(MCPError, match="There is no task"):
+                await _ask_for_ever(one, task.task_id)
+
+
+async def _ask_for_ever(client, task_id):
+    while True:
+        await ask_task(client, "tasks/get", task_id)
+        await anyio.sleep(0.05)
+
+
+def _over_stdio(home):
+    return connected(home, "auto", "stdio", extensions=[TasksExtension()])
+
+
+# -- clients without tasks -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_a_client_with_a_short_limit_gets_the_result_by_asking_again(kernel, era):
+    kernel.ok("kept_go.clear(); kept_runs.clear()")
+    arguments = {"year": 2015}
+    async with connected(kernel.home, era, "stdio") as impatient:
+        for _ in range(2):  # the second time, the call is there
+            with pytest.raises(MCPError, match=r"[Tt]imed out"):
+                await impatient.call_tool("simulate", arguments, read_timeout_seconds=0.5)
+            await impatient.call_tool("short", {})  # the kernel knows that nobody waits
+        kernel.ok("kept_go.set()")
+        assert text_of(await impatient.call_tool("simulate", arguments)) == "simulated 2015"
+        kernel.ok("assert kept_runs == [2015], kept_runs")
+        # Whoever has the result and calls again wants a new one.
+        assert text_of(await impatient.call_tool("simulate", arguments)) == "simulated 2015"
+        kernel.ok("assert kept_runs == [2015, 2015], kept_runs")
+
+
+async def test_a_kept_call_goes_on_when_its_client_leaves_and_one_of_another_tool_does_not(kernel):
+    kernel.ok("kept_go.clear(); kept_runs.clear(); stopped.clear()")
+    async with connected(kernel.home, "auto", "stdio") as first:
+        for tool in ("simulate", "forsake"):
+            with pytest.raises(MCPError, match=r"[Tt]imed out"):
+                await first.call_tool(tool, {"year": 1}, read_timeout_seconds=0.5)
+    kernel.ok("assert stopped.wait(60)")
+    async with connected(kernel.home, "auto", "stdio") as second:
+        kernel.ok("kept_go.set()")
+        assert text_of(await second.call_tool("simulate", {"year": 1})) == "simulated 1"
+        kernel.ok("assert kept_runs == [1], kept_runs")
+
+
+async def test_a_setting_lets_long_calls_of_all_tools_go_on(kernel):
+    kernel.ok("kept_go.clear(); kept_runs.clear()")
+    env = {"MCP_NOTEBOOK_TASK_AFTER": "0.3", "MCP_NOTEBOOK_KEEP_CALLS": "1"}
+    with http_bridge(kernel.home, env=env) as served:
+        async with over_http(served.url, "auto") as one:
+            with pytest.raises(MCPError, match=r"[Tt]imed out"):
+                await one.call_tool("ponder", {"year": 1}, read_timeout_seconds=0.8)
+            await one.call_tool("short", {})
+            kernel.ok("kept_go.set()")
+            assert text_of(await one.call_tool("ponder", {"year": 1})) == "pondered 1"
+            kernel.ok("assert kept_runs == [1], kept_runs")
+
+
+# -- as long as in life ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_a_call_of_60_s_is_completed_although_client_and_bridge_are_killed_after_5(
+    kernel, client
+):
+    created = await anyio.to_thread.run_sync(_start_and_kill_later, kernel.home)
+    async with client() as second:
+        state = await wait_for_status(second, created["taskId"], "completed")
+        assert state["result"]["content"][0]["text"] == "slept 60 s"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_a_client_with_a_limit_of_60_s_gets_the_result_of_a_call_of_70_s(kernel):
+    kernel.ok("kept_runs.clear()")
+    async with connected(kernel.home, "legacy", "stdio") as one:
+        with pytest.raises(MCPError, match=r"[Tt]imed out"):
+            await one.call_tool("sleep_on", {"seconds": 70}, read_timeout_seconds=60)
+        result = await one.call_tool("sleep_on", {"seconds": 70}, read_timeout_seconds=60)
+        assert text_of(result) == "slept on for 70 s"
+        kernel.ok("assert kept_runs == [70], kept_runs")
+
+
+def _start_and_kill_later(home):
+    with _raw_bridge(home) as (send, receive):
+        send("tools/call", name="sleep", arguments={"seconds": 60})
+        created = receive()["result"]
+        time.sleep(5)
+    return created
+
+
+# -- over HTTP -------------------------------------------------------------------------------------
+
+
+async def test_a_long_call_becomes_a_task_over_http_and_a_short_one_does_not(bridge, kernel):
+    async with over_http(bridge.url, "auto", extensions=[TasksExtension()]) as one:
+        result = await one.session.call_tool("short", {}, allow_claimed=True)
+        assert text_of(result) == "short"
+        task = await start_task(one, "long")  # which does not ask for progress
+        assert task.status_message == "begun (1 of 3)"
+        state = await wait_for_status(one, task.task_id, "completed")
+        assert state["result"]["content"][0]["text"] == "long"
+        kernel.ok("assert long_runs == 1")
+
+
+async def test_a_question_is_asked_of_the_call_before_that_becomes_a_task(bridge):
+    async def answer(_context, params):
+        assert params.message == "Name?"
+        return types.ElicitResult(action="accept", content={"value": "Ann"})
+
+    extension = TasksExtension()
+    async with over_http(
+        bridge.url, "auto", extensions=[extension], elicitation_callback=answer
+    ) as one:
+        assert text_of(await one.call_tool("greet_slowly", {})) == "Hello, Ann!"
+    assert [task.task_id.partition("-")[0] for task in extension.created] == ["greet_slowly"]
+
+
+async def test_a_task_of_another_token_is_not_there(bridge, kernel, client):
+    async with client() as stdio:
+        task = await start_task(stdio, "train", epochs=1)
+        async with over_http(bridge.url, "auto", extensions=[TasksExtension()]) as other:
+            for method in ("tasks/get", "tasks/cancel"):
+                with pytest.raises(MCPError, match="There is no task 'train-"):
+                    await ask_task(other, method, task.task_id)
+        assert (await ask_task(stdio, "tasks/get", task.task_id))["status"] == "working"
+
+
+@pytest.mark.parametrize("name", [None, "train-1-2", "=?base64?dHJhaW4=?="])
+async def test_a_request_whose_header_names_another_task_is_refused(bridge, name):
+    params = {
+        "taskId": "train",
+        "_meta": {
+            types.PROTOCOL_VERSION_META_KEY: "2026-07-28",
+            types.CLIENT_CAPABILITIES_META_KEY: {"extensions": {EXTENSION: {}}},
+        },
+    }
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tasks/get",
+    }
+    if name is not None:
+        headers["Mcp-Name"] = name
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": params}
+    async with httpx2.AsyncClient() as http:
+        response = await http.post(bridge.url, json=request, headers=headers)
+    is_right = name is not None and "base64" in name
+    code = types.INVALID_PARAMS if is_right else types.HEADER_MISMATCH
+    assert (response.status_code, response.json()["error"]["code"]) == (400, code)
+
+
+@pytest.fixture
+async def unknown_client(kernel):
+    async with connected(kernel.home, "auto", "stdio", extensions=[TasksExtension()]) as one:
+        yield one

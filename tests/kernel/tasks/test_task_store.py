@@ -1,0 +1,104 @@
+"""The tasks of a kernel: who finds them, and for how long."""
+
+import asyncio
+
+import pytest
+
+from mcp_notebook.content import Result, Text
+from mcp_notebook.errors import CannotElicit
+from mcp_notebook.kernel.calls.call import Call, CallState
+from mcp_notebook.kernel.tasks import task_store
+from mcp_notebook.kernel.tasks.task_store import TaskStore
+from mcp_notebook.kernel.tools.elicitation import Elicitations
+from mcp_notebook.wire import messages, task_ids
+
+pytestmark = pytest.mark.anyio
+
+
+def add(store, tool="train", owner="ann", elicitations=None):
+    call = Call(tool)
+    call.move(CallState.RUNNING)
+    return store.add(owner, call, elicitations or Elicitations())
+
+
+def end(store, task, text="done"):
+    task.call.move(CallState.DONE)
+    store.end(task, Result([Text(text)]))
+
+
+@pytest.fixture
+def store():
+    return TaskStore("k1", ttl=3600, max_bytes=1_000)
+
+
+async def test_only_the_owner_finds_a_task_and_no_id_can_be_guessed(store):
+    one, other = add(store), add(store)
+    assert store.find(one.id, "ann") is one
+    assert store.find(one.id, "bob") is None
+    assert store.find("train-k1-0", "ann") is None
+    assert store.list_tasks() == (one, other)
+    assert task_ids.find_kernel_id(one.id) == "k1"
+    first, second = (task.id.removeprefix("train-k1-") for task in (one, other))
+    assert first != second
+    assert len(first) == 32  # 128 bits
+
+
+async def test_a_task_is_forgotten_some_time_after_its_end():
+    store = TaskStore("k1", ttl=0.05, max_bytes=1_000)
+    running, ended = add(store), add(store)
+    end(store, ended)
+    assert ended.ends is not None
+    while store.find(ended.id, "ann") is not None:  # noqa: ASYNC110 - nobody is told
+        await asyncio.sleep(0.01)
+    assert store.find(running.id, "ann") is running
+    assert running.ends is None
+
+
+async def test_the_oldest_results_are_dropped_for_newer_ones_and_say_so(store):
+    tasks = [add(store) for _ in range(3)]
+    for task in tasks:
+        end(store, task, "x" * 400)
+    oldest, *others = (task.result for task in tasks)
+    assert oldest.is_error
+    assert "result was dropped" in oldest.content[0].text
+    assert "1,000 bytes" in oldest.content[0].text
+    assert all(result.content[0].text == "x" * 400 for result in others)
+    assert tasks[0].status == "completed"
+
+
+async def test_a_result_without_room_is_dropped_at_once(store):
+    task = add(store)
+    end(store, task, "x" * 2_000)
+    assert "result was dropped" in task.result.content[0].text
+
+
+async def test_results_take_their_part_of_the_memory_for_originals_until_they_are_forgotten():
+    sizes = []
+    store = TaskStore("k1", ttl=0.05, max_bytes=1_000, reserve=sizes.append)
+    for text in ("x" * 400, "x" * 500, "x" * 300):
+        end(store, add(store), text)
+    assert sizes == [400, 900, 800]
+    while store.list_tasks():  # noqa: ASYNC110 - nobody is told
+        await asyncio.sleep(0.01)
+    assert sizes[3:] == [300, 0]
+
+
+async def test_the_number_of_ended_tasks_is_bounded(store, monkeypatch):
+    monkeypatch.setattr(task_store, "MAX_ENDED", 2)
+    tasks = [add(store) for _ in range(3)]
+    for task in tasks:
+        end(store, task)
+    assert store.list_tasks() == tuple(tasks[1:])
+
+
+async def test_a_question_that_nobody_answers_in_time_is_an_error():
+    store = TaskStore("k1", ttl=0.05, max_bytes=1_000)
+    elicitations = Elicitations(lambda _: None)
+    task = add(store, elicitations=elicitations)
+    number, reply = elicitations.ask("Sure?", {}, None)
+    question = messages.Ask(id=1, question=number, key="q", message="Sure?", form={})
+    task.take_question(question)
+    store.limit_question(task, question)
+    with pytest.raises(CannotElicit, match="Nobody answered the tool's question within"):
+        await asyncio.wrap_future(reply)
+    assert task.status == "working"
