@@ -3,7 +3,10 @@
 Face:
 
 - `notebook.run_notebook`: runs a notebook once, for a command.
+- `early_kernel.launch_early`: starts a notebook's kernel before there is a bridge.
 - `supervisor.Supervisor`: runs a notebook and restarts its kernel, for a bridge.
+- `replica_set.ReplicaSet`: the same with several kernels of one notebook, and new ones when it is
+  saved.
 - `notebook_reader.read_notebook`: reads a notebook's file.
 - `cell_progress`: `SharedProgress` and `show_on_stderr`, the progress of the cells.
 

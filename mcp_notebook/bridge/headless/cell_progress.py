@@ -4,10 +4,12 @@ Runs on the bridge's event loop. Nothing goes to stdout, which belongs to the pr
 command's output.
 """
 
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from mcp_notebook.terminal import print_note
 from mcp_notebook.wording import count, make_printable
@@ -35,7 +37,10 @@ def show_on_stderr() -> Iterator[Callable[[CellProgress], None]]:
     Yields:
         The function that takes the progress of any number of notebooks.
     """
-    from rich.console import Console  # noqa: PLC0415 - a bridge for live notebooks needs none
+    if not sys.stderr.isatty():
+        yield _print_line
+        return
+    from rich.console import Console  # noqa: PLC0415 - a bridge that a client starts needs none
 
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -67,6 +72,22 @@ def show_on_stderr() -> Iterator[Callable[[CellProgress], None]]:
             )
 
         yield show
+
+
+class Progress(Protocol):
+    """Shows the progress of notebooks."""
+
+    def show(self) -> AbstractContextManager[Callable[[CellProgress], None]]:
+        """Show progress during the block; yields what takes it."""
+
+
+class QuietProgress:
+    """The progress of a notebook that others run, too, and tell of."""
+
+    @contextmanager
+    def show(self) -> Iterator[Callable[[CellProgress], None]]:
+        """Show nothing during the block."""
+        yield lambda _: None
 
 
 class SharedProgress:

@@ -5,13 +5,16 @@ jupyter_client: whatever it raises becomes a `NotebookError`.
 """
 
 import logging
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty
+from typing import Any, Self
 
 import anyio
 from jupyter_client.asynchronous.client import AsyncKernelClient
@@ -23,6 +26,8 @@ from mcp_notebook.bridge.headless.kernel_folder import make_kernel_folder
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings import Settings
 
+_DEFAULT_KERNEL = "python3"
+"""For a notebook that does not name one."""
 _SHUTDOWN_WAIT = 1.0
 """Seconds for a kernel to end: half of them after the request, half after SIGTERM, then SIGKILL."""
 _SHUTDOWN_LIMIT = 5.0
@@ -35,6 +40,8 @@ _FIRST_INTERVAL = 0.01
 """Seconds between the first two checks whether a kernel's process still runs..."""
 _LONGEST_INTERVAL = 0.5
 """...and between later ones."""
+_ANSWER_WAIT, _OUTPUT_WAIT = 1.0, 0.2
+"""Seconds for a kernel's answer, and then for its outputs, before it is asked again."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +71,24 @@ class KernelProcess:
         return _describe_status(None if process is None else process.poll())
 
 
+def find_kernel_name(metadata: Any) -> str:
+    """Return the name of the kernelspec that a notebook's metadata asks for."""
+    return str(metadata.get("kernelspec", {}).get("name") or _DEFAULT_KERNEL)
+
+
 def make_silent_logger() -> logging.Logger:
     """Return a logger that writes nothing: what Jupyter's parts log there, they raise as well."""
     logger = logging.getLogger("mcp_notebook.headless.jupyter")
     logger.setLevel(logging.CRITICAL + 1)
     return logger
+
+
+def make_environment(path: Path, settings: Settings, kernel_id: str) -> dict[str, str]:
+    """Return an environment in which the kernel's extension publishes the record we look for."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_NOTEBOOK")}
+    env |= settings.environment()
+    env.pop("MCP_NOTEBOOK_TOKEN", None)  # a notebook may print its environment
+    return env | {"MCP_NOTEBOOK_KERNEL_ID": kernel_id, "JPY_SESSION_NAME": str(path)}
 
 
 def check_kernel_name(name: str, path: Path) -> None:
@@ -97,17 +117,82 @@ def check_kernel_name(name: str, path: Path) -> None:
         )
 
 
-@asynccontextmanager
-async def run_kernel(
-    name: str, path: Path, env: dict[str, str], settings: Settings
-) -> AsyncIterator[KernelProcess]:
-    """Run a notebook's kernel for the block, and end it within bounds.
+class KernelLaunch:
+    """A kernel's process, from its start to its end, which comes within bounds.
+
+    An async context manager. The process starts when it is first entered, and ends when it is first
+    left: who starts it early can leave it to `run_kernel`.
 
     Args:
         name: Of the kernelspec.
         path: The notebook; the kernel runs in its folder.
         env: The kernel's environment.
-        settings: How long it may take to start.
+    """
+
+    def __init__(self, name: str, path: Path, env: dict[str, str]) -> None:
+        self.name = name
+        self.path = path
+        self._env = env
+        self._is_started = False
+        self._end = AsyncExitStack()
+        self.manager: AsyncKernelManager
+        """Of the process; there after the start."""
+        self.log: Path
+        """What the process writes; there after the start."""
+
+    async def __aenter__(self) -> Self:
+        """Start the process, unless that has been done.
+
+        Raises:
+            NotebookError: It cannot be started.
+        """
+        if not self._is_started:
+            self._is_started = True
+            async with AsyncExitStack() as stack:
+                folder = stack.enter_context(make_kernel_folder())
+                self.manager = _make_manager(self.name, folder)
+                self.log = folder / "kernel.log"
+                stack.push_async_callback(_end, self.manager)
+                await self._start()
+                # Loads a fifth of what the bridge needs, while the kernel starts.
+                from mcp_notebook.bridge.headless.folder_owner import claim_folder  # noqa: PLC0415
+
+                claim_folder(folder)
+                self._end = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.end()
+
+    async def end(self) -> None:
+        """End the process, unless that has been done."""
+        await self._end.aclose()
+
+    async def _start(self) -> None:
+        try:
+            with self.log.open("wb") as file:
+                await self.manager.start_kernel(
+                    extra_arguments=[_NO_HISTORY],
+                    env=self._env,
+                    cwd=str(self.path.parent),
+                    stdin=subprocess.DEVNULL,
+                    # Never our own stdout, which may carry the protocol.
+                    stdout=file,
+                    stderr=file,
+                )
+        except Exception as error:
+            raise NotebookError(
+                f"The kernel {self.name!r} of {self.path.name} cannot be started: {error}."
+            ) from error
+
+
+@asynccontextmanager
+async def run_kernel(launch: KernelLaunch, settings: Settings) -> AsyncIterator[KernelProcess]:
+    """Run a notebook's kernel for the block, and end it.
+
+    Args:
+        launch: Of the kernel, which may have been started already.
+        settings: How long it may take until it answers.
 
     Yields:
         The kernel, when it answers.
@@ -115,16 +200,18 @@ async def run_kernel(
     Raises:
         NotebookError: It cannot be started, or does not answer.
     """
-    with make_kernel_folder() as folder:
-        manager = _make_manager(name, folder)
+    async with launch:
+        of_manager = launch.manager.session
+        # A session of its own: clients that share one take each other's replies.
+        session = Session(key=of_manager.key, signature_scheme=of_manager.signature_scheme)
+        client: AsyncKernelClient = launch.manager.client(session=session)
+        kernel = KernelProcess(launch.manager, client, launch.log)
+        client.start_channels(stdin=False)  # so that input() fails instead of waiting forever
         try:
-            kernel = await _start(manager, path, env, settings)
-            try:
-                yield kernel
-            finally:
-                kernel.client.stop_channels()
+            await _wait_until_ready(kernel, launch.path, settings)
+            yield kernel
         finally:
-            await _end(manager)
+            client.stop_channels()
 
 
 def _make_manager(name: str, folder: Path) -> AsyncKernelManager:
@@ -139,54 +226,36 @@ def _make_manager(name: str, folder: Path) -> AsyncKernelManager:
     return manager
 
 
-async def _start(
-    manager: AsyncKernelManager, path: Path, env: dict[str, str], settings: Settings
-) -> KernelProcess:
-    log = Path(manager.connection_file).with_suffix(".log")
-    try:
-        with log.open("wb") as file:
-            await manager.start_kernel(
-                extra_arguments=[_NO_HISTORY],
-                env=env,
-                cwd=str(path.parent),
-                stdin=subprocess.DEVNULL,
-                # Never our own stdout, which may carry the protocol.
-                stdout=file,
-                stderr=file,
-            )
-    except Exception as error:
-        raise NotebookError(
-            f"The kernel {manager.kernel_name!r} of {path.name} cannot be started: {error}."
-        ) from error
-    # A session of its own: clients that share one take each other's replies.
-    session = Session(key=manager.session.key, signature_scheme=manager.session.signature_scheme)
-    client: AsyncKernelClient = manager.client(session=session)
-    kernel = KernelProcess(manager, client, log)
-    client.start_channels(stdin=False)  # so that input() fails instead of waiting forever
-    try:
-        await _wait_until_ready(kernel, path, settings)
-    except BaseException:
-        client.stop_channels()
-        raise
-    return kernel
-
-
 async def _wait_until_ready(kernel: KernelProcess, path: Path, settings: Settings) -> None:
-    name = kernel.manager.kernel_name
     try:
-        await kernel.client.wait_for_ready(timeout=settings.start_timeout)
-    except RuntimeError:
-        if await kernel.manager.is_alive():
-            raise NotebookError(
-                f"The kernel {name!r} of {path.name} did not answer within "
-                f"{settings.start_timeout:g} s. MCP_NOTEBOOK_START_TIMEOUT sets the limit."
-            ) from None
-        death = kernel.describe_death()
-        missing = "No module named ipykernel" in death
-        step = " Install ipykernel in its environment: `pip install ipykernel`." if missing else ""
+        with anyio.fail_after(settings.start_timeout):
+            while not await _answers(kernel.client):
+                if not await kernel.manager.is_alive():
+                    raise _explain_death(kernel, path)
+    except TimeoutError:
         raise NotebookError(
-            f"The kernel {name!r} of {path.name} ended while starting.{step} {death}"
+            f"The kernel {kernel.manager.kernel_name!r} of {path.name} did not answer within "
+            f"{settings.start_timeout:g} s. MCP_NOTEBOOK_START_TIMEOUT sets the limit."
         ) from None
+
+
+def _explain_death(kernel: KernelProcess, path: Path) -> NotebookError:
+    name, death = kernel.manager.kernel_name, kernel.describe_death()
+    missing = "No module named ipykernel" in death
+    step = " Install ipykernel in its environment: `pip install ipykernel`." if missing else ""
+    return NotebookError(f"The kernel {name!r} of {path.name} ended while starting.{step} {death}")
+
+
+async def _answers(client: AsyncKernelClient) -> bool:
+    """Ask the kernel, and return whether its answer comes, and its outputs do."""
+    # The client's own `wait_for_ready` also waits until no more comes, for a fifth of a second.
+    client.kernel_info()
+    try:
+        await client.get_shell_msg(timeout=_ANSWER_WAIT)
+        await client.get_iopub_msg(timeout=_OUTPUT_WAIT)
+    except Empty:
+        return False
+    return True
 
 
 async def _end(manager: AsyncKernelManager) -> None:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 
@@ -24,9 +24,13 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from mcp_notebook.bridge.headless.cell_progress import CellProgress
+from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
 from mcp_notebook.bridge.headless.kernel_process import (
+    KernelLaunch,
     KernelProcess,
     check_kernel_name,
+    find_kernel_name,
+    make_environment,
     make_silent_logger,
     run_kernel,
 )
@@ -34,13 +38,14 @@ from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_n
 from mcp_notebook.bridge.headless.notebook_trust import check_trust
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import Record, list_live_records, make_id
+from mcp_notebook.discovery import Record, list_live_records
 from mcp_notebook.errors import NotebookError
+from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
 from mcp_notebook.wording import strip_escapes
 
-_DEFAULT_KERNEL = "python3"
-"""For a notebook that does not name one."""
+Version: TypeAlias = tuple[str, NotebookNode]
+"""The text of a notebook's file, and what it holds."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,15 @@ class RunningNotebook:
 
 
 @asynccontextmanager
-async def run_notebook(
+async def run_notebook(  # noqa: PLR0913 - what it uses
     path: Path,
     settings: Settings,
     *,
     progress: Callable[[CellProgress], None],
     kernel_id: str | None = None,
+    early: EarlyKernel | None = None,
+    version: Version | None = None,
+    tells_distrust: bool = True,
 ) -> AsyncIterator[RunningNotebook]:
     """Run a notebook's cells in a kernel of its own, and keep the kernel for the block.
 
@@ -76,6 +84,9 @@ async def run_notebook(
             whether a notebook that is not trusted may be run.
         progress: Called before each cell and at the end.
         kernel_id: Id of the kernel's record. The id of an earlier kernel makes this its successor.
+        early: The notebook's kernel, if it has been started already.
+        version: What to run; None: what is in the file now.
+        tells_distrust: Whether to say that the notebook is not trusted.
 
     Yields:
         The notebook, when all its cells have run. Its kernel may die within the block.
@@ -84,31 +95,24 @@ async def run_notebook(
         NotebookError: The notebook does not exist, may not or cannot be run, or offers no tool.
     """
     path = Path(os.path.abspath(path.expanduser()))  # noqa: ASYNC240, PTH100 - touches no disk
-    text, document = read_notebook(path)
+    text, document = version or read_notebook(path)
     notebook = list_code_cells(document)
-    kernel_name = str(notebook.metadata.get("kernelspec", {}).get("name") or _DEFAULT_KERNEL)
+    kernel_name = find_kernel_name(notebook.metadata)
     check_kernel_name(kernel_name, path)
-    await check_trust(path, text, settings)
-    kernel_id = kernel_id or make_id()
-    env = _make_environment(path, settings, kernel_id)
+    await check_trust(path, text, settings, is_told=tells_distrust)
+    kernel_id = early.kernel_id if early else kernel_id or make_id()
+    launch = KernelLaunch(kernel_name, path, make_environment(path, settings, kernel_id))
+    if early is not None and early.launch.name == kernel_name:
+        launch = early.launch
+    elif early is not None:  # the file has changed meanwhile
+        await early.launch.end()
     try:
-        async with run_kernel(kernel_name, path, env, settings) as kernel:
+        async with run_kernel(launch, settings) as kernel:
             await _run_cells(kernel, path, notebook, settings, progress)
             record = await _find_record(path, settings, kernel_id)
             yield RunningNotebook(record, kernel.wait_for_end)
     finally:
         list_live_records(settings.records_folder)  # a killed kernel left its record and socket
-
-
-# -- before the kernel -----------------------------------------------------------------------------
-
-
-def _make_environment(path: Path, settings: Settings, kernel_id: str) -> dict[str, str]:
-    """Return an environment in which the kernel's extension publishes the record we look for."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_NOTEBOOK")}
-    env |= settings.environment()
-    env.pop("MCP_NOTEBOOK_TOKEN", None)  # a notebook may print its environment
-    return env | {"MCP_NOTEBOOK_KERNEL_ID": kernel_id, "JPY_SESSION_NAME": str(path)}
 
 
 # -- the cells -------------------------------------------------------------------------------------

@@ -37,13 +37,14 @@ _FIRST_WITH_IDS = (4, 5)
 """Versions of the notebook format: the first that is signed, the first whose cells have ids."""
 
 
-async def check_trust(path: Path, text: str, settings: Settings) -> None:
+async def check_trust(path: Path, text: str, settings: Settings, *, is_told: bool = True) -> None:
     """Say on stderr that a notebook is not trusted, unless it is.
 
     Args:
         path: The notebook.
         text: What is in the file, and is going to be run.
         settings: They say whether a notebook that is not trusted may be run.
+        is_told: Whether to say so; else it is only refused.
 
     Raises:
         UntrustedNotebook: It may not.
@@ -58,6 +59,8 @@ async def check_trust(path: Path, text: str, settings: Settings) -> None:
             f"set, so it is not run. Read its code, then trust it with `{command}`.",
             notebook=path.stem,
         )
+    if not is_told:
+        return
     print_note(
         f"{path} is not trusted ({reason}), and its code runs as you: trust it with `{command}`, "
         "or have such notebooks refused with --trusted-only."

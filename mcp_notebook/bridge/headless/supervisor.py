@@ -16,16 +16,18 @@ place in the catalogue under their old names, so that clients see nothing but a 
 
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 import anyio.abc
 
-from mcp_notebook.bridge.headless.cell_progress import SharedProgress
-from mcp_notebook.bridge.headless.notebook import RunningNotebook, run_notebook
+from mcp_notebook.bridge.headless.cell_progress import Progress
+from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
+from mcp_notebook.bridge.headless.notebook import RunningNotebook, Version, run_notebook
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import make_id
 from mcp_notebook.errors import LinkError, NotebookError, UntrustedNotebook
+from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
 from mcp_notebook.terminal import print_note
 
@@ -41,6 +43,23 @@ TRUST_INTERVAL = 5.0
 """Seconds between two looks whether a notebook is trusted now."""
 _RELINK_AFTER = 0.5
 """Seconds between a link's failure and the next attempt."""
+_RETURNS = (
+    "It is being restarted, and its tools return when its cells have run again. Try again in a "
+    "moment."
+)
+_OTHERS_ANSWER = "Other kernels of the notebook answer. Call again."
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One of several kernels that run the same notebook."""
+
+    kernel_id: str
+    """Its id, and that of its successors."""
+    version: Version
+    """What it runs."""
+    is_first: bool
+    """Whether it is the one that tells what is to be told of the notebook."""
 
 
 class Supervisor:
@@ -51,16 +70,29 @@ class Supervisor:
         settings: All options.
         links: Links the kernel.
         progress: Shows the progress of the cells.
+        early: The notebook's first kernel, if it has been started already.
+        replica: What is to be kept if others run the notebook, too; None: nobody does.
     """
 
-    def __init__(
-        self, path: Path, settings: Settings, links: Links, progress: SharedProgress
+    def __init__(  # noqa: PLR0913, PLR0917 - what it uses
+        self,
+        path: Path,
+        settings: Settings,
+        links: Links,
+        progress: Progress,
+        early: EarlyKernel | None = None,
+        replica: Replica | None = None,
     ) -> None:
         self._path = path
         self._settings = settings
         self._links = links
         self._progress = progress
-        self._id = make_id()
+        self._replica = replica
+        self._id = replica.kernel_id if replica else early.kernel_id if early else make_id()
+        self.is_retired = False
+        """Whether its kernel is not restarted any more."""
+        self._early = early
+        """The first kernel, until it is used."""
         self._delay = 0.0
         """Seconds before the next restart."""
         self._failures = 0
@@ -79,7 +111,7 @@ class Supervisor:
             LinkError: The first start failed: its kernel cannot be linked.
         """
         end = await self._serve(task_status.started)
-        while True:
+        while not self.is_retired:
             await self._back_off(end)
             try:
                 end = await self._serve_when_trusted()
@@ -89,6 +121,11 @@ class Supervisor:
                     return self._give_up(str(error))
                 print_note(str(error))
                 end = "could not be started"
+        return f"{self._path.name}: a kernel of an earlier version {end}."
+
+    def retire(self) -> None:
+        """Do not restart the kernel: others do its work."""
+        self.is_retired = True
 
     async def _back_off(self, end: str) -> None:
         delay, self._delay = self._delay, min(max(2 * self._delay, FIRST_DELAY), LONGEST_DELAY)
@@ -116,17 +153,25 @@ class Supervisor:
                 await anyio.sleep(TRUST_INTERVAL)
 
     def _give_up(self, problem: str) -> str:
-        name = self._path.name
+        name = self._path.name if self._replica is None else f"A kernel of {self._path.name}"
         reason = f"{name} is no longer served: {MAX_FAILURES} starts in a row failed."
-        self._links.set_away(self._id, f"{reason} Fix the notebook and start mcp-notebook again.")
+        step = "save it" if self._settings.watch else "start mcp-notebook again"
+        self._links.set_away(self._id, f"{reason} Fix the notebook and {step}.", is_final=True)
         return f"{reason} The last failure: {problem}"
 
     async def _serve(self, started: Callable[[], None]) -> str:
         """Start the kernel and serve it, and return how it ended."""
+        early, self._early = self._early, None
         with ExitStack() as display:
             progress = display.enter_context(self._progress.show())
             async with run_notebook(
-                self._path, self._settings, progress=progress, kernel_id=self._id
+                self._path,
+                self._settings,
+                progress=progress,
+                kernel_id=self._id,
+                early=early,
+                version=None if self._replica is None else self._replica.version,
+                tells_distrust=self._replica is None or self._replica.is_first,
             ) as notebook:
                 display.close()
                 return await self._keep_linked(notebook, started)
@@ -152,10 +197,8 @@ class Supervisor:
 
         async def describe_end() -> str:
             self._set_restarting()
-            return (
-                f"{await notebook.describe_end()} It is being restarted, and its tools return when "
-                "its cells have run again. Try again in a moment."
-            )
+            what_next = _OTHERS_ANSWER if self._links.replicas.has_other(self._id) else _RETURNS
+            return f"{await notebook.describe_end()} {what_next}"
 
         async with self._links.open_link(notebook.record, describe_end) as link:
             started()

@@ -1,103 +1,13 @@
-"""The folders of headless kernels, and what bridges that were killed have left of them."""
-
-import json
-import os
-import signal
-import socket
-import sys
 import tempfile
 
-import pytest
-from bridges import bridge
-
 from mcp_notebook.bridge.headless.kernel_folder import make_kernel_folder
-from mcp_notebook.discovery import read_start_time
-from mcp_notebook.private_files import write_private
-
-OWN = os.getpid()
 
 
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """The folder for temporary files."""
-    folder = tmp_path / "t"
-    folder.mkdir()
+def test_the_folder_is_the_users_alone_and_goes_with_the_block(tmp_path, monkeypatch):
     monkeypatch.setattr("mcp_notebook.bridge.headless.kernel_folder._LONGEST_TMP", 1000)
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
-
-
-@pytest.fixture
-def leave(place):
-    """Makes what a bridge of this pid and start has left."""
-
-    def make(pid=OWN, late=0.0, name="mcpnb-old", host=None):
-        folder = place / name
-        folder.mkdir()
-        (folder / "kernel.json").write_text("a key")
-        started = (read_start_time(pid) or 0) + late
-        owner = {"pid": pid, "started": started, "host": host or socket.gethostname()}
-        write_private(folder / "owner.json", json.dumps(owner))
-        return folder
-
-    return make
-
-
-def test_the_folder_is_the_users_alone_and_goes_with_the_block(place):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with make_kernel_folder() as folder:
-        assert folder.parent == place
+        assert folder.parent == tmp_path
         assert folder.stat().st_mode & 0o777 == 0o700
         (folder / "kernel.json").touch()
-    assert list(place.iterdir()) == []
-
-
-def test_what_a_process_that_ended_has_left_goes_at_the_next_start(leave):
-    gone = [leave(pid=2**31), leave(late=-3600, name="mcpnb-reused")]
-    with make_kernel_folder():
-        assert not any(folder.exists() for folder in gone)
-
-
-def test_the_folders_of_live_processes_and_of_others_are_left_alone(place, leave):
-    live = leave()
-    other = leave(pid=2**31, name="theirs")
-    elsewhere = leave(pid=2**31, name="mcpnb-elsewhere", host="another machine")
-    unknown = place / "mcpnb-tests"
-    unknown.mkdir()
-    link = place / "mcpnb-link"
-    link.symlink_to(other)
-    (place / "mcpnb-file").touch()
-    bad = leave(name="mcpnb-bad")
-    (bad / "owner.json").write_text('{"pid": -5}')
-    with make_kernel_folder():
-        left = {live, other, elsewhere, unknown, link, bad, place / "mcpnb-file"}
-        assert left < set(place.iterdir())
-        assert (other / "kernel.json").exists()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="users")
-def test_the_folder_of_another_user_is_left_alone(leave, monkeypatch):
-    gone = leave(pid=2**31)
-    stranger = os.geteuid() + 1
-    monkeypatch.setattr(os, "geteuid", lambda: stranger)
-    with make_kernel_folder():
-        assert gone.exists()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_a_bridge_that_was_killed_leaves_a_folder_that_the_next_one_removes(home):
-    (home / "sums.ipynb").write_text(
-        '{"cells": [{"cell_type": "code", "source": "import time; time.sleep(600)", "metadata": {},'
-        ' "outputs": [], "execution_count": null}], "metadata": {}, "nbformat": 4,'
-        ' "nbformat_minor": 4}'
-    )
-    (home / "t").mkdir()
-    folders = []
-    for _ in range(2):
-        with bridge(
-            home, "list", "--notebook", str(home / "sums.ipynb"), env={"TMPDIR": str(home / "t")}
-        ) as running:
-            running.wait_said("cell 1 of 1")
-            folders.append({path.name for path in (home / "t").glob("mcpnb-*")})
-            running.end(signal.SIGKILL)
-    assert [len(names) for names in folders] == [1, 1]
-    assert not folders[0] & folders[1]
+    assert list(tmp_path.iterdir()) == []

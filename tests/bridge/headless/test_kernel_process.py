@@ -10,7 +10,11 @@ import psutil
 import pytest
 from live import TIMEOUT, kernel_env
 
-from mcp_notebook.bridge.headless.kernel_process import check_kernel_name, run_kernel
+from mcp_notebook.bridge.headless.kernel_process import (
+    KernelLaunch,
+    check_kernel_name,
+    run_kernel,
+)
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings import Settings
 
@@ -28,7 +32,8 @@ def test_a_kernelspec_that_is_not_is_named_with_those_that_are():
 
 async def test_a_kernel_runs_in_the_notebooks_folder_and_ends_with_the_block(home):
     settings = Settings(home=home / "state")
-    async with run_kernel("python3", home / "sums.ipynb", kernel_env(home), settings) as kernel:
+    launch = KernelLaunch("python3", home / "sums.ipynb", kernel_env(home))
+    async with run_kernel(launch, settings) as kernel:
         process = psutil.Process(kernel.manager.provisioner.pid)
         assert Path(process.cwd()) == home
         folder = kernel.log.parent
@@ -43,7 +48,8 @@ async def test_a_kernel_runs_in_the_notebooks_folder_and_ends_with_the_block(hom
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 async def test_how_a_kernel_ended_is_known_as_soon_as_it_has(home):
     settings = Settings(home=home / "state")
-    async with run_kernel("python3", home / "sums.ipynb", kernel_env(home), settings) as kernel:
+    launch = KernelLaunch("python3", home / "sums.ipynb", kernel_env(home))
+    async with run_kernel(launch, settings) as kernel:
         os.kill(kernel.manager.provisioner.pid, signal.SIGKILL)
         with anyio.fail_after(TIMEOUT):
             assert await kernel.wait_for_end() == "was killed by SIGKILL (out of memory, perhaps)"
@@ -54,6 +60,7 @@ async def test_a_program_that_ends_at_once_is_told_with_what_it_wrote(home, monk
     script = home / "sitecustomize.py"
     script.write_text("import sys; sys.exit('no way')", encoding="utf-8")
     env = kernel_env(home) | {"PYTHONPATH": str(home)}
+    launch = KernelLaunch("python3", home / "a.ipynb", env)
     with pytest.raises(NotebookError, match=r"(?s)ended while starting.*no way"):
-        async with run_kernel("python3", home / "a.ipynb", env, Settings(home=home / "state")):
+        async with run_kernel(launch, Settings(home=home / "state")):
             pass

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from live import kernel_env
 from nbformat.sign import NotebookNotary
+from trusted_notebooks import sign
 
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.notebook import run_notebook
@@ -36,13 +37,6 @@ def write(home, *cells, name="a notebook.ipynb", version=4):
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbformat.write(made, path, version)
     return path
-
-
-def sign(path, data):
-    """Sign a notebook as ``jupyter trust`` does."""
-    notary = NotebookNotary(data_dir=str(data))
-    with closing(notary.store):
-        notary.sign(nbformat.read(path, nbformat.NO_CONVERT))
 
 
 def reason(path):

@@ -12,8 +12,9 @@ import nbformat
 import psutil
 import pytest
 from bridges import INITIALIZE, bridge, http_bridge
+from forked_command import find_pid
 from live import SOON, TIMEOUT, kernel_env, text_of
-from nbformat.sign import NotebookNotary
+from trusted_notebooks import sign
 from watched_catalog import WatchedCatalog
 from watchfiles import awatch
 
@@ -182,7 +183,7 @@ async def test_a_link_that_fails_is_made_again_and_the_kernel_lives(folder, home
     async with kept(notebook(folder, TOOLS), home) as here:
         pid = await here.pid()
         (link,) = here.links._links.values()
-        link._reader.set_exception(ConnectionResetError())
+        link._connection.connection_lost(ConnectionResetError())
         await here.catalog.wait_for()
         await here.catalog.wait_for(*NAMES)
         assert await here.pid() == pid
@@ -276,12 +277,6 @@ async def test_delays_double_up_to_a_limit_and_begin_anew_after_a_steady_time(mo
 
 
 # -- a notebook that is not trusted any more -------------------------------------------------------
-
-
-def sign(path, folder):
-    notary = NotebookNotary(data_dir=str(folder))
-    with contextlib.closing(notary.store):
-        notary.sign(nbformat.read(path, nbformat.NO_CONVERT))
 
 
 async def test_a_changed_notebook_is_restarted_only_when_it_is_trusted_again(
@@ -418,10 +413,10 @@ def test_a_bridge_ends_in_time_while_a_restarted_notebook_runs(folder, home, ver
     running = http_bridge(home, path) if verb == "serve" else bridge(home, verb, path, stdin=-1)
     with running as here:
         serves(here, verb)
-        (kernel,) = psutil.Process(here.process.pid).children()
+        (kernel,) = psutil.Process(find_pid(here.process.pid)).children()
         kernel.kill()
         here.wait_said(r"(?s)was killed by SIGKILL.*sums.ipynb: cell 3 of 3")
-        (kernel,) = psutil.Process(here.process.pid).children()
+        (kernel,) = psutil.Process(find_pid(here.process.pid)).children()
         status, seconds = here.end()
         assert status == 0
         assert seconds < SOON

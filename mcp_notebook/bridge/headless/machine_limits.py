@@ -1,0 +1,57 @@
+"""How many kernels a machine, or a container, can have: its memory and its processors.
+
+Runs on the bridge's event loop; reads what the system tells, in milliseconds.
+"""
+
+import math
+import os
+from pathlib import Path
+
+import psutil
+
+_GROUP = Path("/sys/fs/cgroup")
+"""What a container is told of its own limits (cgroup v2)."""
+
+
+def measure_kernel(pid: int) -> int:
+    """Return the bytes that a process does not share with others; 0 if it has ended."""
+    try:
+        return int(psutil.Process(pid).memory_full_info().uss)
+    except psutil.Error:
+        return 0
+
+
+def find_free_memory(group: Path = _GROUP) -> int:
+    """Return the bytes that further processes can have.
+
+    Args:
+        group: The folder with the limits of the container.
+    """
+    free = int(psutil.virtual_memory().available)
+    try:
+        most, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
+        lines = (group / "memory.stat").read_text().splitlines()
+        files = next(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+    except (OSError, ValueError, StopIteration):  # no container, or one without a limit: "max"
+        return free
+    return min(free, max(most - used + files, 0))  # files that were read make room
+
+
+def count_processors(group: Path = _GROUP) -> int:
+    """Return the number of processors that this process may use.
+
+    Args:
+        group: The folder with the limits of the container.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
+    number = len(affinity(0)) if affinity else os.cpu_count() or 1
+    try:
+        quota, period = map(int, (group / "cpu.max").read_text().split())
+    except (OSError, ValueError):  # no container, or one without a limit: "max"
+        return number
+    return min(number, max(math.ceil(quota / period), 1))
+
+
+def format_bytes(number: int) -> str:
+    """Return a size for people: "240 MB"."""
+    return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"  # noqa: PLR2004

@@ -1,0 +1,247 @@
+"""Kernels that run the same notebook: one place in the catalogue, and which of them gets a call.
+
+Runs on the bridge's event loop; no I/O. `Links` passes on what it hears of kernels. What a kernel
+says that is no replica goes to the catalogue as it is. For the replicas of a notebook:
+
+1. They have one name and one place in the catalogue, under the id of the notebook.
+2. A tool is listed while one of those that serve offers it. If they declare it differently, as
+   after a call that has declared it anew in one of them, the first one's declaration is listed, and
+   calls go to those that have the same.
+3. A call goes to the one with the fewest open calls; among equals, to the one whose last call was
+   the longest ago.
+4. One that is away gets no calls. The notebook is away when all of them are.
+5. Calls of a client that is kept at one kernel go there, and are told if it is away; if it does not
+   return, they go to another one. The same call as one that its client gave up goes to the kernel
+   that has it.
+6. Those that do not serve, because they are being warmed up or replaced, are linked: they end their
+   calls, and keep their resources and tasks.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
+from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.pins import Pins
+from mcp_notebook.discovery import Record
+from mcp_notebook.errors import KernelGone
+from mcp_notebook.missing_tools import DroppedTool
+from mcp_notebook.wire import messages
+
+_NO_LINK = "The kernel that offered {name!r} is gone. List the tools again."
+
+
+@dataclass(eq=False)
+class _Replica:
+    tools: Mapping[str, messages.ToolInfo] = field(default_factory=dict)
+    """By their names in the kernel."""
+    missing: Mapping[str, DroppedTool] = field(default_factory=dict)
+    """The tools that it had some minutes ago, by name."""
+    away: str | None = "Its kernel is being started."
+    """Why the kernel is away, for those who call its tools; None if it is not."""
+    is_lost: bool = False
+    """Whether it does not return."""
+    last_call: int = 0
+    """The number of its last call among those of all replicas."""
+
+
+@dataclass(eq=False)
+class _Notebook:
+    id: str
+    name: str = ""
+    replicas: dict[str, _Replica] = field(default_factory=dict)
+    """All of them, by the ids of their kernels."""
+    serving: tuple[str, ...] = ()
+    """The ids of those that get calls, in order."""
+    tools: Mapping[str, messages.ToolInfo] = field(default_factory=dict)
+    """As they are listed."""
+    offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The ids of the kernels that offer a tool as it is listed, by its name."""
+
+
+class Replicas:
+    """The replicas of all notebooks of a bridge.
+
+    Args:
+        catalog: The tools of all kernels.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._notebooks: dict[str, _Notebook] = {}
+        self._notebook_of: dict[str, _Notebook] = {}
+        """By the ids of kernels."""
+        self._calls = 0
+        self._pins = Pins()
+
+    # -- which there are ---------------------------------------------------------------------------
+
+    def add(self, notebook_id: str, kernel_id: str) -> None:
+        """Let a kernel be a replica of a notebook from its first link on; it does not serve yet."""
+        notebook = self._notebooks.setdefault(notebook_id, _Notebook(notebook_id))
+        notebook.replicas[kernel_id] = _Replica()
+        self._notebook_of[kernel_id] = notebook
+
+    def serve(self, notebook_id: str, kernel_ids: Sequence[str]) -> bool:
+        """Let these kernels of a notebook get its calls, and no others.
+
+        Returns:
+            Whether the list that clients see has changed.
+        """
+        notebook = self._notebooks[notebook_id]
+        notebook.serving = tuple(kernel_ids)
+        return self._refresh(notebook)
+
+    def remove(self, kernel_id: str) -> None:
+        """Forget a replica, which does not serve."""
+        del self._notebook_of.pop(kernel_id).replicas[kernel_id]
+
+    def has_other(self, kernel_id: str) -> bool:
+        """Return whether another kernel of the same notebook answers its calls."""
+        notebook = self._notebook_of.get(kernel_id)
+        return notebook is not None and any(
+            notebook.replicas[other].away is None
+            for other in notebook.serving
+            if other != kernel_id
+        )
+
+    def find_entry_id(self, kernel_id: str) -> str:
+        """Return the id under which the catalogue has a kernel's tools."""
+        notebook = self._notebook_of.get(kernel_id)
+        return kernel_id if notebook is None else notebook.id
+
+    # -- what is heard of them ---------------------------------------------------------------------
+
+    def take_tools(self, record: Record, message: messages.Welcome | messages.Tools) -> bool:
+        """Take a kernel's tools; as `Catalog.set_kernel`."""
+        notebook = self._notebook_of.get(record.id)
+        if notebook is None:
+            return self._catalog.set_kernel(
+                record.id, notebook=record.name, tools=message.tools, missing=message.missing
+            )
+        notebook.name = record.name
+        replica = notebook.replicas[record.id]
+        replica.tools = {tool.name: tool for tool in message.tools}
+        replica.missing, replica.away = message.missing, None
+        return self._refresh(notebook)
+
+    def set_away(self, kernel_id: str, reason: str, *, is_final: bool = False) -> bool:
+        """Note that a kernel is away, and whether it is for good; as `Catalog.set_away`."""
+        notebook = self._notebook_of.get(kernel_id)
+        if notebook is None:
+            return self._catalog.set_away(kernel_id, reason)
+        replica = notebook.replicas[kernel_id]
+        replica.away, replica.is_lost = reason, is_final
+        return self._refresh(notebook)
+
+    def _refresh(self, notebook: _Notebook) -> bool:
+        serving = {id_: notebook.replicas[id_] for id_ in notebook.serving}
+        present = {id_: replica for id_, replica in serving.items() if replica.away is None}
+        if not present:
+            reasons = [replica.away for replica in serving.values() if replica.away is not None]
+            return bool(reasons) and self._catalog.set_away(notebook.id, reasons[0])
+        tools: dict[str, messages.ToolInfo] = {}
+        missing: dict[str, DroppedTool] = {}
+        for replica in present.values():
+            tools = {**replica.tools, **tools}
+            missing = {**replica.missing, **missing}
+        first = next(iter(present.values()))
+        # In the order of the first, then what others have besides.
+        notebook.tools = {name: tools[name] for name in {**first.tools, **tools}}
+        notebook.offers = {
+            name: tuple(
+                id_
+                for id_, replica in present.items()
+                if name in replica.tools and _is_same(replica.tools[name], tool)
+            )
+            for name, tool in tools.items()
+        }
+        return self._catalog.set_kernel(
+            notebook.id,
+            notebook=notebook.name,
+            tools=tuple(notebook.tools.values()),
+            missing={name: dropped for name, dropped in missing.items() if name not in tools},
+        )
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    def has(self, entry: CatalogEntry) -> bool:
+        """Return whether several kernels may offer a tool."""
+        return entry.kernel_id in self._notebooks
+
+    def choose(
+        self,
+        entry: CatalogEntry,
+        links: Mapping[str, Link],
+        client: Any = None,
+        call_key: str | None = None,
+    ) -> Link:
+        """Return the link to the kernel that a call of a tool goes to.
+
+        Args:
+            entry: The tool.
+            links: The open links, by the ids of their kernels.
+            client: Whose calls all go to one kernel: a session, or the name of a caller.
+            call_key: What identifies a call that may go on when its client gives it up.
+
+        Raises:
+            KernelGone: The kernel is gone, or all are that offer the tool.
+        """
+        notebook = self._notebooks.get(entry.kernel_id)
+        if notebook is None:
+            link = links.get(entry.kernel_id)
+            if link is None:
+                raise _explain_absence(entry)
+            return link
+        earlier = self._pins.find(call_key, notebook.id) if call_key is not None else None
+        if earlier is not None and earlier in links:  # which may be there only for such calls
+            return links[earlier]
+        chosen = None if client is None else self._pins.find(client, notebook.id)
+        if chosen not in notebook.serving or notebook.replicas[chosen].is_lost:
+            chosen = self._choose_least_busy(notebook, entry, links)
+        elif chosen not in links:
+            raise KernelGone(notebook.replicas[chosen].away or str(_explain_absence(entry)))
+        for who in (client, call_key):
+            if who is not None:
+                self._pins.set(who, notebook.id, chosen)
+        self._calls += 1
+        notebook.replicas[chosen].last_call = self._calls
+        return links[chosen]
+
+    def forget_kept(self, entry: CatalogEntry, call_key: str) -> None:
+        """Let the same call go anywhere again: its client has the result."""
+        self._pins.forget(call_key, entry.kernel_id)
+
+    def _choose_least_busy(
+        self, notebook: _Notebook, entry: CatalogEntry, links: Mapping[str, Link]
+    ) -> str:
+        linked = [id_ for id_ in notebook.offers.get(entry.tool.name, ()) if id_ in links]
+        if not linked:
+            raise _explain_absence(entry)
+
+        def rank(kernel_id: str) -> tuple[int, int]:
+            return links[kernel_id].open_calls, notebook.replicas[kernel_id].last_call
+
+        return min(linked, key=rank)
+
+    def find_revision(self, entry: CatalogEntry, kernel_id: str) -> str | None:
+        """Return what a kernel calls the declaration of a tool that a person has agreed to.
+
+        Each kernel has its own word for the same declaration.
+        """
+        notebook = self._notebooks.get(entry.kernel_id)
+        revision, name = entry.tool.revision, entry.tool.name
+        if notebook is None or kernel_id not in notebook.offers.get(name, ()):
+            return revision
+        # Otherwise it is of an older declaration, and the kernel says so.
+        is_listed = notebook.tools[name].revision == revision
+        return notebook.replicas[kernel_id].tools[name].revision if is_listed else revision
+
+
+def _explain_absence(entry: CatalogEntry) -> KernelGone:
+    return KernelGone(_NO_LINK.format(name=entry.name))
+
+
+def _is_same(tool: messages.ToolInfo, other: messages.ToolInfo) -> bool:
+    return tool == other.model_copy(update={"revision": tool.revision})

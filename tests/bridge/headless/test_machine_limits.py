@@ -1,0 +1,46 @@
+import os
+
+import pytest
+
+from mcp_notebook.bridge.headless.machine_limits import (
+    count_processors,
+    find_free_memory,
+    format_bytes,
+    measure_kernel,
+)
+
+
+def test_a_process_has_memory_of_its_own_until_it_has_ended():
+    assert 10**6 < measure_kernel(os.getpid()) < 10**11
+    assert measure_kernel(2**22 + 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("most", "used", "files", "free"),
+    [("3000", "1000", "0", 2000), ("3000", "2500", "400", 900), ("1000", "3000", "0", 0)],
+)
+def test_a_container_has_what_its_limit_leaves(tmp_path, most, used, files, free):
+    (tmp_path / "memory.max").write_text(f"{most}\n")
+    (tmp_path / "memory.current").write_text(f"{used}\n")
+    (tmp_path / "memory.stat").write_text(f"anon 7\ninactive_file {files}\nactive_file 9\n")
+    assert find_free_memory(tmp_path) == free
+
+
+def test_without_a_limit_there_is_what_the_machine_has(tmp_path):
+    assert find_free_memory(tmp_path) > 10**6
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("1\n")
+    assert find_free_memory(tmp_path) > 10**6
+
+
+def test_a_container_has_as_many_processors_as_its_limit_says_and_the_machine_has(tmp_path):
+    machine = count_processors(tmp_path)
+    assert machine >= 1
+    for limit, number in (("max 100000", machine), ("50000 100000", 1), ("9900000 100", machine)):
+        (tmp_path / "cpu.max").write_text(f"{limit}\n")
+        assert count_processors(tmp_path) == number
+
+
+def test_sizes_are_for_people():
+    assert format_bytes(240_000_000) == "240 MB"
+    assert format_bytes(1_250_000_000) == "1.2 GB"

@@ -1,0 +1,364 @@
+"""A notebook is kept served by several real kernels, which are killed or fail to start."""
+
+import os
+import signal
+from contextlib import asynccontextmanager
+
+import anyio
+import nbformat
+import psutil
+import pytest
+from live import TIMEOUT, kernel_env, text_of
+from trusted_notebooks import sign
+from watched_catalog import WatchedCatalog
+
+from mcp_notebook.bridge.headless import replica_set
+from mcp_notebook.bridge.headless import supervisor as supervisor_module
+from mcp_notebook.bridge.headless.cell_progress import SharedProgress
+from mcp_notebook.bridge.headless.generation import decide_number
+from mcp_notebook.bridge.headless.notebook_reader import read_notebook
+from mcp_notebook.bridge.headless.replica_set import ReplicaSet
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.discovery import list_live_records
+from mcp_notebook.errors import KernelGone, NotebookError
+from mcp_notebook.settings import Settings
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(os.name == "nt", reason="kernels are ended by signals"),
+]
+
+TOOLS = """%%mcp_tool
+import os, pathlib, time
+
+def pid() -> int:
+    "The kernel's process."
+    return os.getpid()
+
+def meet(here: str, there: str) -> int:
+    "Waits until the other one is there, too."
+    pathlib.Path(here).touch()
+    while not pathlib.Path(there).exists():
+        time.sleep(0.01)
+    return os.getpid()
+"""
+FAILS_LATER = """import os, signal
+try:
+    os.close(os.open("first", os.O_CREAT | os.O_EXCL))
+except FileExistsError:
+    {}"""
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Delays of tests."""
+    monkeypatch.setattr(supervisor_module, "FIRST_DELAY", 0.05)
+
+
+@pytest.fixture
+def folder(home, monkeypatch):
+    """A folder for notebooks; kernels keep within the test's home."""
+    for name, value in kernel_env(home).items():
+        monkeypatch.setenv(name, value)
+    (home / "work").mkdir()
+    return home / "work"
+
+
+def notebook(folder, *cells, name="sums.ipynb"):
+    path = folder / name
+    made = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", *cells)]
+    nbformat.write(nbformat.v4.new_notebook(cells=made), path)
+    return path
+
+
+class Kept:
+    """A notebook that is kept served, and waits for what is seen of it."""
+
+    def __init__(self):
+        self.catalog = WatchedCatalog()
+        self.links = Links(self.catalog, on_change=self.catalog.note_change)
+        self.ended = anyio.Event()
+        self.reason = None
+
+    async def call(self, name, **arguments):
+        return text_of(await self.links.call(self.catalog.find(name), arguments))
+
+    async def pids(self, number):
+        """Return the processes that idle kernels answer from, one call after another."""
+        return [int(await self.call("pid")) for _ in range(number)]
+
+    async def gone(self, name):
+        """Make a call that its kernel does not survive, and return what it is told."""
+        with pytest.raises(KernelGone) as caught, anyio.fail_after(TIMEOUT):
+            await self.call(name)
+        return str(caught.value)
+
+    async def run(self, replicas, *, task_status=anyio.TASK_STATUS_IGNORED):
+        self.reason = await replicas.run(task_status=task_status)
+        self.ended.set()
+
+
+@asynccontextmanager
+async def kept(path, home, **options):
+    here = Kept()
+    settings = Settings(home=home / "state", **options)
+    replicas = ReplicaSet(path, settings, here.links, SharedProgress())
+    async with here.links, anyio.create_task_group() as tasks:
+        await tasks.start(here.run, replicas)
+        yield here
+        tasks.cancel_scope.cancel()
+    assert psutil.Process().children() == []
+
+
+async def fail_to_start(path, home, **options):
+    """Return what whoever starts a notebook is told."""
+    settings = Settings(home=home / "state", **options)
+    async with Links(Catalog(), on_change=lambda: None) as links:
+        with pytest.raises(NotebookError) as caught, anyio.fail_after(TIMEOUT):
+            await ReplicaSet(path, settings, links, SharedProgress()).run()
+    assert psutil.Process().children() == []
+    return str(caught.value)
+
+
+async def test_calls_run_at_once_and_a_kernel_that_dies_is_replaced_while_the_other_answers(
+    folder, home, capsys
+):
+    async with kept(notebook(folder, TOOLS), home, replicas=2) as here:
+        assert [entry.name for entry in here.catalog.entries()] == ["pid", "meet"]
+        met = []
+
+        async def meet(name, other):
+            met.append(int(await here.call("meet", here=name, there=other)))
+
+        with anyio.fail_after(TIMEOUT):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(meet, "a", "b")
+                tasks.start_soon(meet, "b", "a")
+        assert len(set(met)) == 2
+        assert set(await here.pids(4)) == set(met)
+
+        told = []
+
+        async def wait():
+            with pytest.raises(KernelGone) as caught:
+                await here.call("meet", here="c", there="never")
+            told.append(str(caught.value))
+
+        with anyio.fail_after(TIMEOUT):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(wait)
+                while not (folder / "c").exists():
+                    await here.pids(1)
+                (living,) = set(await here.pids(2))  # the other one is busy
+                (busy,) = set(met) - {living}
+                os.kill(busy, signal.SIGKILL)
+                assert await here.pids(2) == [living, living]
+            while len(pids := set(await here.pids(2))) == 1:
+                assert [entry.name for entry in here.catalog.entries()] == ["pid", "meet"]
+        assert living in pids
+        assert busy not in pids
+    assert "was killed by SIGKILL" in told[0]
+    assert "the call was lost. Other kernels of the notebook answer. Call again." in told[0]
+    said = capsys.readouterr().err
+    assert "sums.ipynb: 2 kernels have run its cells" in said
+    assert said.count("is not trusted") <= 2  # when it is started, and if it was the first one
+
+
+async def test_a_cell_that_fails_fails_in_the_first_kernel_and_no_other_is_started(folder, home):
+    path = notebook(folder, "open('tries', 'a').write('x')", "1 / 0", TOOLS)
+    said = await fail_to_start(path, home, replicas=3)
+    assert said.startswith("Code cell 3 of 4 of sums.ipynb failed")
+    assert (folder / "tries").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL (out of memory, perhaps"),
+        ("raise MemoryError", "MemoryError"),
+    ],
+)
+async def test_kernels_that_do_not_all_start_are_an_error_that_says_how_to_go_on(
+    folder, home, failure, told
+):
+    path = notebook(folder, FAILS_LATER.format(failure), TOOLS)
+    said = await fail_to_start(path, home, replicas=2)
+    assert said.startswith("2 kernels of sums.ipynb could not be started, only fewer: choose a")
+    assert told in said
+
+
+async def test_a_notebook_is_given_up_with_the_last_of_its_kernels(folder, home, capsys):
+    broken = "import os\nif os.path.exists('broken'): 1 / 0"
+    async with kept(notebook(folder, broken, TOOLS), home, replicas=2) as here:
+        pids = set(await here.pids(2))
+        (folder / "broken").touch()
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        with anyio.fail_after(TIMEOUT):
+            await here.ended.wait()
+        assert "A kernel of sums.ipynb is no longer served: 3 starts in a row" in here.reason
+        with pytest.raises(KernelGone, match="3 starts in a row failed"):
+            here.catalog.find("pid")
+    assert "A kernel of sums.ipynb is no longer served" in capsys.readouterr().err
+
+
+# -- a file that is saved --------------------------------------------------------------------------
+
+MORE = "%%mcp_tool\ndef more() -> int:\n    return 1"
+SUICIDE = "%%mcp_tool\ndef suicide() -> None:\n    os.kill(os.getpid(), 9)"
+
+
+async def test_a_saved_file_is_served_by_new_kernels_and_calls_that_run_end_on_the_old_ones(
+    folder, home, capsys, monkeypatch
+):
+    monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
+    results = []
+
+    async def meet():
+        results.append(int(await here.call("meet", here="a", there="b")))
+
+    async with kept(notebook(folder, TOOLS), home, replicas=2, watch=True) as here:
+        old = set(await here.pids(2))
+        with anyio.fail_after(TIMEOUT):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(meet)
+                while not (folder / "a").exists():
+                    await here.pids(1)
+                notebook(folder, TOOLS, MORE)
+                await here.catalog.wait_for("pid", "meet", "more")
+                new = set(await here.pids(2))
+                assert len(new) == 2
+                assert not new & old
+                monkeypatch.setattr(replica_set, "LINGER", 0.0)  # of those that are current now
+                notebook(folder, TOOLS)
+                await here.catalog.wait_for("pid", "meet")
+                newest = set(await here.pids(2))
+                assert not newest & (new | old)
+                (folder / "b").touch()
+            assert results[0] in old
+            while any(map(psutil.pid_exists, old | new)):
+                assert set(await here.pids(2)) == newest
+    said = capsys.readouterr().err
+    assert "sums.ipynb was saved with other code, and is being run" in said
+    assert "restarted" not in said
+
+
+async def test_a_kernel_of_an_old_version_that_dies_is_not_restarted(
+    folder, home, capsys, monkeypatch
+):
+    monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
+    async with kept(notebook(folder, TOOLS), home, watch=True) as here:
+        (old,) = await here.pids(1)
+        notebook(folder, TOOLS, MORE)
+        await here.catalog.wait_for("pid", "meet", "more")
+        os.kill(old, signal.SIGKILL)
+        with anyio.fail_after(TIMEOUT):
+            while len(list_live_records(home / "state" / "kernels")) > 1:
+                await here.pids(1)
+        await here.pids(5)
+        assert [entry.name for entry in here.catalog.entries()] == ["pid", "meet", "more"]
+    assert "restarted" not in capsys.readouterr().err
+
+
+async def test_a_saved_file_that_cannot_be_run_leaves_the_version_before(
+    folder, home, capsys, monkeypatch
+):
+    monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
+    async with kept(notebook(folder, TOOLS, SUICIDE), home, watch=True) as here:
+        (pid,) = await here.pids(1)
+        said = ""
+
+        async def wait_until_said(text):
+            nonlocal said
+            with anyio.fail_after(TIMEOUT):
+                while text not in said:
+                    assert await here.pids(1) == [pid]
+                    said += capsys.readouterr().err
+
+        notebook(folder, TOOLS, "1 / 0")
+        await wait_until_said("sums.ipynb is served as it was before it was saved. Code cell 3 of")
+        (folder / "sums.ipynb").write_text("{")
+        await wait_until_said("is not a Jupyter notebook")
+        # A kernel that dies is replaced by one that runs the version that is served.
+        assert "It is being restarted, and its tools return when" in await here.gone("suicide")
+        await here.catalog.wait_for("pid", "meet", "suicide")
+        notebook(folder, TOOLS, MORE)
+        await here.catalog.wait_for("pid", "meet", "more")
+        assert len(psutil.Process().children()) <= 3  # the old one lingers
+
+
+async def test_a_watched_notebook_that_is_given_up_is_served_again_when_it_is_saved(
+    folder, home, capsys, monkeypatch
+):
+    monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
+    broken = "import os\nif os.path.exists('broken'): 1 / 0"
+    async with kept(notebook(folder, broken, TOOLS, SUICIDE), home, watch=True) as here:
+        (folder / "broken").touch()
+        await here.gone("suicide")
+        said = ""
+        with anyio.fail_after(TIMEOUT):
+            while "sums.ipynb is no longer served: 3 starts in a row failed" not in said:
+                await anyio.lowlevel.checkpoint()
+                said += capsys.readouterr().err
+        with pytest.raises(KernelGone, match=r"Fix the notebook and save it\.$"):
+            here.catalog.find("pid")
+        notebook(folder, TOOLS)
+        await here.catalog.wait_for("pid", "meet")
+
+
+async def test_a_saved_file_that_is_not_trusted_is_run_as_soon_as_it_is(
+    folder, home, capsys, monkeypatch
+):
+    monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
+    monkeypatch.setattr(replica_set, "TRUST_INTERVAL", 0.02)
+    data = home / "jupyter"
+    data.mkdir()
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(data))
+    sign(path := notebook(folder, TOOLS), data)
+    async with kept(path, home, watch=True, trusted_only=True) as here:
+        notebook(folder, TOOLS, MORE)
+        said = ""
+        with anyio.fail_after(TIMEOUT):
+            while "sums.ipynb is served as it was before it was saved." not in said:
+                await here.pids(1)
+                said += capsys.readouterr().err
+        await here.pids(20)
+        sign(path, data)
+        await here.catalog.wait_for("pid", "meet", "more")
+    assert (said + capsys.readouterr().err).count("it was before it was saved") == 1
+
+
+async def test_a_saved_file_with_the_same_code_starts_nothing(folder, home):
+    path = notebook(folder, TOOLS)
+    version = read_notebook(path)
+    document = read_notebook(path)[1]
+    document.cells[1].metadata["execution"] = {"shell.execute_reply": "now"}
+    document.cells[1].outputs = [nbformat.v4.new_output("stream", text="said")]
+    document.cells.append(nbformat.v4.new_markdown_cell("# Title"))
+    nbformat.write(document, path)
+    assert replica_set._describe_code(read_notebook(path)) == replica_set._describe_code(version)
+    document.cells[1].metadata["tags"] = ["skip-execution"]
+    nbformat.write(document, path)
+    assert replica_set._describe_code(read_notebook(path)) != replica_set._describe_code(version)
+
+
+# -- how many --------------------------------------------------------------------------------------
+
+
+def test_as_many_kernels_as_processors_and_memory_allow_and_at_least_one():
+    decide = decide_number
+    assert decide("auto", "a.ipynb", each=100, free=10_000, processors=8) == 8
+    assert decide("auto", "a.ipynb", each=100, free=250, processors=8) == 3
+    assert decide("auto", "a.ipynb", each=100, free=0, processors=8) == 1
+    assert decide(3, "a.ipynb", each=100, free=200, processors=1) == 3
+    assert decide("auto", "a.ipynb", each=0, free=10**9) >= 1
+
+
+def test_kernels_that_have_no_memory_are_not_started_and_one_sentence_says_how_many_could_be():
+    with pytest.raises(NotebookError) as caught:
+        decide_number(9, "a.ipynb", each=2 * 10**9, free=5 * 10**9)
+    assert str(caught.value) == (
+        "There is no memory for 9 kernels of a.ipynb: each needs about 2.0 GB, and 5.0 GB is free "
+        "beside the first. Start at most 3 (--replicas 3), or as many as fit (--replicas auto)."
+    )
