@@ -3,8 +3,12 @@
 Face:
 
 - `server`: `NotebookServer`, whose ``mcp`` is what transports serve.
+- `sdk_import`: imported before anything else of the SDK, it leaves out what no bridge uses.
+- `tasks.TaskPolicy`: which calls outlive their clients.
 - `tool_form.find_rejection`: why MCP does not accept a tool.
 - `large_calls`: `detach_arguments` (and `json_spans.NotJson`), for transports.
+- `plain_requests`, `plain_answers`, `plain_channel`, `client_request` and `client_sessions`: what
+  transports answer without the SDK.
 
 Threads: everything runs on the bridge's event loop, except the encoding of large resources.
 

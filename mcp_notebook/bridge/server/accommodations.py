@@ -10,9 +10,7 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from mcp.server.context import ServerRequestContext
-
-from mcp_notebook.bridge.server.change_notices import get_connection
+from mcp_notebook.bridge.server.client_request import ClientRequest
 from mcp_notebook.bridge.server.mcp_types import describe_link
 from mcp_notebook.content import Audio, ContentBlock, Image, ResourceLink, Result, Text
 from mcp_notebook.missing_tools import META_TOOLS
@@ -64,15 +62,14 @@ ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
 _NONE = Accommodation()
 
 
-def find_accommodation(ctx: ServerRequestContext[Any]) -> Accommodation:
+def find_accommodation(request: ClientRequest) -> Accommodation:
     """Return what is different for the client of a request."""
-    params = ctx.session.client_params
-    return _NONE if params is None else ACCOMMODATIONS.get(params.client_info.name, _NONE)
+    return ACCOMMODATIONS.get(request.client.name, _NONE)
 
 
-def adapt_result(ctx: ServerRequestContext[Any], result: Result) -> Result:
+def adapt_result(request: ClientRequest, result: Result) -> Result:
     """Return a result as the client of a request can take it."""
-    accommodation = find_accommodation(ctx)
+    accommodation = find_accommodation(request)
     if accommodation.takes_links and accommodation.takes_media:
         return result
     return replace(result, content=[_adapt_block(block, accommodation) for block in result.content])
@@ -111,24 +108,26 @@ class NewTools:
             "`--meta-tools`: then new tools can be called at once."
         )
 
-    def note_list(self, ctx: ServerRequestContext[Any], names: Iterable[str]) -> None:
+    def note_list(self, request: ClientRequest, names: Iterable[str]) -> None:
         """Note that a client has been sent these tools."""
-        if not find_accommodation(ctx).lists_again:
-            self._names.setdefault(get_connection(ctx), set()).update(names)
+        if request.connection is not None and not find_accommodation(request).lists_again:
+            self._names.setdefault(request.connection, set()).update(names)
 
-    def add_note(
-        self, ctx: ServerRequestContext[Any], result: Result, names: Iterable[str]
-    ) -> Result:
+    def follow(self, request: ClientRequest) -> bool:
+        """Return whether it is known which tools the client of a request has listed."""
+        return request.connection is not None and request.connection in self._names
+
+    def add_note(self, request: ClientRequest, result: Result, names: Iterable[str]) -> Result:
         """Return a result with a note on the tools that its client does not know of.
 
         Args:
-            ctx: The request.
+            request: The request of a client that is followed.
             result: Its result.
             names: The tools that there are now.
         """
-        listed = self._names.get(get_connection(ctx)) if self._names else None
-        new = [] if listed is None else [name for name in names if name not in listed]
-        if listed is None or not new:
+        listed = self._names[request.connection]
+        new = [name for name in names if name not in listed]
+        if not new:
             return result
         listed.update(new)
         text = ", ".join(f"`{name}`" for name in new[:_MAX_NAMES])

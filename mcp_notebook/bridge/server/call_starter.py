@@ -7,12 +7,12 @@ observers hear what happened: the start and the end of each call, or its refusal
 import itertools
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeAlias
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.consent_policy import make_denial
@@ -24,9 +24,10 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
 from mcp_notebook.bridge.server import meta_tools
 from mcp_notebook.bridge.server.argument_limits import check_arguments
-from mcp_notebook.bridge.server.callers import describe_client, find_client
+from mcp_notebook.bridge.server.client_request import ClientRequest
 from mcp_notebook.bridge.server.consent import Consent, ConsentRequest
 from mcp_notebook.bridge.server.elicitation import can_elicit
+from mcp_notebook.bridge.server.kernel_choice import KernelChoice, choose_kernel
 from mcp_notebook.bridge.server.trace_headers import describe_request, read_trace_headers
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
@@ -40,7 +41,9 @@ from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.content import Audio, Image, Resource, Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownTool
 from mcp_notebook.limits import Limits
+from mcp_notebook.wire import messages, task_messages
 
+FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], task_messages.Keep | None]
 _CANCELLED = "The call was cancelled before it was started."
 _FAILED = "The call was not started because of an internal error in mcp-notebook: {}."
 _IS_STOPPED = (
@@ -74,7 +77,8 @@ class CallStarter:
         ready: Callable[[], Awaitable[None]] | None = None,
         meta_tools_hint: str | None = None,
     ) -> None:
-        self._tools = tools
+        self.tools = tools
+        """The tools, as callers see them."""
         self._links = links
         self._observer = CallObservers(observers)
         self._tracer = next((item for item in observers if isinstance(item, CallTracer)), None)
@@ -105,67 +109,81 @@ class CallStarter:
 
     async def start(
         self,
-        ctx: ServerRequestContext[Any],
-        caller: Caller,
+        request: ClientRequest,
         params: types.CallToolRequestParams,
         arguments: dict[str, Any] | bytes,
         listener: Listener,
-    ) -> RunningCall | Result | types.InputRequiredResult:
-        """Start a call, or return its result if the bridge itself has the answer.
-
-        A call that needs consent waits here for it, or is answered with the question.
+        find_keep: FindKeep,
+    ) -> RunningCall | Result | types.InputRequiredResult | meta_tools.RequestedResult:
+        """Start a call, or return the bridge's own answer, question, or which result is requested.
 
         Args:
-            ctx: The request.
-            caller: Who makes it.
+            request: The request.
             params: What the client has sent.
             arguments: The arguments; if large, as the client's JSON.
             listener: Takes what the call sends besides its result.
+            find_keep: Returns what lets a call outlive its client.
 
         Raises:
             CallError: The call cannot be started; the observers have heard of it.
         """
-        with self.note_refusals(ctx, caller, params.name) as requests:
-            self._check_rate(caller)
-            requested = await self._find_requested(caller, params.name, arguments)
-            if isinstance(requested, Result):
-                return requested
-            entry, arguments = requested.entry, requested.arguments
-            requests.append(requested)
-            await check_arguments(arguments, self._limits)
-            self._check_room(caller)
-            if self._consent.is_needed(entry):
-                request = ConsentRequest(ctx, caller, params, entry, arguments, listener)
-                question = await self._ask_for_consent(request)
-                if question is not None:
-                    return question
-            start = self._describe_start(ctx, caller, entry, arguments)
-            began = time.monotonic()
-            with self._open_trace(ctx, start) as trace:
-                call = self._links.find_link(entry).start_call(
-                    entry.tool.name,
-                    arguments,
-                    listener,
-                    can_elicit=can_elicit(ctx),
-                    client=find_client(ctx),
-                    confirmed=entry.tool.revision,
-                    trace=trace,
-                )
-        self._observe(call, start, began)
+        requested: meta_tools.RequestedCall | None = None
+        try:
+            self._check_rate(request.caller)
+            answer = await self._find_requested(request.caller, params.name, arguments)
+            if not isinstance(answer, meta_tools.RequestedCall):
+                return answer
+            requested = answer
+            return await self._start(request, params, requested, listener, find_keep)
+        except BaseException as error:
+            self.note_refusal(request, params.name, error, requested)
+            raise
+
+    async def _start(
+        self,
+        request: ClientRequest,
+        params: types.CallToolRequestParams,
+        requested: meta_tools.RequestedCall,
+        listener: Listener,
+        find_keep: FindKeep,
+    ) -> RunningCall | types.InputRequiredResult:
+        entry, arguments = requested.entry, requested.arguments
+        keep = find_keep(request, entry.tool)
+        await check_arguments(arguments, self._limits)
+        self._check_room(request.caller)
+        if self._consent.is_needed(entry):
+            consent = ConsentRequest(request, params, entry, arguments, listener)
+            if (question := await self._ask_for_consent(consent)) is not None:
+                return question
+        choice = choose_kernel(self._links, request, entry, arguments, keep)
+        start = self._describe_start(request, entry, arguments, choice.link.record.id)
+        began = time.monotonic()
+        with self._open_trace(request, start) as trace:
+            call = choice.link.start_call(
+                entry.tool.name,
+                arguments,
+                listener,
+                can_elicit=can_elicit(request),
+                client=request.client,
+                confirmed=choice.revision,
+                trace=trace,
+                keep=keep,
+            )
+        self._observe(call, start, began, choice)
         return call
 
     def _open_trace(
-        self, ctx: ServerRequestContext[Any], start: CallStart
+        self, request: ClientRequest, start: CallStart
     ) -> AbstractContextManager[dict[str, str]]:
         """Return what gives the block the trace that a call belongs to in its kernel."""
-        headers = read_trace_headers(ctx)
+        headers = read_trace_headers(request)
         if self._tracer is None:
             return nullcontext(headers)
-        return self._tracer.open(start, headers, describe_request(ctx))
+        return self._tracer.open(start, headers, describe_request(request))
 
     async def _find_requested(
         self, caller: Caller, name: str, arguments: dict[str, Any] | bytes
-    ) -> Result | meta_tools.RequestedCall:
+    ) -> Result | meta_tools.RequestedCall | meta_tools.RequestedResult:
         """Return which tool is to be called with what, or the bridge's own answer."""
         if self.is_meta_tool(name):
             return await self._ask_meta_tool(caller, name, arguments)
@@ -173,22 +191,22 @@ class CallStarter:
 
     async def _ask_meta_tool(
         self, caller: Caller, name: str, arguments: dict[str, Any] | bytes
-    ) -> Result | meta_tools.RequestedCall:
+    ) -> Result | meta_tools.RequestedCall | meta_tools.RequestedResult:
         assert self._meta_tools_hint is not None
         if self._ready is not None:
             await self._ready()
         return await meta_tools.answer(
-            name, arguments, self._tools, caller, no_tools=self._meta_tools_hint
+            name, arguments, self.tools, caller, no_tools=self._meta_tools_hint
         )
 
     async def _find(self, caller: Caller, name: str) -> CatalogEntry:
         try:
-            return self._tools.find(caller, name)
+            return self.tools.find(caller, name)
         except UnknownTool:
             if self._ready is None:
                 raise
         await self._ready()  # a client may know the tool from an earlier session
-        return self._tools.find(caller, name)
+        return self.tools.find(caller, name)
 
     def _check_rate(self, caller: Caller) -> None:
         excess = self._rates.take(caller.name)
@@ -207,78 +225,86 @@ class CallStarter:
         question = await self._consent.ask(request)
         if question is None:
             self._check_room(request.caller)
-            if request.entry not in self._tools.list_entries(request.caller):
+            if request.entry not in self.tools.list_entries(request.caller):
                 raise make_denial(
                     request.entry.name,
                     "The tool was changed while a person was asked. Call it again.",
                 )
         return question
 
-    @contextmanager
-    def note_refusals(
-        self, ctx: ServerRequestContext[Any], caller: Caller, tool: str
-    ) -> Iterator[list[meta_tools.RequestedCall]]:
-        """Tell the observers if the call is not started; the block adds what it finds requested."""
-        requests: list[meta_tools.RequestedCall] = []
-        try:
-            yield requests
-        except BaseException as error:
-            request = requests[0] if requests else None
-            entry = None if request is None else request.entry
-            self._observer.note_refusal(
-                CallRefusal(
-                    at=time.time(),
-                    caller=caller.name,
-                    client=describe_client(ctx),
-                    tool=tool if entry is None else entry.tool.name,
-                    reason=_explain_refusal(error),
-                    kernel=None if entry is None else entry.kernel_id,
-                    notebook=None if entry is None else entry.notebook,
-                    arguments=None if request is None else request.arguments,
-                    input_schema={} if entry is None else entry.tool.input_schema,
-                )
+    def note_refusal(
+        self,
+        client: ClientRequest,
+        tool: str,
+        error: BaseException,
+        request: meta_tools.RequestedCall | None = None,
+    ) -> None:
+        """Tell the observers that a call is not started.
+
+        Args:
+            client: The request.
+            tool: The name in it.
+            error: Why.
+            request: What was found requested, if that is known.
+        """
+        entry = None if request is None else request.entry
+        self._observer.note_refusal(
+            CallRefusal(
+                at=time.time(),
+                caller=client.caller.name,
+                client=client.program,
+                tool=tool if entry is None else entry.tool.name,
+                reason=_explain_refusal(error),
+                kernel=None if entry is None else entry.kernel_id,
+                notebook=None if entry is None else entry.notebook,
+                arguments=None if request is None else request.arguments,
+                input_schema={} if entry is None else entry.tool.input_schema,
             )
-            raise
+        )
 
     def _describe_start(
         self,
-        ctx: ServerRequestContext[Any],
-        caller: Caller,
+        request: ClientRequest,
         entry: CatalogEntry,
         arguments: dict[str, Any] | bytes,
+        kernel_id: str,
     ) -> CallStart:
         return CallStart(
             id=f"{self._prefix}-{next(self._numbers)}",
             at=time.time(),
-            caller=caller.name,
-            client=describe_client(ctx),
-            kernel=entry.kernel_id,
+            caller=request.caller.name,
+            client=request.program,
+            kernel=kernel_id,
             notebook=entry.notebook,
             tool=entry.tool.name,
             arguments=arguments,
             input_schema=entry.tool.input_schema,
         )
 
-    def _observe(self, call: RunningCall, start: CallStart, began: float) -> None:
+    def _observe(
+        self, call: RunningCall, start: CallStart, began: float, choice: KernelChoice
+    ) -> None:
         """Report the start of a call now, and its end when it comes.
 
         Args:
             call: The call, which may already run.
             start: What it is.
             began: The monotonic clock's time before it was sent.
+            choice: Its kernel.
         """
         self._running.add(start.caller)
         self._observer.note_start(start)
 
         def note_end(outcome: Result | KernelGone) -> None:
             self._running.remove(start.caller)
+            choice.note_end(call)
             self._observer.note_end(_describe_end(start, call, outcome, time.monotonic() - began))
 
         call.on_end = note_end
 
 
 def _explain_refusal(error: BaseException) -> str:
-    if isinstance(error, CallError):
+    if isinstance(error, CallError | MCPError):
         return str(error)
     # The text of an error in our own code may quote arguments.
     return _FAILED.format(type(error).__name__) if isinstance(error, Exception) else _CANCELLED
@@ -296,6 +322,7 @@ def _describe_end(
         run_seconds=call.run_seconds,
         error=error,
         size=0 if isinstance(outcome, KernelGone) else _measure(outcome),
+        task=None if call.task is None else call.task.id,
     )
 
 

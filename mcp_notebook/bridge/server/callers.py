@@ -6,6 +6,7 @@ Tested in ``tests/bridge/server/test_call_starter.py``. Runs on the bridge's eve
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
+from mcp_types import InitializeRequestParams
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.wire import messages
@@ -29,14 +30,12 @@ def find_caller(ctx: ServerRequestContext[Any], default: Caller) -> Caller:
 
 def find_client(ctx: ServerRequestContext[Any]) -> messages.ClientInfo:
     """Return name and version of the client's program, as it says; empty if it does not say."""
-    params = ctx.session.client_params
+    return describe_program(ctx.session.client_params)
+
+
+def describe_program(params: InitializeRequestParams | None) -> messages.ClientInfo:
+    """Return name and version of a client's program, of all that it says of itself."""
     if params is None:
         return messages.ClientInfo()
     info = params.client_info
     return messages.ClientInfo(name=info.name[:_MOST], version=info.version[:_MOST])
-
-
-def describe_client(ctx: ServerRequestContext[Any]) -> str:
-    """Return name and version of the client's program on one line; empty if it does not say."""
-    client = find_client(ctx)
-    return f"{client.name} {client.version}".strip()

@@ -20,6 +20,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.server.callers import find_caller
+from mcp_notebook.bridge.server.client_request import get_connection
 from mcp_notebook.bridge.server.subscriptions import Subscriptions, ToolsWatcher
 
 logger = logging.getLogger(__name__)
@@ -100,11 +101,11 @@ class ChangeNotices:
                     # One task each: a client that does not read delays no other.
                     tasks.start_soon(self._notify, connection)
 
-    async def notify_caller(self, ctx: ServerRequestContext[Any]) -> None:
+    async def notify_caller(self, connection: Any) -> None:
         """Notify a client at once of changes that it has not heard of: its answer follows."""
         await self._publish()
         if self._listeners:
-            await self._notify(get_connection(ctx))
+            await self._notify(connection)
 
     async def broadcast(
         self,
@@ -157,8 +158,3 @@ class ChangeNotices:
             self._listeners.pop(connection, None)
         finally:
             listener.is_busy = False
-
-
-def get_connection(ctx: ServerRequestContext[Any]) -> Any:
-    """Return the connection of a request: the object that lasts as long as its client."""
-    return ctx.session._connection  # noqa: SLF001 - not public; every request has a new session

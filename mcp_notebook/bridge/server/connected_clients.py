@@ -8,6 +8,7 @@ instance, and for some minutes after its last one; over stdio, until it leaves.
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.callers import find_caller, find_client
-from mcp_notebook.bridge.server.change_notices import get_connection
+from mcp_notebook.bridge.server.client_request import ClientRequest, read_request
 from mcp_notebook.wire import messages
 
 REMEMBERED = 300.0
@@ -31,7 +31,7 @@ MAX_PROGRAMS = 50
 
 @dataclass
 class _Visitor:
-    """A client without a session."""
+    """A client without a session; a context manager around each of its requests."""
 
     program: messages.ClientInfo
     stays: bool
@@ -40,6 +40,13 @@ class _Visitor:
     """How many of its requests run."""
     last_seen: float = 0.0
     """By the monotonic clock."""
+
+    def __enter__(self) -> None:
+        self.requests += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.requests -= 1
+        self.last_seen = time.monotonic()
 
     def find_rest(self, now: float) -> float:
         """Return the seconds that it still counts if nothing happens."""
@@ -71,15 +78,17 @@ class ConnectedClients:
         """Count the client of a request."""
         if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
             if ctx.method == "notifications/initialized":
-                self._add_session(ctx)
+                self._add_session(read_request(ctx, self._default_caller))
             return await call_next(ctx)
-        visitor = self._find_visitor(ctx)
-        visitor.requests += 1
-        try:
+        with self.visit(read_request(ctx, self._default_caller)):
             return await call_next(ctx)
-        finally:
-            visitor.requests -= 1
-            visitor.last_seen = time.monotonic()
+
+    def visit(self, request: ClientRequest) -> AbstractContextManager[None]:
+        """Count the client of a request for a block, and some minutes longer.
+
+        One with a session counts as long as that.
+        """
+        return nullcontext() if request.is_handshake else self._find_visitor(request)
 
     async def run(self) -> None:
         """Tell of changes, once for each burst; runs forever."""
@@ -97,19 +106,19 @@ class ConnectedClients:
                 before = clients
                 self._on_change(clients)
 
-    def _find_visitor(self, ctx: ServerRequestContext[Any]) -> _Visitor:
-        program = find_client(ctx)
-        key = find_caller(ctx, self._default_caller).name, program
+    def _find_visitor(self, request: ClientRequest) -> _Visitor:
+        key = request.caller.name, request.client
         visitor = self._visitors.get(key)
         if visitor is None:
-            visitor = self._visitors[key] = _Visitor(program, stays=ctx.request is None)
+            stays = request.headers is None
+            visitor = self._visitors[key] = _Visitor(request.client, stays=stays)
             self._change.set()
         return visitor
 
-    def _add_session(self, ctx: ServerRequestContext[Any]) -> None:
+    def _add_session(self, request: ClientRequest) -> None:
         """Count a client until its connection ends."""
-        connection = get_connection(ctx)
-        self._sessions[connection] = find_client(ctx)
+        connection = request.connection
+        self._sessions[connection] = request.client
         connection.exit_stack.callback(self._end_session, connection)
         self._change.set()
 

@@ -12,9 +12,7 @@ from typing import Any
 
 import anyio
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller
@@ -31,8 +29,7 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
-from mcp_notebook.bridge.server.callers import describe_client
-from mcp_notebook.bridge.server.change_notices import get_connection
+from mcp_notebook.bridge.server.client_request import ClientRequest
 from mcp_notebook.bridge.server.consent_states import (
     ConsentStates,
     identify_request,
@@ -72,8 +69,8 @@ _IS_STOPPED = "The bridge was stopped before anybody had answered, and the call 
 class ConsentRequest:
     """A call that needs consent."""
 
-    ctx: ServerRequestContext[Any]
-    caller: Caller
+    client: ClientRequest
+    """Of whom and how."""
     params: types.CallToolRequestParams
     """What the client has sent; with an answer if it comes back with one."""
     entry: CatalogEntry
@@ -84,9 +81,9 @@ class ConsentRequest:
     """Hears that the call waits."""
 
     @property
-    def is_handshake(self) -> bool:
-        """Whether the client can be sent requests: it is of the era up to 2025-11-25."""
-        return self.ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+    def caller(self) -> Caller:
+        """Who calls."""
+        return self.client.caller
 
     @property
     def tool_version(self) -> str:
@@ -99,7 +96,7 @@ class ConsentRequest:
         """Return what identifies the request: the same call of the same client has the same."""
         return identify_request(
             self.caller.owns,
-            describe_client(self.ctx),
+            self.client.program,
             self.params.name,
             self.entry.kernel_id,
             self.entry.tool.name,
@@ -151,7 +148,7 @@ class Consent:
         if decision is None:
             if self._grants.has(request.caller.owns, request.tool_version, **identity):
                 return None
-            if can_elicit(request.ctx) and not request.is_handshake:
+            if can_elicit(request.client) and not request.client.is_handshake:
                 return self._send_back(request, await _write(request))
             decision = await self._ask_now(request)
         check_decision(request.entry.name, decision)
@@ -184,14 +181,14 @@ class Consent:
 
     async def _ask_now(self, request: ConsentRequest) -> Decision:
         """Ask the client's user, or in the notebook, while the call waits."""
-        if can_elicit(request.ctx):
+        if can_elicit(request.client):
             text = await _write(request)
             return await self._wait(request, lambda: _elicit(request, text), "")
         link = self._links.find_link(request.entry)
         if not link.consent.is_possible:
             raise make_denial(request.entry.name, _explain_silence(request.entry, link))
         text = await _write(request)
-        scope = "until the client disconnects" if request.is_handshake else "for an hour"
+        scope = "until the client disconnects" if request.client.is_handshake else "for an hour"
 
         def ask() -> Awaitable[Decision]:
             return link.consent.ask(
@@ -252,9 +249,9 @@ async def _tell_while(
 
 def _identify_grantee(request: ConsentRequest) -> dict[str, Any]:
     """Return for whom "for this session" holds: a connection, or the program of a client."""
-    if request.is_handshake:
-        return {"connection": get_connection(request.ctx)}
-    return {"client": describe_client(request.ctx)}
+    if request.client.is_handshake:
+        return {"connection": request.client.connection}
+    return {"client": request.client.program}
 
 
 def _explain_silence(entry: CatalogEntry, link: Link) -> str:
@@ -286,7 +283,7 @@ async def _write(request: ConsentRequest) -> str:
         arguments,
         sizes=sizes,
         caller=request.caller.name,
-        client=describe_client(request.ctx),
+        client=request.client.program,
     )
     return write_question(question)
 
@@ -310,9 +307,9 @@ def _read_decision(response: types.ElicitResult) -> Decision:
 
 async def _elicit(request: ConsentRequest, text: str) -> Decision:
     """Send the client a request, and return its user's decision."""
-    session, form = request.ctx.session, _make_form(ALLOW_SESSION)
+    form = types.ElicitRequestFormParams(message=text, requested_schema=_make_form(ALLOW_SESSION))
     try:
-        return _read_decision(await session.elicit_form(text, form, request.ctx.request_id))
+        return _read_decision(await request.client.channel.ask(form))
     except MCPError as error:
         raise make_denial(
             request.entry.name, f"The client could not ask its user: {error}"

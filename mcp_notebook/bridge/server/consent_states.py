@@ -13,11 +13,13 @@ import json
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Any
-
-from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from mcp_notebook.errors import UnknownState
+
+if TYPE_CHECKING:
+    from mcp.server.request_state import AESGCMRequestStateCodec
 
 MAX_USED = 4_096
 """Used states whose numbers are kept."""
@@ -39,12 +41,18 @@ class ConsentStates:
     """Makes states and takes them back, each once."""
 
     def __init__(self) -> None:
-        self._codec = AESGCMRequestStateCodec([secrets.token_bytes(32)])
         self._last = 0
         self._used: list[int] = []
         """The numbers of used states, as a heap."""
         self._first = 1
         """States with lower numbers have expired."""
+
+    @cached_property
+    def _codec(self) -> "AESGCMRequestStateCodec":
+        # Takes 6 MB with its library; most bridges never ask.
+        from mcp.server.request_state import AESGCMRequestStateCodec  # noqa: PLC0415
+
+        return AESGCMRequestStateCodec([secrets.token_bytes(32)])
 
     def issue(self, request: str, tool: str, lifetime: float) -> str:
         """Return a state for a question.
@@ -64,6 +72,8 @@ class ConsentStates:
         Raises:
             UnknownState: This bridge did not make it, not for this request, or it has been used.
         """
+        from mcp.server.request_state import InvalidRequestState  # noqa: PLC0415 - as the codec
+
         try:
             sealed = self._codec.unseal(state.removeprefix(PREFIX))
         except InvalidRequestState:

@@ -11,12 +11,11 @@ from typing import Any
 
 import anyio
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
+from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
+from mcp_notebook.bridge.server.client_request import ClientRequest
 from mcp_notebook.bridge.server.consent_states import is_consent_state
 from mcp_notebook.bridge.server.parked_calls import ANSWER_LIMIT, NO_ANSWER, ParkedCalls
 from mcp_notebook.content import Result, Text
@@ -28,13 +27,12 @@ logger = logging.getLogger(__name__)
 _NOT_DECLARED = "The client cannot be asked: it has not declared MCP's elicitation in this request."
 
 
-def can_elicit(ctx: ServerRequestContext[Any]) -> bool:
+def can_elicit(request: ClientRequest) -> bool:
     """Return whether the client of this request can show its user a form."""
-    capabilities = ctx.session.client_capabilities
-    elicitation = None if capabilities is None else capabilities.elicitation
+    elicitation = None if request.capabilities is None else request.capabilities.elicitation
     if elicitation is None or (elicitation.form is None and elicitation.url is not None):
         return False  # none, or web pages only
-    return ctx.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS or ctx.session.can_send_request
+    return not request.is_handshake or request.channel.can_ask
 
 
 class Elicitation:
@@ -61,8 +59,7 @@ class Elicitation:
 
     async def follow(
         self,
-        ctx: ServerRequestContext[Any],
-        caller: Caller,
+        request: ClientRequest,
         params: types.CallToolRequestParams,
         call: RunningCall,
         listener: Listener,
@@ -74,9 +71,9 @@ class Elicitation:
             MCPError: The tool needs a capability that the client has not declared.
         """
         with call.cancel_on_error():
-            if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-                return await _follow_and_elicit(ctx, call, listener)
-            result = await self._follow_or_park(ctx, caller, params, call, listener)
+            if request.is_handshake:
+                return await _follow_and_elicit(request, call, listener)
+            result = await self._follow_or_park(request, params, call, listener)
         if isinstance(result, Result) and call.missing_capability is not None:
             text = next((block.text for block in result.content if isinstance(block, Text)), "")
             required: dict[str, Any] = {"requiredCapabilities": {call.missing_capability: {}}}
@@ -85,8 +82,7 @@ class Elicitation:
 
     async def _follow_or_park(
         self,
-        ctx: ServerRequestContext[Any],
-        caller: Caller,
+        request: ClientRequest,
         params: types.CallToolRequestParams,
         call: RunningCall,
         listener: Listener,
@@ -104,10 +100,11 @@ class Elicitation:
             if not call.questions:
                 continue
             try:
-                if not can_elicit(ctx):  # every request declares its capabilities
+                if not can_elicit(request):  # every request declares its capabilities
                     raise CallError(_NOT_DECLARED)  # noqa: TRY301
                 call.question_keys = {item.key: item.question for item in call.questions.values()}
-                state = self._parked.park(call, caller.owns, params.name, params.arguments or {})
+                owner, arguments = request.caller.owns, params.arguments or {}
+                state = self._parked.park(call, owner, params.name, arguments)
             except CallError as error:
                 for question in tuple(call.questions.values()):
                     call.answer(_make_refusal(question, str(error)))
@@ -121,18 +118,18 @@ class Elicitation:
 
 
 async def _follow_and_elicit(
-    ctx: ServerRequestContext[Any], call: RunningCall, listener: Listener
+    request: ClientRequest, call: RunningCall, listener: Listener
 ) -> Result:
     """Follow a call to its result, and ask its questions meanwhile."""
     result = await call.follow(listener)
     if result is not None:
         return result  # most calls ask nothing and need no tasks
     scopes: dict[int, anyio.CancelScope] = {}
-    failure: CallError | None = None
+    failure: CallError | BecameTask | None = None
 
     async def ask(question: messages.Ask, scope: anyio.CancelScope) -> None:
         with scope:
-            call.answer(await _elicit(ctx, question))
+            call.answer(await _elicit(request, question))
 
     # A task group would wrap the failure in a group, so carry it out by hand.
     async with anyio.create_task_group() as tasks:
@@ -143,7 +140,7 @@ async def _follow_and_elicit(
                 for number in call.questions.keys() - scopes.keys():
                     scopes[number] = anyio.CancelScope()
                     tasks.start_soon(ask, call.questions[number], scopes[number])
-        except CallError as error:
+        except (CallError, BecameTask) as error:
             failure = error
         tasks.cancel_scope.cancel()
     if failure is not None:
@@ -152,16 +149,13 @@ async def _follow_and_elicit(
     return result
 
 
-async def _elicit(ctx: ServerRequestContext[Any], question: messages.Ask) -> messages.Answer:
+async def _elicit(request: ClientRequest, question: messages.Ask) -> messages.Answer:
     """Send the client a request; return its answer, or why there is none."""
-    if not can_elicit(ctx):  # the kernel was told so
+    if not can_elicit(request):  # the kernel was told so
         return _make_refusal(question, _NOT_DECLARED)
-    form = _make_form(question)
     try:
         with anyio.fail_after(ANSWER_LIMIT):
-            response = await ctx.session.elicit_form(
-                form.message, form.requested_schema, ctx.request_id
-            )
+            response = await request.channel.ask(_make_form(question))
     except TimeoutError:
         return _make_refusal(question, NO_ANSWER)
     except MCPError as error:

@@ -9,12 +9,12 @@ import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, Protocol, TypeVar, get_args
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from mcp_notebook.bridge.server.client_request import ClientRequest
 from mcp_notebook.bridge.server.versions import has_feature
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.wire import messages
@@ -23,6 +23,18 @@ _LOG_LEVELS = get_args(types.LoggingLevel)
 PROGRESS_STEP = 1e-6
 """What is added to progress that has not increased: MCP requires that every progress notification
 exceeds the previous one, but a new message or a second loop does not advance it."""
+
+
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+
+
+class MakeAnswer(Protocol[AnswerT_co]):
+    """Makes the answer to a client of a call's result."""
+
+    def __call__(
+        self, result: Result, protocol_version: str, *, takes_structured: bool = True
+    ) -> AnswerT_co:
+        """Return the answer for clients of this version of the protocol."""
 
 
 def make_call_result(
@@ -35,27 +47,47 @@ def make_call_result(
         protocol_version: The client's.
         takes_structured: Whether the client gets structured content at all.
     """
-    structured = result.structured
+    structured = choose_structured(result, protocol_version, takes_structured=takes_structured)
+    forms = make_block_forms(result, protocol_version, structured)
+    return types.CallToolResult.model_validate(
+        {
+            "content": [_encode_data(form) for form in forms],
+            "structuredContent": structured,
+            "isError": result.is_error,
+            "_meta": dict(result.meta) or None,
+        }
+    )
+
+
+def choose_structured(result: Result, protocol_version: str, *, takes_structured: bool) -> Any:
+    """Return the structured content that a client gets, None for none.
+
+    Args:
+        result: The result.
+        protocol_version: The client's.
+        takes_structured: Whether the client gets structured content at all.
+    """
     if not takes_structured or not has_feature(protocol_version, "outputSchema"):
-        structured = None
-    elif protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(structured, dict):
-        structured = None  # this era has objects only
-    return types.CallToolResult(
-        content=[
-            _make_block(_shorten_text(block, structured), protocol_version)
-            for block in result.content
-        ],
-        structured_content=structured,
-        is_error=result.is_error,
-        _meta=dict(result.meta) or None,
-    )
+        return None
+    if protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(result.structured, dict):
+        return None  # this era has objects only
+    return result.structured
 
 
-def make_error_result(text: str) -> types.CallToolResult:
-    """Return the result of a failed call."""
-    return types.CallToolResult(
-        content=[types.TextContent(text=replace_surrogates(text))], is_error=True
-    )
+def make_block_forms(
+    result: Result, protocol_version: str, structured: Any
+) -> list[dict[str, Any]]:
+    """Return the content blocks of a result in MCP's form, but for data: that is bytes.
+
+    Args:
+        result: The result.
+        protocol_version: The client's.
+        structured: The structured content that the client gets.
+    """
+    return [
+        _make_block_form(_shorten_text(block, structured), protocol_version)
+        for block in result.content
+    ]
 
 
 def make_contents(
@@ -72,7 +104,7 @@ def make_contents(
 
 
 def make_progress_sender(
-    ctx: ServerRequestContext[Any],
+    request: ClientRequest,
 ) -> Callable[[messages.Progress], Awaitable[None]]:
     """Return a function that sends the client progress, which always increases."""
     last = 0.0
@@ -84,12 +116,12 @@ def make_progress_sender(
             done = max(last + PROGRESS_STEP, math.nextafter(last, math.inf))
         last = done
         message = None if progress.message is None else replace_surrogates(progress.message)
-        await ctx.session.report_progress(done, progress.total, message)
+        await request.channel.send_progress(done, progress.total, message)
 
     return send
 
 
-def make_log_sender(ctx: ServerRequestContext[Any]) -> Callable[[messages.Log], Awaitable[None]]:
+def make_log_sender(request: ClientRequest) -> Callable[[messages.Log], Awaitable[None]]:
     """Return a function that sends the client log messages."""
 
     async def send(log: messages.Log) -> None:
@@ -97,10 +129,7 @@ def make_log_sender(ctx: ServerRequestContext[Any]) -> Callable[[messages.Log], 
         params = types.LoggingMessageNotificationParams.model_validate(
             {"level": level, "logger": log.logger, "data": replace_surrogates(log.text)}
         )
-        # Not `send_log_message`: it warns at every message that MCP deprecates logging.
-        await ctx.session.send_notification(
-            types.LoggingMessageNotification(params=params), ctx.request_id
-        )
+        await request.channel.send_log(params)
 
     return send
 
@@ -123,32 +152,47 @@ def _shorten_text(block: ContentBlock, structured: Any) -> ContentBlock:
     return block
 
 
-def _make_block(block: ContentBlock, version: str) -> types.ContentBlock:
+def _make_block_form(block: ContentBlock, version: str) -> dict[str, Any]:
     block = _adapt_to_version(block, version)
-    annotations = _make_annotations(block, version)
+    form: dict[str, Any]
     match block:
         case Text():
-            return types.TextContent(text=block.text, annotations=annotations)
+            form = {"type": "text", "text": block.text}
         case Image():
-            return types.ImageContent(
-                data=_base64(block.data), mime_type=block.mime_type, annotations=annotations
-            )
+            form = {"type": "image", "data": block.data, "mimeType": block.mime_type}
         case Audio():
-            return types.AudioContent(
-                data=_base64(block.data), mime_type=block.mime_type, annotations=annotations
-            )
+            form = {"type": "audio", "data": block.data, "mimeType": block.mime_type}
         case Resource():
-            return types.EmbeddedResource(resource=make_contents(block), annotations=annotations)
+            kind = "text" if isinstance(block.data, str) else "blob"
+            resource = {"uri": block.uri, kind: block.data, "mimeType": block.mime_type}
+            form = {"type": "resource", "resource": resource}
         case ResourceLink():
-            return types.ResourceLink(
-                uri=block.uri,
-                name=block.name,
-                title=block.title,
-                description=block.description,
-                mime_type=block.mime_type,
-                size=block.size,
-                annotations=annotations,
-            )
+            fields = {
+                "uri": block.uri,
+                "name": block.name,
+                "title": block.title,
+                "description": block.description,
+                "mimeType": block.mime_type,
+                "size": block.size,
+            }
+            form = {"type": "resource_link"}
+            form |= {name: value for name, value in fields.items() if value is not None}
+    annotations = _make_annotations(block, version)
+    if annotations:
+        form["annotations"] = annotations
+    return form
+
+
+def _encode_data(form: dict[str, Any]) -> dict[str, Any]:
+    """Return a content block with its bytes as base64."""
+    return {
+        name: _base64(value)
+        if isinstance(value, bytes)
+        else _encode_data(value)
+        if isinstance(value, dict)
+        else value
+        for name, value in form.items()
+    }
 
 
 def _adapt_to_version(block: ContentBlock, version: str) -> ContentBlock:
@@ -170,14 +214,15 @@ def _adapt_to_version(block: ContentBlock, version: str) -> ContentBlock:
     )
 
 
-def _make_annotations(block: ContentBlock, version: str) -> types.Annotations | None:
-    fields = {
-        "audience": list(block.audience),
-        "priority": block.priority,
-        "lastModified": block.last_modified if has_feature(version, "lastModified") else None,
-    }
-    annotations = {name: value for name, value in fields.items() if value not in ([], None)}
-    return types.Annotations.model_validate(annotations) if annotations else None
+def _make_annotations(block: ContentBlock, version: str) -> dict[str, Any]:
+    annotations: dict[str, Any] = {}
+    if block.audience:
+        annotations["audience"] = list(block.audience)
+    if block.priority is not None:
+        annotations["priority"] = block.priority
+    if block.last_modified is not None and has_feature(version, "lastModified"):
+        annotations["lastModified"] = block.last_modified
+    return annotations
 
 
 def _base64(data: bytes) -> str:

@@ -1,8 +1,9 @@
-"""Three fixed tools for clients that ignore ``list_changed``: list, describe and call the others.
+"""Fixed tools for clients that ignore ``list_changed``: list, describe and call the others.
 
 Runs on the bridge's event loop; no I/O. Their own arguments are checked here; the kernel checks
 those of the tool that is called. The server runs that call, so progress, cancellation, results and
-errors are the same as in a direct call.
+errors are the same as in a direct call. A call that goes on without its client (``--keep``) is
+answered with its handle if it takes long, and the last of these tools waits for its result.
 """
 
 import json
@@ -23,7 +24,7 @@ from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.missing_tools import META_TOOLS
 from mcp_notebook.wire import messages
 
-LIST, DESCRIBE, CALL = META_TOOLS
+LIST, DESCRIBE, CALL, RESULT = META_TOOLS
 
 ABOUT = (
     "If a tool that you need is not in your list of tools, or its arguments are rejected as "
@@ -31,6 +32,8 @@ ABOUT = (
     f"the arguments of one, and `{CALL}` calls it."
 )
 """A part of the instructions, which clients read first."""
+RESULT_WAIT = 45.0
+"""Seconds that `RESULT` waits for a call: many clients wait for a minute at most."""
 MAX_LINE = 200
 """Characters of a description's first line in the list."""
 MAX_NAME = 80
@@ -63,6 +66,10 @@ class _CallArguments(_DescribeArguments):
         description=f"The tool's own arguments by name, as `{DESCRIBE}` shows them: "
         '{"year": 2015}. Omit them to call it without arguments.',
     )
+
+
+class _ResultArguments(_Arguments):
+    handle: str = Field(description=f"The call's handle, as `{CALL}` has given it.")
 
 
 class NotebookTool(BaseModel):
@@ -132,13 +139,23 @@ TOOLS = (
         title="Call a notebook's tool",
         description="Call a tool of the user's live Jupyter notebooks by its name, even if it is "
         f"not in your own list of tools. `{LIST}` shows the tools, `{DESCRIBE}` a tool's "
-        "arguments. The result is the tool's own.",
+        "arguments. The result is the tool's own, or, of some tools that take long, a handle for "
+        f"`{RESULT}`.",
         input_schema=_make_schema(_CallArguments),
         # The most that a client has to expect: what it does depends on the tool.
         annotations={"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
     ),
+    messages.ToolInfo(
+        name=RESULT,
+        title="Get the result of a notebook's call",
+        description=f"Wait for the result of a call that `{CALL}` has answered with a handle, for "
+        f"{RESULT_WAIT:.0f} s at most: if it still runs then, the answer says how far it is, and "
+        "you can wait again. The result is the tool's own.",
+        input_schema=_make_schema(_ResultArguments),
+        annotations=_READS,
+    ),
 )
-"""The three tools, in the order in which they are listed."""
+"""These tools, in the order in which they are listed."""
 NAMES = frozenset(tool.name for tool in TOOLS)
 INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in TOOLS}
 
@@ -151,6 +168,13 @@ class RequestedCall:
     arguments: dict[str, Any] | bytes
 
 
+@dataclass(frozen=True)
+class RequestedResult:
+    """The result of a call that goes on without its client, requested through `RESULT`."""
+
+    handle: str
+
+
 async def answer(
     name: str,
     arguments: dict[str, Any] | bytes,
@@ -158,8 +182,8 @@ async def answer(
     caller: Caller,
     *,
     no_tools: str,
-) -> Result | RequestedCall:
-    """Answer a call to one of the three tools, or return the call that it requests.
+) -> Result | RequestedCall | RequestedResult:
+    """Answer a call to one of these tools, or return what it requests.
 
     Args:
         name: One of `NAMES`.
@@ -182,6 +206,8 @@ async def answer(
     if name == DESCRIBE:
         tool = _validate(_DescribeArguments, name, arguments).name
         return _describe_tool(tools.find(caller, tool))
+    if name == RESULT:
+        return RequestedResult(_validate(_ResultArguments, name, arguments).handle)
     request = _validate(_CallArguments, name, arguments)
     entry = tools.find(caller, request.name)
     return RequestedCall(entry, request.arguments if large is None else large)
@@ -233,6 +259,7 @@ def _dump(model: BaseModel) -> dict[str, Any]:
 
 _EXPECTED = {
     "name": f"the tool's name as text, as `{LIST}` shows it",
+    "handle": f"the call's handle as text, as `{CALL}` has given it",
     "arguments": f"an object of the tool's own arguments, as `{DESCRIBE}` shows them",
 }
 _KINDS: dict[type, str] = {str: "text", bool: "a boolean", list: "an array", dict: "an object"}
@@ -248,7 +275,7 @@ def _validate(model: type[_A], name: str, arguments: dict[str, Any]) -> _A:
 
 
 def _describe_problem(model: type[_Arguments], problem: ErrorDetails) -> str:
-    """Return a sentence about one wrong argument of the three tools."""
+    """Return a sentence about one wrong argument of these tools."""
     parameter = problem["loc"][0]
     if problem["type"] == "extra_forbidden":
         names = " and ".join(map(repr, model.model_fields))

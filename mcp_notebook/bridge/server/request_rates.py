@@ -13,6 +13,7 @@ from mcp_types import INTERNAL_ERROR
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.rate_limits import Excess, RateLimits
+from mcp_notebook.bridge.server.client_request import ClientRequest
 from mcp_notebook.limits import Limits
 
 
@@ -39,7 +40,19 @@ class RequestRates:
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         """Count a request whose transport has not done so."""
         if ctx.request_id is not None and SCOPE_KEY not in getattr(ctx.request, "scope", ()):
-            excess = self.take(self._default_caller)
-            if excess is not None:
-                raise MCPError(INTERNAL_ERROR, excess.reason)
+            self._take_or_refuse(self._default_caller)
         return await call_next(ctx)
+
+    def check(self, request: ClientRequest) -> None:
+        """Count a plain request, unless its transport has done so.
+
+        Raises:
+            MCPError: It is refused.
+        """
+        if request.headers is None:
+            self._take_or_refuse(request.caller)
+
+    def _take_or_refuse(self, caller: Caller) -> None:
+        excess = self.take(caller)
+        if excess is not None:
+            raise MCPError(INTERNAL_ERROR, excess.reason)

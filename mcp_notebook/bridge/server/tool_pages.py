@@ -14,7 +14,10 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
+
+from pydantic_core import to_json
 
 from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
@@ -39,6 +42,11 @@ class Page:
     """In MCP's form; shared by all requests, so never changed."""
     next_cursor: str | None
     """Identifies the next page; None on the last one."""
+
+    @cached_property
+    def text(self) -> bytes:
+        """The tools as JSON."""
+        return to_json(self.tools)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+
+from mcp_notebook.bridge.server.client_request import ClientRequest
 
 _FORMS = {
     "traceparent": re.compile(
@@ -23,26 +24,28 @@ _FORMS = {
 """What a value looks like; its lengths are those that W3C has every program pass on."""
 
 
-def read_trace_headers(ctx: ServerRequestContext[Any]) -> dict[str, str]:
+def read_trace_headers(request: ClientRequest) -> dict[str, str]:
     """Return what a request says of the trace that it belongs to: W3C's headers by name."""
-    headers = _select(ctx.meta or {})
-    if "traceparent" not in headers and ctx.request is not None:
-        headers = _select(getattr(ctx.request, "headers", {})) | headers
+    headers = _select(request.meta)
+    if "traceparent" not in headers and request.headers is not None:
+        headers = _select(request.headers) | headers
     return headers
 
 
-def describe_request(ctx: ServerRequestContext[Any]) -> dict[str, str]:
+def describe_request(request: ClientRequest) -> dict[str, str]:
     """Return what OpenTelemetry's conventions for MCP say of a request."""
     attributes = {
-        "mcp.protocol.version": ctx.protocol_version,
-        "jsonrpc.request.id": str(ctx.request_id),
-        "network.transport": "pipe" if ctx.request is None else "tcp",
+        "mcp.protocol.version": request.protocol_version,
+        "jsonrpc.request.id": str(request.id),
+        "network.transport": "pipe" if request.headers is None else "tcp",
     }
-    session = getattr(ctx.request, "headers", {}).get(MCP_SESSION_ID_HEADER)
+    session = (request.headers or {}).get(MCP_SESSION_ID_HEADER)
     return attributes if session is None else attributes | {"mcp.session.id": session}
 
 
 def _select(values: Mapping[str, Any]) -> dict[str, str]:
+    if _FORMS.keys().isdisjoint(values):
+        return {}
     headers = {
         name: value
         for name, form in _FORMS.items()

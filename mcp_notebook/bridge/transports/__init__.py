@@ -9,8 +9,9 @@ SDK's threads, because an event loop cannot wait for those.
 
 The door to Starlette and uvicorn, and with `server` to the MCP SDK. What anybody may send is
 bounded by `connections`. Requests pass through `access.gate` (Host, Origin, token) before anything
-else looks at them, but for the question whether the bridge is up (`probes`), and answers through
-`json_responses`; large calls are passed on without their arguments (`large_requests`), which the
-SDK's parser never sees. What they mean is the business of `server`; when to stop, that of
-`bridge.app`.
+else looks at them, but for the question whether the bridge is up (`probes`). Plain requests are
+answered here (`plain_http`, `plain_stdio`), and the SDK never sees them. Its own answers pass
+through `json_responses`, and large calls are passed on to it without their arguments
+(`large_requests`), which its parser never sees. What requests mean is the business of `server`;
+when to stop, that of `bridge.app`.
 """

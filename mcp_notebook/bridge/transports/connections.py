@@ -24,12 +24,13 @@ from itertools import count
 from typing import cast
 
 import anyio
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from mcp_notebook.bridge.access.refusals import RefusalLog
+from mcp_notebook.bridge.transports.held_heads import HeldHeads
 
 try:
     import resource
@@ -68,14 +69,9 @@ class Connections:
         """When those are cut off that are being ended."""
         self._max_strangers = min(MAX_STRANGERS, _count_descriptors() // 4)
 
-    def admit(self, app: ASGIApp) -> ASGIApp:
-        """Wrap the app behind the gate: a connection whose request gets there is no stranger."""
-
-        async def admitting_app(scope: Scope, receive: Receive, send: Send) -> None:
-            self.settle(scope["state"][_STATE_KEY])
-            await app(scope, receive, send)
-
-        return admitting_app
+    def admit(self, scope: Scope) -> None:
+        """Note that the gate lets a request in: its connection is no stranger."""
+        self.settle(scope["state"][_STATE_KEY])
 
     def take_number(self) -> int:
         """Return the number of a new connection."""
@@ -231,7 +227,8 @@ class _Connection(HttpToolsProtocol):
     # -- called by the event loop and the parser ---------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(cast("asyncio.Transport", transport))
+        together = HeldHeads(cast("asyncio.Transport", transport))
+        super().connection_made(cast("asyncio.Transport", together))
         self._connections.add(self.number, self.end)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -270,7 +267,11 @@ class _Connection(HttpToolsProtocol):
             self._stop_parsing(
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "its head has too many fields"
             )
-        super().on_header(name, value)
+        # As uvicorn does, but for the whitespace around a value, which HTTP says is no part of it.
+        name, value = name.lower(), value.strip(b" \t")
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         if self.parser.get_http_version() not in _VERSIONS:

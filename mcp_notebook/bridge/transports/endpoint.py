@@ -13,14 +13,15 @@ from typing import Self
 import anyio
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.transports.json_responses import prefer_json
 from mcp_notebook.bridge.transports.large_requests import detach_large_arguments
-from mcp_notebook.bridge.transports.sessions import Sessions
+from mcp_notebook.bridge.transports.plain_http import PlainHttp
+from mcp_notebook.bridge.transports.sessions import Sessions, read_header
 from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE
 from mcp_notebook.limits import Limits
 
@@ -34,14 +35,21 @@ class Endpoint:
     Args:
         server: The server.
         limits: Of its requests and sessions.
+        short_way: Whether plain requests are answered without the SDK.
     """
 
-    def __init__(self, server: NotebookServer, limits: Limits) -> None:
+    def __init__(self, server: NotebookServer, limits: Limits, *, short_way: bool = True) -> None:
         self._server = server
         self._sessions = Sessions(server.mcp, limits)
-        self._app = detach_large_arguments(
-            self._sessions.handle_request, max_bytes=limits.max_request_bytes
+        self._app = prefer_json(
+            detach_large_arguments(
+                self._sessions.handle_request, max_bytes=limits.max_request_bytes
+            )
         )
+        if short_way:
+            self._app = PlainHttp(
+                self._app, server, self._sessions, max_bytes=limits.max_request_bytes
+            )
         self._unanswered = 0
         """Messages of clients that have come in and are not answered yet."""
         self._all_answered = anyio.Event()
@@ -151,5 +159,5 @@ def _make_refusal(reason: str) -> Response:
 
 
 def _is_of_handshake_era(scope: Scope) -> bool:
-    version = Headers(scope=scope).get("mcp-protocol-version")
+    version = read_header(scope, "mcp-protocol-version")
     return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS

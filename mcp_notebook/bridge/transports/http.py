@@ -23,7 +23,6 @@ from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
 from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
-from mcp_notebook.bridge.transports.json_responses import prefer_json
 from mcp_notebook.bridge.transports.port_owner import is_own_port
 from mcp_notebook.bridge.transports.probes import answer_health, answer_metrics
 from mcp_notebook.errors import SettingsError
@@ -157,7 +156,7 @@ async def serve_app(  # noqa: PLR0913 - each is of another part
     """Serve an application behind the gate until `stop` is set; see `serve_http`."""
     connections = Connections(refusals)
     gate = _build_gate(app, connections, authenticators, settings, metrics)
-    config = _configure(answer_health(publish(_trim_headers(gate))), settings)
+    config = _configure(answer_health(publish(gate)), settings)
     http = _Uvicorn(config, app.end)
 
     async def end() -> None:
@@ -207,14 +206,14 @@ def _build_gate(
             only_grows=True,
         )
     )
-    behind_gate = answer_metrics(prefer_json(app), metrics, refusals)
     return Gate(
-        connections.admit(behind_gate),
+        answer_metrics(app, metrics, refusals),
         authenticators=authenticators,
         host=settings.host,
         allowed_hosts=settings.allowed_hosts,
         allowed_origins=settings.allowed_origins,
         refusals=refusals,
+        on_admission=connections.admit,
     )
 
 
@@ -249,14 +248,3 @@ class _Uvicorn(uvicorn.Server):
         await self._before_close()
         self._accepting.cancel()
         await super().shutdown(sockets)
-
-
-def _trim_headers(app: ASGIApp) -> ASGIApp:
-    """Strip the whitespace around header values, which HTTP says is not part of them."""
-
-    async def trimmed_app(scope: Scope, receive: Receive, send: Send) -> None:
-        # httptools leaves trailing whitespace.
-        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-        await app({**scope, "headers": headers}, receive, send)
-
-    return trimmed_app

@@ -1,7 +1,7 @@
 """ASGI middleware that answers with plain JSON where the SDK would send one server-sent event.
 
-Runs on the bridge's event loop, between the gate and the SDK's transport. Up to 2025-11-25 the SDK
-answers every request with an event stream, even if the answer is its only event. Clients accept
+Runs on the bridge's event loop, between the endpoint and the SDK's transport. Up to 2025-11-25 the
+SDK answers every request with an event stream, even if the answer is its only event. Clients accept
 events up to a limit (1 MiB for the SDK's own) and need twice the time for them. The middleware
 therefore holds the start of a stream until its first event: if that is the answer, it is sent as
 JSON. At 2026-07-28 the SDK does this itself.
@@ -65,7 +65,7 @@ class _Response:
                 return
             await self._send(start)
         if self._is_stream and len(body) > MAX_EVENT:
-            _warn_of_event(len(body))
+            warn_of_event(len(body))
         await self._send(message)
 
 
@@ -83,7 +83,8 @@ def _make_json_start(start: Message, length: int) -> Message:
     return {**start, "headers": headers.raw}
 
 
-def _warn_of_event(size: int) -> None:
+def warn_of_event(size: int) -> None:
+    """Say that clients may fail on a server-sent event, and what to do about it."""
     logger.warning(
         "An answer of %s bytes was sent as a server-sent event, because progress, a log message or "
         "15 seconds preceded it. Clients built with MCP's Python SDK accept at most %s bytes and "

@@ -23,7 +23,7 @@ def detach_large_arguments(app: ASGIApp, *, max_bytes: int) -> ASGIApp:
             return
         body = None
         if not length.isdecimal() or int(length) <= max_bytes:
-            body = await _read_body(receive, max_bytes)
+            body = await read_body(receive, max_bytes)
         if body is None:
             await PlainTextResponse("Request body too large", 413)(scope, receive, send)
             return
@@ -39,12 +39,12 @@ def detach_large_arguments(app: ASGIApp, *, max_bytes: int) -> ASGIApp:
                 await refusal(scope, receive, send)
                 return
             scope = {**scope, **additions}
-        await app(scope, _replay(body, receive), send)
+        await app(scope, replay(body, receive), send)
 
     return detaching_app
 
 
-async def _read_body(receive: Receive, max_bytes: int) -> bytes | None:
+async def read_body(receive: Receive, max_bytes: int) -> bytes | None:
     """Return the body of a request, or None if it is too large."""
     chunks: list[bytes] = []
     size = 0
@@ -60,14 +60,14 @@ async def _read_body(receive: Receive, max_bytes: int) -> bytes | None:
             return b"".join(chunks)
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def replay(body: bytes, receive: Receive) -> Receive:
     """Return what yields this body, and then whatever comes after it."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def replay() -> Message:
+    async def receive_again() -> Message:
         return messages.pop() if messages else await receive()
 
-    return replay
+    return receive_again
 
 
 def _refuse(code: int, reason: str, request_id: str | int | None = None) -> Response:

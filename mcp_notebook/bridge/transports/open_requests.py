@@ -57,11 +57,11 @@ class OpenRequests:
         """Note a request, or that the client cancels one: it may get no answer."""
         match message:
             case types.JSONRPCRequest():
-                self.open_ids.add(message.id)
+                self.open(message.id)
             case types.JSONRPCNotification(method="notifications/cancelled"):
                 request_id = (message.params or {}).get("requestId")
                 if isinstance(request_id, int | str):
-                    self._close(request_id)
+                    self.close(request_id)
 
     def note_outgoing(self, message: types.JSONRPCMessage) -> None:
         """Note an answer that has been sent."""
@@ -69,9 +69,14 @@ class OpenRequests:
             isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
             and message.id is not None
         ):
-            self._close(message.id)
+            self.close(message.id)
 
-    def _close(self, request_id: types.RequestId) -> None:
+    def open(self, request_id: types.RequestId) -> None:
+        """Note a request."""
+        self.open_ids.add(request_id)
+
+    def close(self, request_id: types.RequestId) -> None:
+        """Note that a request is answered, or will not be."""
         self.open_ids.discard(request_id)
         if not self.open_ids:
             self._all_answered.set()

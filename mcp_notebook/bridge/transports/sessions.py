@@ -7,16 +7,16 @@ client that does return initializes anew. Only if all sessions are in use is a n
 A caller with as many sessions as it may have makes room among its own.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
@@ -35,9 +35,10 @@ class Sessions(StreamableHTTPSessionManager):
     """
 
     def __init__(self, server: Server[object], limits: Limits) -> None:
+        self._idle_seconds = limits.session_idle_minutes * 60
         super().__init__(
             server,
-            session_idle_timeout=limits.session_idle_minutes * 60,
+            session_idle_timeout=self._idle_seconds,
             max_request_body_size=limits.max_request_bytes,
             max_sessions=limits.max_sessions,
         )
@@ -69,16 +70,36 @@ class Sessions(StreamableHTTPSessionManager):
             if owner["client_id"] == caller.owns and session is not None:
                 await self._discard_session(session_id, session)
 
-    @contextmanager
-    def hold(self, scope: Scope) -> Iterator[None]:
-        """Keep the session of a request in use for the block, if it is the caller's own."""
-        session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER, "")
+    def find_own(self, session_id: str, caller: Caller) -> StreamableHTTPServerTransport | None:
+        """Return a session if it is the caller's and has not ended, or None."""
         owner = self._session_owners.get(session_id)
-        if owner is None or owner["client_id"] != scope[SCOPE_KEY].owns:
+        session = self._server_instances.get(session_id)
+        if owner is None or owner["client_id"] != caller.owns or session is None:
+            return None
+        if session.is_terminated or session.idle_scope is None or session.idle_scope.cancel_called:
+            return None
+        return session
+
+    @contextmanager
+    def keep(self, session: StreamableHTTPServerTransport) -> Iterator[None]:
+        """Keep a session from expiring for the block, as the SDK does for a request."""
+        assert session.idle_scope is not None
+        session._requests_in_flight += 1  # noqa: SLF001 - the SDK has no face for it
+        session.idle_scope.deadline = math.inf
+        try:
             yield
-            return
-        with self._use(session_id):
-            yield
+        finally:
+            session._requests_in_flight -= 1  # noqa: SLF001
+            if not session._requests_in_flight:  # noqa: SLF001
+                session.idle_scope.deadline = anyio.current_time() + self._idle_seconds
+
+    def hold(self, scope: Scope) -> AbstractContextManager[None]:
+        """Keep the session of a request in use for a block, if it is the caller's own."""
+        session_id = read_header(scope, MCP_SESSION_ID_HEADER)
+        owner = None if session_id is None else self._session_owners.get(session_id)
+        if session_id is None or owner is None or owner["client_id"] != scope[SCOPE_KEY].owns:
+            return nullcontext()
+        return self._use(session_id)
 
     @contextmanager
     def _use(self, session_id: str) -> Iterator[None]:
@@ -140,3 +161,12 @@ class Sessions(StreamableHTTPSessionManager):
         assert http_transport.mcp_session_id is not None
         with self._use(http_transport.mcp_session_id):
             await super()._serve_opening_request(http_transport, scope, receive, send)
+
+
+def read_header(scope: Scope, name: str) -> str | None:
+    """Return the first value of a request's header; None if there is none."""
+    key = name.encode()
+    for header, value in scope["headers"]:
+        if header == key:
+            return str(value, "latin-1")
+    return None

@@ -29,6 +29,7 @@ from mcp_notebook.bridge.server.large_calls import (
 )
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
+from mcp_notebook.bridge.transports.plain_stdio import PlainStdio
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.limits import DEFAULT_LIMITS, Limits
 
@@ -38,7 +39,11 @@ _NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
 
 
 async def serve_stdio(
-    server: NotebookServer, *, stop: anyio.Event, limits: Limits = DEFAULT_LIMITS
+    server: NotebookServer,
+    *,
+    stop: anyio.Event,
+    limits: Limits = DEFAULT_LIMITS,
+    short_way: bool = True,
 ) -> None:
     """Serve one client over stdin and stdout, until it closes stdin or `stop` is set.
 
@@ -49,12 +54,15 @@ async def serve_stdio(
         server: The server; closed at the end.
         stop: When it is set, the running calls are answered, and then the streams are closed.
         limits: How large a message may be.
+        short_way: Whether plain requests are answered without the SDK.
     """
     # The SDK also diverts the descriptors, but needs a thread for each line: three times the cost
     # of a whole call. It serves terminals and files.
     streams = _open_pipes(limits.max_request_bytes) if _are_pipes() else stdio_server()
     async with streams as (incoming, outgoing), anyio.create_task_group() as tasks:
         requests = OpenRequests()
+        if short_way and isinstance(incoming, _Incoming):
+            incoming.plain = PlainStdio(server, incoming.outgoing.send_line, requests)
 
         async def end() -> None:
             await stop.wait()
@@ -64,11 +72,15 @@ async def serve_stdio(
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(end)
-        await server.mcp.run(
-            requests.count_incoming(incoming),
-            requests.count_outgoing(outgoing),
-            server.mcp.create_initialization_options(),
-        )
+        try:
+            await server.mcp.run(
+                requests.count_incoming(incoming),
+                requests.count_outgoing(outgoing),
+                server.mcp.create_initialization_options(),
+            )
+        finally:
+            if isinstance(incoming, _Incoming):
+                await incoming.close_plain()
         tasks.cancel_scope.cancel()
 
 
@@ -133,15 +145,17 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream[SessionMessage]):
 
         Does nothing when the client is gone: stdin then ends, too.
         """
+        # Straight to bytes: as text, a large picture would be copied twice more.
+        await self.send_line(
+            types.jsonrpc_message_adapter.dump_json(item.message, by_alias=True, exclude_unset=True)
+        )
+
+    async def send_line(self, *pieces: bytes) -> None:
+        """Write a message, which is in pieces, as `send` does."""
         async with self._turn:
             if self._transport is None:
                 return
-            # Straight to bytes: as text, a large picture would be copied twice more.
-            line = types.jsonrpc_message_adapter.dump_json(
-                item.message, by_alias=True, exclude_unset=True
-            )
-            self._transport.write(line)
-            self._transport.write(b"\n")
+            self._transport.writelines([*pieces, b"\n"])  # one system call
             await self._writable.wait()
 
     async def aclose(self) -> None:
@@ -157,8 +171,11 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
 
     def __init__(self, lines: asyncio.StreamReader, outgoing: _Outgoing, max_bytes: int) -> None:
         self._lines = lines
-        self._outgoing = outgoing
+        self.outgoing = outgoing
+        """Where errors go to."""
         self._max_bytes = max_bytes
+        self.plain: PlainStdio | None = None
+        """Answers plain requests, of which nobody else hears; None if nothing does."""
 
     async def receive(self) -> SessionMessage:
         """Return the next message.
@@ -167,22 +184,36 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
             EndOfStream: The client closed stdin.
         """
         while True:
-            line = await self._read_line()
-            if line is None:
-                reason = f"A message can have at most {self._max_bytes} bytes."
-                await self._outgoing.send(_make_error(types.INVALID_REQUEST, reason))
-            elif len(line) >= LARGE:
-                message = await self._take_large(line)
-                if message is not None:
-                    return message
-            elif line.strip():
-                try:
-                    return SessionMessage(_parse(line))
-                except _OddRequestId as error:
-                    await self._outgoing.send(_make_error(types.INVALID_REQUEST, str(error)))
-                except ValidationError as error:
-                    for answer in _answer_invalid_line(line, error):
-                        await self._outgoing.send(answer)
+            message = await self._receive_line()
+            if message is not None:
+                if self.plain is not None:
+                    self.plain.note_message(message.message)
+                return message
+
+    async def close_plain(self) -> None:
+        """Cancel the plain requests that still run."""
+        if self.plain is not None:
+            await self.plain.close()
+
+    async def _receive_line(self) -> SessionMessage | None:
+        """Return the message in the next line, or None if it needs nothing more."""
+        line = await self._read_line()
+        if line is None:
+            reason = f"A message can have at most {self._max_bytes} bytes."
+            await self.outgoing.send(_make_error(types.INVALID_REQUEST, reason))
+        elif len(line) >= LARGE:
+            return await self._take_large(line)
+        elif self.plain is not None and self.plain.take(line):
+            await asyncio.sleep(0)  # it begins now, however many lines have come in
+        elif line.strip():
+            try:
+                return SessionMessage(_parse(line))
+            except _OddRequestId as error:
+                await self.outgoing.send(_make_error(types.INVALID_REQUEST, str(error)))
+            except ValidationError as error:
+                for answer in _answer_invalid_line(line, error):
+                    await self.outgoing.send(answer)
+        return None
 
     async def _take_large(self, line: bytes) -> SessionMessage | None:
         """Return the message in a long line, or None if it is answered with an error."""
@@ -198,7 +229,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
             answer = _make_error(types.INVALID_REQUEST, str(error))
         except ValidationError:
             answer = _make_error(types.INVALID_REQUEST, _NO_MESSAGE)
-        await self._outgoing.send(answer)
+        await self.outgoing.send(answer)
         return None
 
     async def aclose(self) -> None:

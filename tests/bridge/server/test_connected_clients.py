@@ -88,9 +88,11 @@ async def test_a_client_without_a_session_is_connected_from_its_first_request(se
 def request_of(name, caller=OWNER):
     """Return the context of a request over HTTP in 2026-07-28."""
     program = SimpleNamespace(client_info=Implementation(name=name, version="1"))
-    session = SimpleNamespace(client_params=program)
-    request = SimpleNamespace(scope={SCOPE_KEY: caller})
-    return SimpleNamespace(session=session, request=request, protocol_version="2026-07-28")
+    session = SimpleNamespace(client_params=program, client_capabilities=None)
+    request = SimpleNamespace(scope={SCOPE_KEY: caller}, headers={})
+    return SimpleNamespace(
+        session=session, request=request, protocol_version="2026-07-28", request_id=1, meta=None
+    )
 
 
 async def test_over_http_it_is_forgotten_some_time_after_its_last_request(told, monkeypatch):

@@ -10,7 +10,7 @@ from live import TIMEOUT, Link, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -226,7 +226,7 @@ async def test_a_question_about_a_tool_that_has_changed_since_is_no_consent(kern
         if len(user.asked) == 1:
             code = '%%mcp_tool\ndef overwrite() -> str:\n    "Overwrite all."\n    return "gone"'
             await anyio.to_thread.run_sync(kernel.ok, code)
-            while server._catalog.find("overwrite").tool.description != "Overwrite all.":
+            while server._tools.find(OWNER, "overwrite").tool.description != "Overwrite all.":
                 await anyio.lowlevel.checkpoint()
         return {"answer": ALLOW}
 

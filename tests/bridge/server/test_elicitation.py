@@ -1,7 +1,6 @@
 """Which clients can be asked, and how a failed question is told; the rest is in the e2e tests."""
 
 import asyncio
-from types import SimpleNamespace
 
 import anyio
 import mcp_types as types
@@ -11,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
 from mcp_notebook.bridge.server import elicitation
+from mcp_notebook.bridge.server.client_request import ClientRequest
 from mcp_notebook.bridge.server.elicitation import Elicitation, can_elicit
 from mcp_notebook.bridge.server.parked_calls import NO_ANSWER
 from mcp_notebook.content import Result, Text
@@ -23,15 +23,14 @@ NOTHING = object()
 PARAMS = types.CallToolRequestParams(name="top")
 
 
-class Session:
-    """What the SDK knows of a request's client."""
+class Channel:
+    """The way to a request's client."""
 
-    def __init__(self, capabilities, says=None):
-        self.client_capabilities = capabilities
-        self.can_send_request = says is not None
+    def __init__(self, says=None):
+        self.can_ask = says is not None
         self.says = says
 
-    async def elicit_form(self, *_request):
+    async def ask(self, _form):
         if self.says is NOTHING:
             await anyio.sleep_forever()
         if isinstance(self.says, Exception):
@@ -39,10 +38,19 @@ class Session:
         return self.says
 
 
-def request(version="2026-07-28", elicitation=None, says=None):
+def request(version="2026-07-28", elicitation=None, says=None, declares=True):
     capabilities = types.ClientCapabilities.model_validate({"elicitation": elicitation})
-    session = Session(capabilities, says)
-    return SimpleNamespace(protocol_version=version, session=session, request_id=7)
+    return ClientRequest(
+        protocol_version=version,
+        id=7,
+        caller=OWNER,
+        client=messages.ClientInfo(),
+        capabilities=capabilities if declares else None,
+        meta={},
+        headers=None,
+        connection=None,
+        channel=Channel(says),
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,8 +70,7 @@ def test_a_client_can_be_asked_that_has_declared_forms(declared, can):
 
 
 def test_a_client_that_has_declared_nothing_cannot_be_asked():
-    nothing = SimpleNamespace(protocol_version="2026-07-28", session=Session(None))
-    assert not can_elicit(nothing)
+    assert not can_elicit(request(declares=False))
 
 
 QUESTION = messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"})
@@ -100,8 +107,8 @@ def call_that_ends(sent):
 )
 async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
     sent = []
-    ctx = request("2025-11-25", {}, says)
-    result = await Elicitation().follow(ctx, OWNER, PARAMS, call_that_ends(sent), NO_LISTENER)
+    asked = request("2025-11-25", {}, says)
+    result = await Elicitation().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     assert answer.items() <= sent[0].model_dump().items()
 
@@ -109,9 +116,9 @@ async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
 async def test_a_question_that_is_never_answered_ends_by_its_limit(monkeypatch):
     monkeypatch.setattr(elicitation, "ANSWER_LIMIT", 0.0)
     sent = []
-    ctx = request("2025-11-25", {}, NOTHING)
+    asked = request("2025-11-25", {}, NOTHING)
     with anyio.fail_after(30):
-        result = await Elicitation().follow(ctx, OWNER, PARAMS, call_that_ends(sent), NO_LISTENER)
+        result = await Elicitation().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     (answer,) = sent
     assert (answer.question, answer.error) == (1, NO_ANSWER)
@@ -127,9 +134,9 @@ async def test_a_question_that_is_taken_back_is_closed_at_the_client_while_the_c
         finally:
             told.append("closed")
 
-    ctx, call = request("2025-11-25", {}, NOTHING), asking_call(sent)
-    ctx.session.elicit_form = show_form
-    follower = asyncio.ensure_future(Elicitation().follow(ctx, OWNER, PARAMS, call, NO_LISTENER))
+    asked, call = request("2025-11-25", {}, NOTHING), asking_call(sent)
+    asked.channel.ask = show_form
+    follower = asyncio.ensure_future(Elicitation().follow(asked, PARAMS, call, NO_LISTENER))
     await anyio.wait_all_tasks_blocked()
     assert told == ["shown"]
     call.handle(messages.Withdraw(id=1, question=1), [])
@@ -143,7 +150,7 @@ async def test_a_question_that_is_taken_back_is_closed_at_the_client_while_the_c
 async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
     sent, asking = [], Elicitation()
     call = asking_call(sent)
-    parked = await asking.follow(request(elicitation={}), OWNER, PARAMS, call, NO_LISTENER)
+    parked = await asking.follow(request(elicitation={}), PARAMS, call, NO_LISTENER)
     assert isinstance(parked, types.InputRequiredResult)
     (asked,) = parked.input_requests.values()
     assert (asked.params.message, asked.params.mode) == ("Sure?", "form")
@@ -157,9 +164,7 @@ async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
     with pytest.raises(UnknownState):
         asking.resume(OWNER, params)
     call.handle(*DONE)
-    assert await asking.follow(request(), OWNER, params, call, NO_LISTENER) == Result(
-        (Text("done"),)
-    )
+    assert await asking.follow(request(), params, call, NO_LISTENER) == Result((Text("done"),))
 
 
 def asked_sampling():
@@ -171,14 +176,14 @@ def asked_sampling():
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 async def test_a_client_that_has_not_declared_it_is_not_asked_whatever_the_kernel_wants(version):
     sent = []
-    ctx = request(version, None, types.ElicitResult(action="accept"))
-    result = await Elicitation().follow(ctx, OWNER, PARAMS, call_that_ends(sent), NO_LISTENER)
+    asked = request(version, None, types.ElicitResult(action="accept"))
+    result = await Elicitation().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     assert "has not declared MCP's elicitation in this request" in sent[0].error
 
 
 async def test_a_bridge_that_ends_cancels_what_is_parked():
     sent, asking = [], Elicitation()
-    await asking.follow(request(elicitation={}), OWNER, PARAMS, asking_call(sent), NO_LISTENER)
+    await asking.follow(request(elicitation={}), PARAMS, asking_call(sent), NO_LISTENER)
     asking.close()
     assert sent == [messages.Cancel(id=1, reason="The bridge was stopped.")]

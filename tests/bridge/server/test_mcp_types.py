@@ -89,7 +89,7 @@ async def test_progress_increases_with_each_notice_whatever_the_tool_reports(val
     async def report(progress, total, message):
         heard.append((progress, total, message))
 
-    send = make_progress_sender(SimpleNamespace(session=SimpleNamespace(report_progress=report)))
+    send = make_progress_sender(SimpleNamespace(channel=SimpleNamespace(send_progress=report)))
     for value in values:
         await send(messages.Progress(id=1, progress=value, total=9, message="on \ud800"))
     assert len(heard) == len(values)
@@ -102,10 +102,9 @@ async def test_progress_increases_with_each_notice_whatever_the_tool_reports(val
 async def test_a_log_message_of_an_unknown_level_is_an_ordinary_one(level, told):
     heard = []
 
-    async def send_notification(notification, _request_id):
-        heard.append((notification.params.level, notification.params.data))
+    async def send_log(params):
+        heard.append((params.level, params.data))
 
-    session = SimpleNamespace(send_notification=send_notification)
-    send = make_log_sender(SimpleNamespace(session=session, request_id=1))
+    send = make_log_sender(SimpleNamespace(channel=SimpleNamespace(send_log=send_log)))
     await send(messages.Log(id=1, level=level, text="It began."))
     assert heard == [(told, "It began.")]

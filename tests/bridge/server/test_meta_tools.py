@@ -1,6 +1,7 @@
-"""The three tools of ``--meta-tools``: what they answer, and how the server offers them."""
+"""The tools of ``--meta-tools``: what they answer, and how the server offers them."""
 
 import json
+import re
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -10,24 +11,27 @@ import pytest
 from live import TIMEOUT, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import ImageContent
+from mcp_types import ElicitResult, ImageContent
 
 from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server import meta_tools
 from mcp_notebook.bridge.server.meta_tools import (
     CALL,
     DESCRIBE,
     LIST,
     MAX_LINE,
     NAMES,
+    RESULT,
     TOOLS,
     answer,
 )
 from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
+from mcp_notebook.bridge.server.tasks import TaskPolicy
 from mcp_notebook.errors import AmbiguousTool, InvalidArguments, UnknownTool
-from mcp_notebook.limits import DEFAULT_LIMITS, Limits
+from mcp_notebook.limits import Limits
 from mcp_notebook.wire import messages
 
 SCHEMA = {
@@ -74,7 +78,11 @@ def test_their_schemas_are_valid_and_of_objects(tool):
 
 
 def test_only_those_that_call_nothing_are_read_only():
-    assert {tool.name for tool in TOOLS if tool.annotations["readOnlyHint"]} == {LIST, DESCRIBE}
+    assert {tool.name for tool in TOOLS if tool.annotations["readOnlyHint"]} == {
+        LIST,
+        DESCRIBE,
+        RESULT,
+    }
 
 
 # -- list ------------------------------------------------------------------------------------------
@@ -169,6 +177,7 @@ def test_they_do_not_call_each_other(name):
             f"{DESCRIBE}: 'name' must be the tool's name as text, .*, not a number",
         ),
         (DESCRIBE, {"name": "top", "a": 1}, "no parameter 'a'; it has 'name'"),
+        (RESULT, {}, f"{RESULT}: 'handle' is missing: give the call's handle as text, as `{CALL}`"),
         (CALL, {"name": None}, f"{CALL}: 'name' must be .* not null"),
         (CALL, {"name": "top", "arguments": [1]}, "'arguments' must be an object .*, not an array"),
         (CALL, {"name": "top", "arguments": '{"a": 1}'}, "'arguments' .*, not text.$"),
@@ -218,12 +227,13 @@ def era(request):
 
 
 @asynccontextmanager
-async def served(catalog, era, kernel=None, ready=None, *, limits=DEFAULT_LIMITS, **options):
-    """Yield a client of a server with the three; of a kernel's tools, too, if one is given."""
+async def served(catalog, era, kernel=None, ready=None, *, server_options=None, **options):
+    """Yield a client of a server with them; of a kernel's tools, too, if one is given."""
     async with Links(catalog, on_change=lambda: None) as links:
         if kernel is not None:
             await links.connect(record_of(kernel))
-        server = NotebookServer(catalog, links, ready=ready, with_meta_tools=True, limits=limits)
+        server_options = {"ready": ready, "with_meta_tools": True} | (server_options or {})
+        server = NotebookServer(catalog, links, **server_options)
         async with Client(server.mcp, mode=era, **options) as client:
             with anyio.fail_after(TIMEOUT):
                 yield client
@@ -245,11 +255,31 @@ async def forever():
     import asyncio
     await asyncio.sleep(600)
 """
+KEPT = """%%mcp_tool --keep --run thread
+import threading
+from mcp_notebook import Context
+
+go = threading.Event()
+runs = []
+
+def simulate(year: int, ctx: Context) -> dict[str, int]:
+    "Simulate until somebody says so."
+    runs.append(year)
+    ctx.progress(1, 2, "half")
+    go.wait()
+    return {"year": year}
+
+def rename(ctx: Context) -> str:
+    "Ask when somebody says so."
+    go.wait()
+    return f"named {ctx.elicit('Name?', str).data}"
+"""
 
 
 @pytest.fixture(scope="module")
 def notebook(shared_kernel):
     shared_kernel.ok(NOTEBOOK)
+    shared_kernel.ok(KEPT)
     return shared_kernel
 
 
@@ -260,7 +290,7 @@ async def test_they_come_first_and_the_instructions_tell_of_them(era):
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert CALL in client.instructions
         assert NO_TOOLS not in client.instructions
-    assert names == [LIST, DESCRIBE, CALL, "top", f"sales.{LIST}"]
+    assert names == [LIST, DESCRIBE, CALL, RESULT, "top", f"sales.{LIST}"]
 
 
 @pytest.mark.anyio
@@ -294,7 +324,12 @@ async def test_a_tool_is_listed_described_and_called(notebook, era):
         described = await client.call_tool(DESCRIBE, {"name": "tenth"})
         direct = await client.call_tool("tenth", {"n": 3})
         called = await client.call_tool(CALL, {"name": "tenth", "arguments": {"n": 3}})
-    assert [tool["name"] for tool in listed.structured_content["tools"]] == ["tenth", "forever"]
+    assert [tool["name"] for tool in listed.structured_content["tools"]] == [
+        "tenth",
+        "forever",
+        "simulate",
+        "rename",
+    ]
     assert described.structured_content["inputSchema"]["properties"]["n"]["maximum"] == 10
     assert called == direct
     assert called.structured_content == {"n": 3}
@@ -341,7 +376,7 @@ async def test_a_call_counts_as_one_of_those_that_a_bridge_carries(notebook, era
     refused = []
     one = Limits(max_calls=1)
     async with (
-        served(Catalog(), era, notebook, limits=one) as client,
+        served(Catalog(), era, notebook, server_options={"limits": one}) as client,
         anyio.create_task_group() as tasks,
     ):
 
@@ -378,6 +413,88 @@ async def test_the_first_use_waits_until_the_first_tools_can_be_expected(era, na
         result = await client.call_tool(name, arguments)
     assert "top" in text_of(result)
     assert "Unknown tool" not in text_of(result)
+
+
+# -- calls that take long --------------------------------------------------------------------------
+
+SOON = {"tasks": TaskPolicy(after=0.2, keeps_all=False)}
+
+
+def handle_of(result):
+    """Return the handle that the answer to a long call names."""
+    assert not result.is_error
+    return re.search(f"call `{RESULT}` with the handle '([^']+)' for its result", text_of(result))[
+        1
+    ]
+
+
+@pytest.mark.anyio
+async def test_a_long_call_that_is_kept_is_answered_with_a_handle_for_its_result(
+    notebook, era, monkeypatch
+):
+    notebook.ok("go.clear(); runs.clear()")
+    request = {"name": "simulate", "arguments": {"year": 2015}}
+    async with served(Catalog(), era, notebook, server_options=SOON) as client:
+        told = await client.call_tool(CALL, request)
+        assert text_of(told).startswith(
+            "The call of 'simulate' still runs (half (1 of 2)). It goes"
+        )
+        handle = handle_of(told)
+        assert handle.startswith("simulate-")
+        assert handle_of(await client.call_tool(CALL, request)) == handle  # the same call
+        with monkeypatch.context() as patch:
+            patch.setattr(meta_tools, "RESULT_WAIT", 0.2)
+            assert handle_of(await client.call_tool(RESULT, {"handle": handle})) == handle
+    # Another server finds it, too.
+    async with (
+        served(Catalog(), era, notebook, server_options=SOON) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(anyio.to_thread.run_sync, notebook.ok, "go.set()")
+        for _ in range(2):  # also after its end
+            result = await client.call_tool(RESULT, {"handle": handle})
+            assert result.structured_content == {"year": 2015}
+    notebook.ok("assert runs == [2015], runs")
+
+
+@pytest.mark.anyio
+async def test_who_waits_for_a_result_is_asked_what_the_tool_asks(notebook, era):
+    notebook.ok("go.clear()")
+
+    async def answer_it(_context, params):
+        assert params.message == "Name?"
+        return ElicitResult(action="accept", content={"value": "Ann"})
+
+    options = {"server_options": SOON, "elicitation_callback": answer_it}
+    async with served(Catalog(), era, notebook, **options) as client:
+        handle = handle_of(await client.call_tool(CALL, {"name": "rename"}))
+        await anyio.to_thread.run_sync(notebook.ok, "go.set()")
+        result = await client.call_tool(RESULT, {"handle": handle})
+    assert text_of(result) == "named Ann"
+
+
+@pytest.mark.anyio
+async def test_a_call_that_ends_with_its_client_and_one_of_the_tool_itself_are_waited_for(
+    notebook, era
+):
+    notebook.ok("go.clear()")
+    for name, arguments in (
+        (CALL, {"name": "forever"}),
+        ("simulate", {"year": len(era)}),
+    ):
+        async with served(Catalog(), era, notebook, server_options=SOON) as client:
+            with pytest.raises(MCPError, match=r"[Tt]imed out"):
+                await client.call_tool(name, arguments, read_timeout_seconds=0.8)
+    notebook.ok("go.set()")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("handle", ["simulate", "simulate-1-2", "", "é\ud800"])
+async def test_an_unknown_handle_is_a_result_that_says_so(notebook, era, handle):
+    async with served(Catalog(), era, notebook) as client:
+        result = await client.call_tool(RESULT, {"handle": handle})
+    assert result.is_error
+    assert text_of(result).startswith("There is no ")
 
 
 def test_large_arguments_of_a_notebooks_tool_are_passed_on_as_they_are():

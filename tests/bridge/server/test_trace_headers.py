@@ -25,7 +25,7 @@ def headers(ctx: Context) -> dict[str, str]:
 
 
 def request(meta=None, headers=None):
-    return SimpleNamespace(meta=meta, request=headers and SimpleNamespace(headers=Headers(headers)))
+    return SimpleNamespace(meta=meta or {}, headers=headers and Headers(headers))
 
 
 @pytest.mark.anyio

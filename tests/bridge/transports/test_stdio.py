@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 import anyio
 import pytest
 from bridges import (
-    COMMAND,
     INITIALIZE,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -22,6 +21,7 @@ from bridges import (
     bridge,
     call_line,
 )
+from forked_command import list_words
 from kernel_stand_ins import peer, welcome
 from live import kernel_env
 from mcp.shared.message import SessionMessage
@@ -51,7 +51,7 @@ def shared(module_home):
 def unread_bridge(home):
     """Run a stdio bridge whose output nobody reads, and end it."""
     with subprocess.Popen(
-        [*COMMAND, "stdio"],
+        list_words("stdio"),
         env=kernel_env(home),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

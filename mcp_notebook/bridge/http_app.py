@@ -1,0 +1,121 @@
+"""The bridge over HTTP: opens its address before anything else, and publishes a background bridge.
+
+Tested in ``tests/bridge/test_app.py``. Runs on the bridge's event loop. The rest is that of `app`.
+"""
+
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import anyio
+
+from mcp_notebook._version import __version__
+from mcp_notebook.bridge.server import sdk_import  # noqa: F401
+
+# isort: split
+from mcp_notebook.bridge.access.authentication import list_authenticators
+from mcp_notebook.bridge.access.refusals import RefusalLog
+from mcp_notebook.bridge.access.token_file import read_token
+from mcp_notebook.bridge.app import Bridge, unwrap_errors
+from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
+from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
+from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
+from mcp_notebook.bridge.transports.known_ports import (
+    choose_token,
+    read_last_port,
+    write_last_port,
+)
+from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time
+from mcp_notebook.private_files import write_private
+from mcp_notebook.settings import DEFAULT_PORT, Settings
+
+if TYPE_CHECKING:
+    from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
+
+
+async def run_http(
+    settings: Settings,
+    notebooks: Sequence[Path] = (),
+    early: "EarlyKernel | None" = None,
+    *,
+    background: bool = False,
+) -> None:
+    """Serve clients over Streamable HTTP until a signal arrives.
+
+    Args:
+        settings: All options.
+        notebooks: Notebooks to run and serve; if empty, the user's live notebooks are served.
+        early: The kernel of the first of them, if it has been started already.
+        background: Be the user's one background bridge: publish a record, reuse the last port, and
+            stop some time after the last notebook has gone.
+
+    Raises:
+        McpNotebookError: A notebook cannot be served, or the address or the token cannot be used.
+        KeyboardInterrupt: SIGINT arrived, and everything has been shut down.
+    """
+    if background and read_bridge(settings.bridge_file) is not None:
+        return
+    check_encryption(settings)
+    notices: list[str] = []
+    token, listener = _open_address(settings, notices)
+    with unwrap_errors(), listener, write_audit_log(settings) as observers:
+        url = format_url(listener, is_encrypted=settings.certfile is not None)
+        authenticators, publish = list_authenticators(settings, token, url)
+        async with Bridge(settings, observers).run() as bridge, anyio.create_task_group() as tasks:
+            bridge.start(tasks, notebooks, early)
+            await bridge.ready.wait()
+            if background:
+                tasks.start_soon(bridge.stop_when_idle)
+            publication = _publish(settings, url, notices) if background else nullcontext()
+            if not bridge.stop.is_set():
+                with publication:
+                    bridge.print_address(url, notices)
+                    await serve_http(
+                        bridge.server,
+                        listener,
+                        settings=settings,
+                        authenticators=authenticators,
+                        stop=bridge.stop,
+                        metrics=bridge.metrics,
+                        refusals=RefusalLog([log.note_request for log in observers]),
+                        publish=publish,
+                    )
+            tasks.cancel_scope.cancel()
+        bridge.check_interrupted()
+
+
+def _open_address(settings: Settings, notices: list[str]) -> tuple[str, socket.socket]:
+    """Return the token, which depends on whose the usual port is, and the listening socket."""
+    token = read_token(settings, notices.append)
+    last_port = read_last_port(settings) or DEFAULT_PORT
+    listener = open_listener(settings, last_port)
+    try:
+        port = listener.getsockname()[1]
+        usual = last_port if settings.port is None else port
+        token = choose_token(settings, token, port, usual=usual, notices=notices)
+    except BaseException:
+        listener.close()
+        raise
+    notices += filter(None, [describe_reach(settings, port)])
+    return token, listener
+
+
+@contextmanager
+def _publish(settings: Settings, url: str, notices: Sequence[str]) -> Iterator[None]:
+    """Publish the background bridge's record for the block, and remember its port."""
+    started = read_start_time(os.getpid())
+    assert started is not None
+    record = BridgeRecord(
+        pid=os.getpid(), started=started, version=__version__, url=url, notices=tuple(notices)
+    )
+    write_last_port(settings, urlsplit(url).port or DEFAULT_PORT)
+    write_private(settings.bridge_file, record.model_dump_json(indent=1))
+    try:
+        yield
+    finally:
+        if read_bridge(settings.bridge_file) == record:
+            settings.bridge_file.unlink(missing_ok=True)

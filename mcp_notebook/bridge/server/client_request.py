@@ -1,0 +1,139 @@
+"""A client's request as the rest of the bridge sees it, whichever way it came in.
+
+Tested in ``tests/bridge/server/test_call_starter.py``. Runs on the bridge's event loop; no I/O. The
+SDK's context of a request becomes one (`read_request`), and so does a plain request that is
+answered without the SDK. What handles requests knows this form only.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.server.callers import find_caller, find_client
+from mcp_notebook.bridge.server.large_calls import find_arguments
+from mcp_notebook.wire import messages
+
+
+class Channel(Protocol):
+    """The way to a request's client before its answer."""
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the client can be sent requests now."""
+
+    async def ask(self, form: types.ElicitRequestFormParams) -> types.ElicitResult:
+        """Have the client show its user a form, and return what that did."""
+
+    async def send_progress(
+        self, progress: float, total: float | None, message: str | None
+    ) -> None:
+        """Send progress, if the client wants it."""
+
+    async def send_log(self, params: types.LoggingMessageNotificationParams) -> None:
+        """Send a log message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientRequest:
+    """A request of a client."""
+
+    protocol_version: str
+    """The version of MCP that it is in."""
+    id: types.RequestId | None
+    """None if it is a notification."""
+    caller: Caller
+    """Who makes it."""
+    client: messages.ClientInfo
+    """The client's program, as it says itself; empty if it does not say."""
+    capabilities: types.ClientCapabilities | None
+    """What the client can do, as it says; None if it does not say. Up to 2025-11-25 it says so once
+    for its session, at 2026-07-28 in every request."""
+    meta: Mapping[str, Any]
+    """Its ``_meta``, under MCP's own names."""
+    headers: Mapping[str, str] | None
+    """Those of the HTTP request; None over stdio."""
+    connection: Any
+    """What lasts as long as the client's session; None at 2026-07-28, where every request stands
+    for itself."""
+    arguments: bytes | None = None
+    """The arguments of a call, if the transport has detached them."""
+    channel: Channel
+    """The way to the client."""
+
+    @property
+    def is_handshake(self) -> bool:
+        """Whether the client has a session and can be sent requests: the era up to 2025-11-25."""
+        return self.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+
+    @property
+    def program(self) -> str:
+        """Name and version of the client's program on one line; empty if it does not say."""
+        return f"{self.client.name} {self.client.version}".strip()
+
+
+def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> ClientRequest:
+    """Return the request that the SDK hands a handler.
+
+    Args:
+        ctx: The SDK's context.
+        default_caller: Who makes it if the transport does not say.
+    """
+    is_handshake = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+    return ClientRequest(
+        protocol_version=ctx.protocol_version,
+        id=ctx.request_id,
+        caller=find_caller(ctx, default_caller),
+        client=find_client(ctx),
+        capabilities=ctx.session.client_capabilities,
+        meta=_read_meta(ctx),
+        headers=getattr(ctx.request, "headers", None),
+        connection=get_connection(ctx) if is_handshake else None,
+        arguments=find_arguments(ctx),
+        channel=_SessionChannel(ctx),
+    )
+
+
+def get_connection(ctx: ServerRequestContext[Any]) -> Any:
+    """Return the connection of a request: the object that lasts as long as its client."""
+    return ctx.session._connection  # noqa: SLF001 - not public; every request has a new session
+
+
+def _read_meta(ctx: ServerRequestContext[Any]) -> Mapping[str, Any]:
+    """Return a request's ``_meta``, in which the SDK has renamed one key."""
+    meta: dict[str, Any] = dict(ctx.meta or {})
+    if "progress_token" in meta:
+        meta["progressToken"] = meta.pop("progress_token")
+    return meta
+
+
+class _SessionChannel:
+    """The SDK's session of one request."""
+
+    def __init__(self, ctx: ServerRequestContext[Any]) -> None:
+        self._session = ctx.session
+        self._request_id = ctx.request_id
+
+    @property
+    def can_ask(self) -> bool:
+        return self._session.can_send_request
+
+    async def ask(self, form: types.ElicitRequestFormParams) -> types.ElicitResult:
+        return await self._session.elicit_form(
+            form.message, form.requested_schema, self._request_id
+        )
+
+    async def send_progress(
+        self, progress: float, total: float | None, message: str | None
+    ) -> None:
+        await self._session.report_progress(progress, total, message)
+
+    async def send_log(self, params: types.LoggingMessageNotificationParams) -> None:
+        # Not `send_log_message`: it warns at every message that MCP deprecates logging.
+        await self._session.send_notification(
+            types.LoggingMessageNotification(params=params), self._request_id
+        )

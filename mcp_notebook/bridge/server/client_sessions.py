@@ -1,0 +1,117 @@
+"""The sessions that the SDK has opened, and the plain requests that their clients may cancel.
+
+Tested in ``tests/bridge/transports/test_plain_stdio.py``. Runs on the bridge's event loop. A plain
+request (`plain_requests`) of the handshake era belongs to a session of the SDK's. A client cancels
+one, in a session and over stdio, by a notification, which comes in by the SDK.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
+from mcp_types import RequestId
+
+from mcp_notebook.bridge.server.callers import describe_program
+from mcp_notebook.bridge.server.client_request import get_connection
+from mcp_notebook.wire import messages
+
+EndReason: TypeAlias = Literal["cancelled", "session ended"]
+"""Why a plain request ends early."""
+OnEnd: TypeAlias = Callable[[EndReason], object]
+
+
+@dataclass(frozen=True)
+class ClientSession:
+    """A session of a client of the handshake era."""
+
+    connection: Connection
+    """The SDK's."""
+
+    @cached_property
+    def client(self) -> messages.ClientInfo:
+        """The client's program, as it says itself."""
+        return describe_program(self.connection.client_params)
+
+
+class ClientSessions:
+    """The sessions of one bridge; middleware of the SDK's server.
+
+    A session's id is HTTP's; over stdio it is None, in both eras.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[str | None, ClientSession] = {}
+        self._running: dict[str | None, dict[RequestId, OnEnd]] = {}
+        """By session and id of the request: what ends it."""
+
+    async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Note a session that begins, and cancel what a client cancels."""
+        if ctx.method == "initialize":
+            self._add(get_connection(ctx))
+        elif ctx.method == "notifications/cancelled":
+            request_id = cancelled_request_id_from_params(ctx.params)
+            if request_id is not None:
+                self._cancel(get_connection(ctx).session_id, request_id)
+        return await call_next(ctx)
+
+    def find(self, session_id: str | None) -> ClientSession | None:
+        """Return a session whose client may make requests, or None."""
+        session = self._sessions.get(session_id)
+        return session if session and session.connection.client_params is not None else None
+
+    def run(
+        self, session_id: str | None, request_id: RequestId, end: OnEnd
+    ) -> AbstractContextManager[None]:
+        """Have a plain request ended if its client cancels it, or its session ends."""
+        return _Run(self._running, session_id, coerce_request_id(request_id), end)
+
+    def _add(self, connection: Connection) -> None:
+        self._sessions[connection.session_id] = ClientSession(connection)
+        # The SDK has no other hook for the end of a session.
+        connection.exit_stack.callback(self._end, connection)
+
+    def _end(self, connection: Connection) -> None:
+        session = self._sessions.get(connection.session_id)
+        if session is not None and session.connection is connection:
+            del self._sessions[connection.session_id]
+        for end in tuple(self._running.get(connection.session_id, {}).values()):
+            end("session ended")
+
+    def _cancel(self, session_id: str | None, request_id: RequestId) -> None:
+        end = self._running.get(session_id, {}).get(coerce_request_id(request_id))
+        if end is not None:
+            end("cancelled")
+
+
+class _Run(AbstractContextManager[None]):
+    """Has a plain request among those that can be ended for a block."""
+
+    def __init__(
+        self,
+        sessions: dict[str | None, dict[RequestId, OnEnd]],
+        session_id: str | None,
+        request_id: RequestId,
+        end: OnEnd,
+    ) -> None:
+        self._sessions = sessions
+        self._session_id = session_id
+        self._request_id = request_id
+        self._end = end
+        self._requests: dict[RequestId, OnEnd] = {}
+
+    def __enter__(self) -> None:
+        self._requests = self._sessions.setdefault(self._session_id, self._requests)
+        self._requests[self._request_id] = self._end
+
+    def __exit__(self, *error: object) -> None:
+        requests = self._requests
+        if requests.get(self._request_id) is self._end:  # else its id has been used again
+            del requests[self._request_id]
+        if not requests and self._sessions.get(self._session_id) is requests:
+            del self._sessions[self._session_id]

@@ -1,0 +1,71 @@
+"""Which kernel gets a call, where several run its notebook: what ties a call to one of them.
+
+Tested in ``tests/e2e/test_replicas.py``. Runs on the bridge's event loop; no I/O. The rest of the
+choice is that of `bridge.kernels.replicas`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.running_call import RunningCall
+from mcp_notebook.bridge.server.client_request import ClientRequest
+from mcp_notebook.bridge.server.consent_states import identify_request
+from mcp_notebook.wire import task_messages
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """The kernel for a call."""
+
+    link: Link
+    """Leads to it."""
+    revision: str | None
+    """What it calls the declaration of the tool."""
+    forget: Callable[[], None] | None = None
+    """Lets the same call go to any kernel; None: it can anyway."""
+
+    def note_end(self, call: RunningCall) -> None:
+        """Note that the call has ended: if its client has the result, the same call is another."""
+        if self.forget is not None and not call.is_cancelled:
+            self.forget()
+
+
+def choose_kernel(
+    links: Links,
+    request: ClientRequest,
+    entry: CatalogEntry,
+    arguments: dict[str, Any] | bytes,
+    keep: task_messages.Keep | None,
+) -> KernelChoice:
+    """Return the kernel for a call.
+
+    A client of the older eras is its session. At 2026-07-28, where requests stand for themselves,
+    nothing but the token tells clients apart: those with the same one are one client.
+
+    Args:
+        links: To the kernels.
+        request: The client's.
+        entry: The tool.
+        arguments: The arguments; if large, as the client's JSON.
+        keep: What lets the call outlive its client.
+
+    Raises:
+        KernelGone: The kernel is gone or away.
+    """
+    replicas = links.replicas
+    if not replicas.has(entry):
+        return KernelChoice(links.find_link(entry), entry.tool.revision)
+    client = None
+    if entry.tool.stateful:
+        client = request.connection if request.is_handshake else request.caller.owns
+    if keep is None or keep.how != "give_up":
+        link = links.find_link(entry, client)
+        return KernelChoice(link, replicas.find_revision(entry, link.record.id))
+    key = identify_request(request.caller.owns, entry.tool.name, arguments=arguments)
+    link = links.find_link(entry, client, key)
+    revision = replicas.find_revision(entry, link.record.id)
+    return KernelChoice(link, revision, lambda: replicas.forget_kept(entry, key))

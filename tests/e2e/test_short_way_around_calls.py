@@ -1,0 +1,189 @@
+"""What surrounds calls is alike on both ways: traces, first tools, lost kernels, the end."""
+
+import json
+import os
+
+import anyio
+import mcp.server._streamable_http_modern as sdk_modern
+import pytest
+from held_calls import (  # noqa: F401 - fixtures, too
+    TOOLS,
+    asking,
+    both_pipes,
+    check_alike,
+    has_ended,
+    holding_kernel,
+    let_go,
+    make_call,
+    on_both,
+    protocol_era,
+    take_lines,
+    take_notes,
+    until,
+    wait_for_notes,
+)
+from live import live_kernel, record_of
+from short_way import both_sides
+
+from mcp_notebook.bridge.server.large_calls import LARGE
+from mcp_notebook.bridge.server.task_forms import EXTENSION
+from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
+from mcp_notebook.bridge.transports import http_exchange
+
+sdk = pytest.importorskip("opentelemetry.sdk.trace")
+export = pytest.importorskip("opentelemetry.sdk.trace.export")
+memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pipes")]
+
+TRACE = {"traceparent": f"00-{'4b' * 16}-{'0f' * 8}-01", "tracestate": "a=b", "baggage": "user=ada"}
+
+
+async def test_the_spans_of_calls(kernel, era):
+    def make_tracer():
+        provider = sdk.TracerProvider()
+        provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+        return CallTracer(provider)
+
+    async def find_spans(side):
+        for meta, headers in (({}, {}), (TRACE, {}), ({}, TRACE), (TRACE, {"traceparent": "x"})):
+            request = make_call(era, "echo", 7, meta=meta, value=1)
+            request.headers += headers.items()
+            await side.ask(request)
+        spans = [describe_span(span) for span in exporter.get_finished_spans()]
+        exporter.clear()
+        return spans
+
+    def describe_span(span):
+        left_out = {"mcp.session.id", "mcp_notebook.call.id", "mcp_notebook.kernel.id"}
+        times = {name for name in span.attributes if "seconds" in name or "duration" in name}
+        attributes = {
+            name: value for name, value in span.attributes.items() if name not in left_out | times
+        }
+        parent = None if span.parent is None else span.parent.span_id
+        return span.name, span.kind, parent, sorted(attributes.items()), sorted(times)
+
+    exporter = memory.InMemorySpanExporter()
+    async with both_sides(
+        [record_of(kernel)], kernel.home, make_observers=lambda: [make_tracer()]
+    ) as sides:
+        found = [await find_spans(side) for side in sides]
+    check_alike(found)
+    assert len(found[0]) == 4
+
+
+async def test_a_list_and_a_call_wait_for_the_first_tools(kernel, era):
+    async def ask(side):
+        answers = []
+        listing = make_call(era, "echo")
+        listing.message |= {"method": "tools/list"}
+        listing.message["params"] = {"_meta": listing.message["params"]["_meta"]}
+        listing.body = json.dumps(listing.message).encode()
+        listing.headers = [
+            (name, "tools/list" if name == "mcp-method" else value)
+            for name, value in listing.headers
+            if name != "mcp-name"
+        ]
+        for request in (listing, make_call(era, "nobody", 2)):
+            ready.append(anyio.Event())
+            async with asking(side, request) as answer:
+                await waits.wait()
+                assert not answer
+                ready[-1].set()
+            answers += answer
+        return answers
+
+    ready = []
+
+    class Waits:
+        def __init__(self):
+            self._event = anyio.Event()
+
+        async def __call__(self):
+            self._event.set()
+            await ready[-1].wait()
+
+        async def wait(self):
+            with anyio.fail_after(30):
+                await self._event.wait()
+            self._event = anyio.Event()
+
+    waits = Waits()
+    async with both_sides([record_of(kernel)], kernel.home, ready=waits) as sides:
+        check_alike([await ask(side) for side in sides])
+
+
+@pytest.mark.parametrize("tool", ["may_be_task", "is_task", "echo"])
+@pytest.mark.parametrize("capabilities", [{}, {"extensions": {EXTENSION: {}}}])
+async def test_a_call_that_becomes_a_task(kernel, era, tool, capabilities):
+    async def ask(side):
+        answer = await side.ask(make_call(era, tool, capabilities=capabilities))
+        await has_ended(side)
+        return answer, take_notes(side)
+
+    async with both_sides([record_of(kernel)], kernel.home) as sides:
+        check_alike([await ask(side) for side in sides])
+
+
+async def test_a_call_whose_kernel_dies_is_lost(home):
+    async def lose(side, _name):
+        calls = [make_call(era, "hold", name=era) for era in ("handshake", "modern")]
+        async with asking(side, calls[0]) as older, asking(side, calls[1]) as newer:
+            await wait_for_notes(side, "CallEnd", 2)
+        return older, newer, sorted(take_notes(side))
+
+    async def kill(side):
+        for era in ("handshake", "modern"):
+            await until(side, era, 2)
+        own.manager.provisioner.process.kill()
+
+    with live_kernel(home) as own:
+        own.ok("%load_ext mcp_notebook")
+        own.ok(TOOLS)
+        async with both_sides([record_of(own)], home) as sides, anyio.create_task_group() as tasks:
+            tasks.start_soon(kill, sides[0])
+            check_alike(await on_both(sides, lose, ""))
+
+
+async def test_the_end_of_the_endpoint_answers_its_calls(kernel, era):
+    async def end(side, name):
+        async with asking(side, make_call(era, "hold", name=name)) as answers:
+            await until(side, name)
+            await side.endpoint.end()
+        assert not side.endpoint.session_count
+        return answers, take_notes(side, name)
+
+    async with both_sides([record_of(kernel)], kernel.home) as sides:
+        check_alike(await on_both(sides, end, f"{era}-ends"))
+
+
+async def test_a_client_that_waits_is_told_that_its_call_runs(kernel, monkeypatch):
+    """Up to 2025-11-25 by pings of a library, each with its time."""
+    monkeypatch.setattr(sdk_modern, "_SSE_PING_INTERVAL", 0.1)
+    monkeypatch.setattr(http_exchange, "PING_INTERVAL", 0.1)
+
+    async def wait(side, name):
+        async with asking(side, make_call("modern", "hold", name=name)) as answers:
+            await until(side, name)
+            with anyio.fail_after(30):
+                while not any(b": ping" in each.body for each in side.open_exchanges):
+                    await anyio.lowlevel.checkpoint()
+            await let_go(side, name)
+        ((status, headers, content),) = answers
+        return status, headers, [each for each in content if "ping" not in str(each)]
+
+    async with both_sides([record_of(kernel)], kernel.home) as sides:
+        found = await on_both(sides, wait, "pinged")
+    check_alike([str(each).replace("SDK", "sho") for each in found])
+
+
+async def test_large_arguments_over_stdio(kernel, era):
+    async def ask(side, pipes):
+        lines = []
+        for size in (10, LARGE - 300, LARGE, LARGE + 300, 2 * LARGE):
+            await pipes.send(make_call(era, "size_of", size, text="x" * size).body)
+            lines += await take_lines(pipes, size)
+        return lines, take_notes(side)
+
+    async with both_pipes(kernel, era) as clients:
+        check_alike([await ask(*each) for each in clients])
