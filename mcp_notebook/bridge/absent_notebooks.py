@@ -45,12 +45,20 @@ def find_absent_notebooks(settings: Settings, *, also_back: bool = False) -> lis
         for departure in list_departures(settings.records_folder)
         if also_back or (departure.notebook or departure.name) not in names
     ]
-    return absent
+    return list(dict.fromkeys(absent))  # several kernels may run the same notebook
 
 
 def find_departed_notebooks(settings: Settings) -> list[MissingTool]:
     """Return the notebooks that have left lately, latest first; they may be open again."""
     return [_explain_departure(each) for each in list_departures(settings.records_folder)]
+
+
+def has_kernel(settings: Settings, kernel_id: str) -> bool:
+    """Return whether a kernel lives, as far as can be known here of those on other machines."""
+    return any(
+        record.id == kernel_id and (record.host != socket.gethostname() or is_alive(record))
+        for record in read_records(settings.records_folder)
+    )
 
 
 def _explain_departure(departure: Departure) -> MissingTool:

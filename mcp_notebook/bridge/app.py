@@ -1,64 +1,51 @@
 """The bridge as a whole: builds its parts, owns their tasks, starts and stops them in order.
 
-Runs on the bridge's event loop, over stdio (`run_stdio`) or HTTP (`run_http`). It shuts down in
-this order: it starts no more calls, ends subscriptions, cancels the running calls and answers them,
-closes the clients' sessions and streams, then the links, and ends its headless kernels. Clients
-that do not read their answers delay it by `ANSWER_GRACE`.
+Runs on the bridge's event loop, over stdio (`run_stdio`) or HTTP (`http_app.run_http`). It shuts
+down in this order: it starts no more calls, ends subscriptions, cancels the running calls and
+answers them, closes the clients' sessions and streams, then the links, and ends its headless
+kernels. Clients that do not read their answers delay it by `ANSWER_GRACE`.
 """
 
 import logging
-import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urlsplit
 
 import anyio
 import anyio.abc
 
-from mcp_notebook._version import __version__
-from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks
-from mcp_notebook.bridge.access.authentication import list_authenticators
+from mcp_notebook.bridge.server import sdk_import  # noqa: F401
+
+# isort: split
+from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks, has_kernel
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
-from mcp_notebook.bridge.access.refusals import RefusalLog
-from mcp_notebook.bridge.access.token_file import read_token
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.server.tasks import TaskPolicy
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
-from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
-from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
-from mcp_notebook.bridge.transports.known_ports import (
-    choose_token,
-    read_last_port,
-    write_last_port,
-)
 from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.clients.snippets import format_claude_command
-from mcp_notebook.discovery import (
-    BridgeRecord,
-    Record,
-    read_bridge,
-    read_start_time,
-    watch_records,
-)
+from mcp_notebook.discovery import Record, watch_records
 from mcp_notebook.errors import McpNotebookError, NotebookError
 from mcp_notebook.missing_tools import MissingTool
-from mcp_notebook.private_files import write_private
-from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.settings import Settings
 from mcp_notebook.span_export import close_provider, open_provider
 from mcp_notebook.terminal import print_note
 from mcp_notebook.termination import list_termination_signals
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
+
+    from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
 
 logger = logging.getLogger(__name__)
 
@@ -73,82 +60,33 @@ _SETTLE_LIMIT = 3.0
 """Seconds that live notebooks have to answer before the first list goes out without them."""
 
 
-async def run_stdio(settings: Settings, notebooks: Sequence[Path] = ()) -> None:
+async def run_stdio(
+    settings: Settings, notebooks: Sequence[Path] = (), early: "EarlyKernel | None" = None
+) -> None:
     """Serve one client over stdin and stdout until it leaves or a signal arrives.
 
     Args:
         settings: All options.
         notebooks: Notebooks to run and serve; if empty, the user's live notebooks are served.
+        early: The kernel of the first of them, if it has been started already.
 
     Raises:
         McpNotebookError: A notebook cannot be served.
         KeyboardInterrupt: SIGINT arrived, and everything has been shut down.
     """
     caller = Caller(name="stdio", permissions=Permissions.from_settings(settings))
-    with _unwrap_errors(), write_audit_log(settings) as observers:
+    with unwrap_errors(), write_audit_log(settings) as observers:
         async with (
-            _Bridge(settings, observers, caller).run() as bridge,
+            Bridge(settings, observers, caller).run() as bridge,
             anyio.create_task_group() as tasks,
         ):
-            bridge.start(tasks, notebooks)
+            bridge.start(tasks, notebooks, early)
             await serve_stdio(bridge.server, stop=bridge.stop, limits=settings)
             tasks.cancel_scope.cancel()
         bridge.check_interrupted()
 
 
-async def run_http(
-    settings: Settings, notebooks: Sequence[Path] = (), *, background: bool = False
-) -> None:
-    """Serve clients over Streamable HTTP until a signal arrives.
-
-    Args:
-        settings: All options.
-        notebooks: Notebooks to run and serve; if empty, the user's live notebooks are served.
-        background: Be the user's one background bridge: publish a record, reuse the last port, and
-            stop some time after the last notebook has gone.
-
-    Raises:
-        McpNotebookError: A notebook cannot be served, or the address or the token cannot be used.
-        KeyboardInterrupt: SIGINT arrived, and everything has been shut down.
-    """
-    if background and read_bridge(settings.bridge_file) is not None:
-        return
-    check_encryption(settings)
-    notices: list[str] = []
-    token = read_token(settings, notices.append)
-    last_port = read_last_port(settings) or DEFAULT_PORT
-    listener = open_listener(settings, last_port)
-    with _unwrap_errors(), listener, write_audit_log(settings) as observers:
-        port = listener.getsockname()[1]
-        usual = last_port if settings.port is None else port
-        token = choose_token(settings, token, port, usual=usual, notices=notices)
-        notices += filter(None, [describe_reach(settings, port)])
-        url = format_url(listener, is_encrypted=settings.certfile is not None)
-        authenticators, publish = list_authenticators(settings, token, url)
-        async with _Bridge(settings, observers).run() as bridge, anyio.create_task_group() as tasks:
-            bridge.start(tasks, notebooks)
-            await bridge.ready.wait()
-            if background:
-                tasks.start_soon(bridge.stop_when_idle)
-            publication = _publish(settings, url, notices) if background else nullcontext()
-            if not bridge.stop.is_set():
-                with publication:
-                    bridge.print_address(url, notices)
-                    await serve_http(
-                        bridge.server,
-                        listener,
-                        settings=settings,
-                        authenticators=authenticators,
-                        stop=bridge.stop,
-                        metrics=bridge.metrics,
-                        refusals=RefusalLog([log.note_request for log in observers]),
-                        publish=publish,
-                    )
-            tasks.cancel_scope.cancel()
-        bridge.check_interrupted()
-
-
-class _Bridge:
+class Bridge:
     """The parts of one bridge process, and what keeps them going."""
 
     def __init__(
@@ -180,9 +118,11 @@ class _Bridge:
             with_meta_tools=settings.meta_tools,
             page_size=settings.page_size,
             limits=settings,
+            tasks=TaskPolicy.from_settings(settings),
             consent=ConsentPolicy.from_settings(settings),
         )
-        self.server.find_departed_notebooks = self._find_departed_notebooks
+        self.server.calls.find_departed_notebooks = self._find_departed_notebooks
+        self.server.calls.tasks.finder.has_kernel = partial(has_kernel, settings)
         self.stop = anyio.Event()
         """Set when the bridge is to stop."""
 
@@ -200,10 +140,15 @@ class _Bridge:
             if self._spans is not None:
                 close_provider(self._spans)
 
-    def start(self, tasks: anyio.abc.TaskGroup, notebooks: Sequence[Path]) -> None:
+    def start(
+        self,
+        tasks: anyio.abc.TaskGroup,
+        notebooks: Sequence[Path],
+        early: "EarlyKernel | None" = None,
+    ) -> None:
         """Start serving these notebooks, or the user's live ones if there are none."""
         if notebooks:
-            tasks.start_soon(self._serve_headless, notebooks)
+            tasks.start_soon(self._serve_headless, notebooks, early)
         else:
             tasks.start_soon(self._serve_live)
 
@@ -220,7 +165,7 @@ class _Bridge:
                 await self.links.wait_until_settled()
             self.ready.set()
 
-    async def _serve_headless(self, notebooks: Sequence[Path]) -> None:
+    async def _serve_headless(self, notebooks: Sequence[Path], early: "EarlyKernel | None") -> None:
         """Run notebooks and keep serving them.
 
         If a notebook cannot be run at the start, the bridge ends: somebody is watching and can fix
@@ -234,20 +179,26 @@ class _Bridge:
             progress = SharedProgress()
             self._headless_count = len(notebooks)
             for path in notebooks:
-                await tasks.start(self._serve_notebook, path, progress)
+                await tasks.start(self._serve_notebook, path, progress, early)
+                early = None
             self.ready.set()
 
     async def _serve_notebook(
         self,
         path: Path,
         progress: SharedProgress,
+        early: "EarlyKernel | None",
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
         # A bridge for live notebooks starts in three quarters of the time without this import.
+        from mcp_notebook.bridge.headless.replica_set import ReplicaSet  # noqa: PLC0415
         from mcp_notebook.bridge.headless.supervisor import Supervisor  # noqa: PLC0415
 
-        supervisor = Supervisor(path, self._settings, self.links, progress)
+        keep: type[Supervisor | ReplicaSet]
+        is_single = self._settings.replicas == 1 and not self._settings.watch
+        keep = Supervisor if is_single else ReplicaSet
+        supervisor = keep(path, self._settings, self.links, progress, early)
         reason = await supervisor.run(task_status=task_status)
         self._headless_count -= 1
         if not self._headless_count:
@@ -334,7 +285,7 @@ def _open_spans(settings: Settings) -> "TracerProvider | None":
 
 
 @contextmanager
-def _unwrap_errors() -> Iterator[None]:
+def unwrap_errors() -> Iterator[None]:
     """Raise an error of ours by itself, without the groups that task groups wrap it in."""
     try:
         yield
@@ -346,20 +297,3 @@ def _unwrap_errors() -> Iterator[None]:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         raise error from None
-
-
-@contextmanager
-def _publish(settings: Settings, url: str, notices: Sequence[str]) -> Iterator[None]:
-    """Publish the background bridge's record for the block, and remember its port."""
-    started = read_start_time(os.getpid())
-    assert started is not None
-    record = BridgeRecord(
-        pid=os.getpid(), started=started, version=__version__, url=url, notices=tuple(notices)
-    )
-    write_last_port(settings, urlsplit(url).port or DEFAULT_PORT)
-    write_private(settings.bridge_file, record.model_dump_json(indent=1))
-    try:
-        yield
-    finally:
-        if read_bridge(settings.bridge_file) == record:
-            settings.bridge_file.unlink(missing_ok=True)

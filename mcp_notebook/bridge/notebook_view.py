@@ -14,6 +14,7 @@ from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.server.tasks import TaskPolicy
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.transports.endpoint import Endpoint
 from mcp_notebook.discovery import Record
@@ -55,6 +56,7 @@ class NotebookView:
             with_meta_tools=settings.meta_tools,
             page_size=settings.page_size,
             limits=settings,
+            tasks=TaskPolicy.from_settings(settings),
             consent=ConsentPolicy.from_settings(settings),
         )
         self.endpoint = Endpoint(self._server, settings)

@@ -24,6 +24,10 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
+
+from mcp_notebook.bridge.server import sdk_import  # noqa: F401
+
+# isort: split
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 

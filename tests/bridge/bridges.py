@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from forked_command import list_words
 from live import kernel_env
 
 COMMAND = [sys.executable, "-m", "mcp_notebook"]
@@ -144,8 +145,11 @@ class Bridge:
 def bridge(
     home: Path, *arguments: str, env: dict[str, str] | None = None, **options: Any
 ) -> Iterator[Bridge]:
-    """Run `mcp-notebook` with arguments, and end it."""
-    command = options.pop("command", COMMAND)
+    """Run `mcp-notebook` with arguments, and end it.
+
+    Its process is a forked one (`forked_command`) unless a `command` is given, as `COMMAND`.
+    """
+    command = options.pop("command", None) or list_words()
     with subprocess.Popen(
         [*command, *arguments],
         env=kernel_env(home) | (env or {}),
@@ -164,10 +168,10 @@ def bridge(
 
 
 @contextmanager
-def http_bridge(home: Path, *arguments: str) -> Iterator[Bridge]:
+def http_bridge(home: Path, *arguments: str, **options: Any) -> Iterator[Bridge]:
     """Run `mcp-notebook serve` on a free port with the tests' token."""
     env = {"MCP_NOTEBOOK_TOKEN": TOKEN}
-    with bridge(home, "serve", "--port", "0", *arguments, env=env) as running:
+    with bridge(home, "serve", "--port", "0", *arguments, env=env, **options) as running:
         _ = running.url
         yield running
 

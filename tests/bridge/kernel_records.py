@@ -3,7 +3,8 @@
 import os
 import socket
 
-from mcp_notebook.discovery import Record, make_id, read_start_time
+from mcp_notebook.discovery import Record, read_start_time
+from mcp_notebook.record_ids import make_id
 
 
 def make_record(

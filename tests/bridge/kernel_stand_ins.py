@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
+from frame_streams import read_message
 
-from mcp_notebook.discovery import Record, make_id, read_start_time
+from mcp_notebook.discovery import Record, read_start_time
+from mcp_notebook.record_ids import make_id
 from mcp_notebook.wire import frames, messages
 
 
@@ -45,7 +47,7 @@ class Peer:
     async def serve(self, answer, reader, writer):
         self.connections += 1
         self.writer = writer
-        while (frame := await frames.read_message(reader)) is not None:
+        while (frame := await read_message(reader)) is not None:
             self.heard.append(frame[0])
             self.attached.append(frame[1])
             if isinstance(frame[0], messages.Hello):

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import anyio
 import pytest
 from bridges import (
+    COMMAND,
     NEEDS_TWO_USERS,
     TOKEN,
     ask,
@@ -18,7 +19,8 @@ from bridges import (
 from live import SOON, live_kernel
 
 from mcp_notebook import __version__
-from mcp_notebook.bridge.app import _open_spans, run_http
+from mcp_notebook.bridge.app import _open_spans
+from mcp_notebook.bridge.http_app import run_http
 from mcp_notebook.bridge.transports.http import open_listener
 from mcp_notebook.bridge.transports.known_ports import read_last_port
 from mcp_notebook.clients.snippets import format_claude_command
@@ -31,8 +33,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 QUICKLY = {"MCP_NOTEBOOK_IDLE_MINUTES": "0"}
 
 
-def _background(home, **env):
-    return bridge(home, "serve", "--background", env=env)
+def _background(home, command=None, **env):
+    return bridge(home, "serve", "--background", env=env, command=command)
 
 
 def _first_lines(running):
@@ -129,7 +131,7 @@ def test_the_background_bridge_has_the_same_address_and_token_the_next_day(home)
     _remember(home, port)
     tokens = set()
     for _ in range(2):
-        with _background(home) as running:
+        with _background(home, COMMAND) as running:
             assert running.url == f"http://127.0.0.1:{port}/mcp"
             record = read_bridge(_settings(home).bridge_file)
             assert record == BridgeRecord(
@@ -210,11 +212,11 @@ def test_a_second_background_bridge_leaves_the_first_alone(with_notebook, capfd)
 
 def test_the_record_of_a_killed_bridge_is_replaced(home):
     bridge_file = _settings(home).bridge_file
-    with _background(home) as first:
+    with _background(home, COMMAND) as first:
         assert first.url
         first.end(signal.SIGKILL)
     assert bridge_file.exists()
-    with _background(home) as second:
+    with _background(home, COMMAND) as second:
         assert second.url
         assert read_bridge(bridge_file).pid == second.process.pid
 

@@ -10,7 +10,7 @@ from live import Link, kernel_env, live_kernel, record_of
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge import commands as shell
 from mcp_notebook.bridge.commands import ToolCall, call_tool, list_tools
-from mcp_notebook.discovery import Record, list_live_records, make_id, write_record
+from mcp_notebook.discovery import Record, list_live_records, write_record
 from mcp_notebook.errors import (
     AmbiguousTool,
     ConsentDenied,
@@ -19,6 +19,7 @@ from mcp_notebook.errors import (
     NotebookError,
     UnknownTool,
 )
+from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages
 

@@ -12,6 +12,7 @@ import anyio
 import httpx2
 import pytest
 from bridges import PING, TOKEN, bridge
+from forked_command import list_words
 from kernel_records import make_record
 
 from mcp_notebook.bridge import server_bridge
@@ -23,13 +24,13 @@ from mcp_notebook.settings import Settings
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 
 
-COMMAND = [sys.executable, "-P", "-m", "mcp_notebook.cli_jupyter_bridge"]
+MODULE = "mcp_notebook.cli_jupyter_bridge"
 
 
 @contextmanager
 def _server_bridge(home):
     env = {"MCP_NOTEBOOK_TOKEN": TOKEN, "TMPDIR": str(home), "MCP_NOTEBOOK_CERTFILE": "/none.pem"}
-    options = {"command": COMMAND, "stdin": subprocess.PIPE, "bufsize": 0}
+    options = {"command": list_words(module=MODULE), "stdin": subprocess.PIPE, "bufsize": 0}
     with bridge(home, env=env, **options) as running:
         yield running, Path(json.loads(running.line())["socket"])
 
@@ -62,7 +63,8 @@ def test_it_ends_with_its_server_or_a_signal_and_leaves_nothing(home, how):
 
 
 def test_a_setting_that_cannot_be_used_is_named(home):
-    with bridge(home, command=COMMAND, env={"MCP_NOTEBOOK_MAX_CALLS": "many"}) as running:
+    env = {"MCP_NOTEBOOK_MAX_CALLS": "many"}
+    with bridge(home, command=list_words(module=MODULE), env=env) as running:
         assert running.wait() == 1
         assert "MCP_NOTEBOOK_MAX_CALLS" in running.said
 

@@ -8,8 +8,9 @@ from live import Link, live_kernel, record_of, text_of
 
 from mcp_notebook import cli
 from mcp_notebook.bridge.stop_command import REASON, stop
-from mcp_notebook.discovery import list_live_records, make_id, write_record
+from mcp_notebook.discovery import list_live_records, write_record
 from mcp_notebook.errors import CallError
+from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages
 

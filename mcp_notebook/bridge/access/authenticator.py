@@ -93,7 +93,7 @@ class Limited:
         if not isinstance(caller, Caller):
             return caller
         limited = caller.permissions.limit_to(self._find_limits())
-        return replace(caller, permissions=limited)
+        return caller if limited is caller.permissions else replace(caller, permissions=limited)
 
     def has_ended(self, caller: Caller) -> bool:
         """Return the answer of the authenticator."""

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Self
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
@@ -49,15 +48,16 @@ class Permissions:
         return permissions[0] if len(permissions) == 1 else cls(one_of=tuple(permissions))
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
+    def from_settings(cls, settings: Settings) -> "Permissions":
         """Return what the settings let every caller do at most."""
-        return cls(
+        limits = cls(
             tools=settings.tools, tags=frozenset(settings.tags), read_only=settings.read_only
         )
+        return EVERYTHING if limits == EVERYTHING else limits  # the one is told quickly
 
     def is_everything(self) -> bool:
         """Return whether all tools are allowed."""
-        return self == EVERYTHING
+        return self is EVERYTHING or self == EVERYTHING
 
     def is_nothing(self) -> bool:
         """Return whether no tool is allowed, whichever tools there are."""

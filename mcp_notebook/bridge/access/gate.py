@@ -6,14 +6,15 @@ response or a URL; whose it is, an `Authenticator` knows. What is refused is one
 (`refusals`).
 """
 
+import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -31,6 +32,8 @@ _MESSAGES = {
     503: "Whose access token this is cannot be found out now. Try again later.",
 }
 _TOKEN_ENDED = Refusal("the bearer token has become void meanwhile")
+_MAX_ADDRESS = 512
+"""Characters of a Host or an Origin; names of hosts have 253 at most."""
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
@@ -57,6 +60,7 @@ class Gate:
         allowed_hosts: Other names that are allowed as Host, without port: of a proxy in front.
         allowed_origins: Origins whose pages are allowed, whatever the Host.
         refusals: Gets a line about each refused request.
+        on_admission: Called with the scope of each request that is let in.
     """
 
     def __init__(  # noqa: PLR0913 - one for each option
@@ -68,6 +72,7 @@ class Gate:
         allowed_hosts: Sequence[str] = (),
         allowed_origins: Sequence[str] = (),
         refusals: RefusalLog | None = None,
+        on_admission: Callable[[Scope], object] | None = None,
     ) -> None:
         self._app = app
         self._authenticators = tuple(authenticators)
@@ -75,8 +80,11 @@ class Gate:
         self._hosts = {*_LOCAL_NAMES, host.strip("[]"), *map(str.lower, allowed_hosts)}
         self._origins = {*map(str.lower, allowed_origins)}
         self._refusals = refusals or RefusalLog()
-        self._open: dict[anyio.CancelScope, Caller] = {}
-        """The open requests."""
+        self._on_admission = on_admission
+        self._open: dict[asyncio.Task[object], Caller] = {}
+        """The open requests, by the tasks that serve them."""
+        self._ended: set[asyncio.Task[object]] = set()
+        """Those of them whose callers have lost their right."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; whatever is not HTTP, such as a WebSocket, is closed."""
@@ -84,17 +92,16 @@ class Gate:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
             return
-        headers = Headers(scope=scope)
-        if not self._has_allowed_origin(headers):
+        hosts, origins, proofs = _read_headers(scope)
+        if not self._has_allowed_origin(hosts, origins):
             self._refusals.note(scope.get("client"), "its Host or Origin is not allowed")
             refusal = _make_refusal(403, "This Host or Origin may not use mcp-notebook.")
             await refusal(scope, receive, send)
             return
-        if "authorization" not in headers:
+        if not proofs:
             await self._refuse(_NO_TOKEN, scope, receive, send)
             return
-        token = _read_token(headers)
-        caller = await self._find_caller(token)
+        caller = await self._find_caller(_read_token(proofs))
         if isinstance(caller, Refusal):
             await self._refuse(caller, scope, receive, send)
         else:
@@ -110,14 +117,16 @@ class Gate:
             await anyio.sleep(WATCH_INTERVAL)
             for caller in {caller.owns: caller for caller in self._open.values()}.values():
                 if any(each.has_ended(caller) for each in self._authenticators):
-                    for scope, other in tuple(self._open.items()):
+                    for task, other in tuple(self._open.items()):
                         if other.owns == caller.owns:
-                            scope.cancel()
+                            self._ended.add(task)
+                            task.cancel()
                     await on_end(caller)
 
     async def _let_in(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
-        # The SDK compares it with the user that opened the session of the request.
-        user = AuthenticatedUser(AccessToken(token="", client_id=caller.owns, scopes=[]))
+        if self._on_admission is not None:
+            self._on_admission(scope)
+        user = _make_user(caller.owns)
         has_begun = False
 
         async def note_beginning(message: Message) -> None:
@@ -125,15 +134,22 @@ class Gate:
             has_begun = True
             await send(message)
 
-        with anyio.CancelScope() as cancel_scope:
-            self._open[cancel_scope] = caller
-            CURRENT_CALLER.set(caller)
-            try:
-                inner_scope = {**scope, SCOPE_KEY: caller, "user": user}
-                await self._app(inner_scope, receive, note_beginning)
-            finally:
-                del self._open[cancel_scope]
-        if cancel_scope.cancelled_caught and not has_begun:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[task] = caller
+        CURRENT_CALLER.set(caller)
+        try:
+            inner_scope = {**scope, SCOPE_KEY: caller, "user": user}
+            await self._app(inner_scope, receive, note_beginning)
+        except asyncio.CancelledError:
+            if task not in self._ended or task.uncancel():  # or cancelled from outside, too
+                raise
+        else:
+            return
+        finally:
+            del self._open[task]
+            self._ended.discard(task)
+        if not has_begun:
             await self._refuse(_TOKEN_ENDED, scope, receive, send)
 
     async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
@@ -142,13 +158,11 @@ class Gate:
         answer.headers["WWW-Authenticate"] = refusal.challenge or self._authenticators[-1].challenge
         await answer(scope, receive, send)
 
-    def _has_allowed_origin(self, headers: Headers) -> bool:
-        hosts = headers.getlist("host")
+    def _has_allowed_origin(self, hosts: Sequence[str], origins: Sequence[str]) -> bool:
         if len(hosts) != 1 or not (
             self._any_host or _parse_host_name(f"//{hosts[0]}") in self._hosts
         ):
             return False
-        origins = headers.getlist("origin")
         if self._origins.issuperset(map(str.lower, origins)):  # also if there is none
             return True
         if self._any_host:
@@ -168,15 +182,34 @@ class Gate:
         return _WRONG_TOKEN
 
 
-def _read_token(headers: Headers) -> str:
+def _read_headers(scope: Scope) -> tuple[list[str], list[str], list[str]]:
+    """Return all that a request says as Host, as Origin, and as Authorization."""
+    values: dict[bytes, list[str]] = {b"host": [], b"origin": [], b"authorization": []}
+    for name, value in scope["headers"]:
+        if name in values:
+            values[name].append(value.decode("latin-1"))
+    return values[b"host"], values[b"origin"], values[b"authorization"]
+
+
+def _read_token(values: Sequence[str]) -> str:
     """Return the token that a request presents, or nothing if that is not clear."""
-    values = headers.getlist("authorization")
     scheme, _, token = values[0].partition(" ")
     return token.strip() if len(values) == 1 and scheme.lower() == "bearer" else ""
 
 
+@lru_cache(maxsize=256)
+def _make_user(name: str) -> AuthenticatedUser:
+    """Return whom the SDK compares with the user that opened the session of a request."""
+    return AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
+
+
 def _parse_host_name(address: str) -> str | None:
     """Return the host name in an address of a host and perhaps a port; None if it has more."""
+    return _parse_short_address(address) if len(address) <= _MAX_ADDRESS else None
+
+
+@lru_cache(maxsize=256)
+def _parse_short_address(address: str) -> str | None:
     try:
         parts = urlsplit(address)
         _ = parts.port  # raises if it is not a number

@@ -63,8 +63,9 @@ class RateLimits:
             None if it is counted.
         """
         now = self._clock()
-        alone = _take(self._full_at.get(caller, now), self._per_caller, now)
-        together = _take(self._all_full_at, self._in_all, now)
+        # When the buckets will be full if one is taken from them now.
+        alone = max(self._full_at.get(caller, now), now) + _MINUTE / self._per_caller
+        together = max(self._all_full_at, now) + _MINUTE / self._in_all
         wait = max(alone - now, together - now) - _MINUTE
         if wait > _ROUNDING:
             who = (
@@ -89,8 +90,3 @@ class RateLimits:
         if len(used) > MAX_CALLERS:
             del used[min(used, key=used.__getitem__)]
         self._full_at = used
-
-
-def _take(full_at: float, per_minute: int, now: float) -> float:
-    """Return when a bucket will be full if one is taken from it now."""
-    return max(full_at, now) + _MINUTE / per_minute

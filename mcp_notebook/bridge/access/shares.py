@@ -3,7 +3,6 @@
 Runs on the bridge's event loop; no I/O.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,12 +21,12 @@ class Shares:
         self._per_caller = per_caller
         self._in_all = in_all
         self._total = 0
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
         """By the caller's name; only callers that have any are in it."""
 
     def explain_lack(self, caller: str) -> str | None:
         """Return why a caller cannot have one more, as sentences; None if it can."""
-        if self._counts[caller] >= self._per_caller:
+        if self._counts.get(caller, 0) >= self._per_caller:
             most = f"one caller can have {self._per_caller:,}"
         elif self._total >= self._in_all:
             most = f"all callers together can have {self._in_all:,}"
@@ -47,7 +46,7 @@ class Shares:
     def add(self, caller: str) -> None:
         """Give a caller one more."""
         self._total += 1
-        self._counts[caller] += 1
+        self._counts[caller] = self._counts.get(caller, 0) + 1
 
     def remove(self, caller: str) -> None:
         """Take one from a caller."""

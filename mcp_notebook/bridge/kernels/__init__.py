@@ -4,9 +4,11 @@ Face:
 
 - `links.Links`: opens, keeps and closes links, and finds the one for a call.
 - `link.Link`: the link to one kernel; `Link.resources` asks for its resources,
-  `Link.consent` whoever sees its notebook.
+  `Link.tasks` for its tasks, `Link.consent` whoever sees its notebook.
+- `task_requests`: `TaskRequests` and what they return, `KernelTask`.
 - `running_call`: `RunningCall`, one call; `Listener`, which takes its progress and log messages.
 - `stop_requests`: `list_calls` and `stop_call`, for those who have no link.
+- `replicas.Replicas`: which kernels run the same notebook, and which of them gets a call.
 - `catalog`: `Catalog` and `CatalogEntry`, the tools and the names that clients see.
 
 Threads: everything runs on the bridge's event loop.

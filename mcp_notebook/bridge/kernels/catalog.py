@@ -60,7 +60,7 @@ class CatalogEntry:
     name: str
     """The name that it is served under: 1 to 64 of ``A-Z a-z 0-9 _ . -``, unique."""
     kernel_id: str
-    """The id of its kernel's record."""
+    """The id of its kernel's record, or of its notebook if there are replicas."""
     notebook: str
     """The notebook's part of full names."""
     tool: messages.ToolInfo

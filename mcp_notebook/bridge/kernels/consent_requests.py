@@ -4,10 +4,9 @@ Runs on the bridge's event loop. A `Link` sends the questions, hands over the an
 questions when the kernel is gone.
 """
 
-import asyncio
 from collections.abc import Callable
 
-from mcp_notebook.errors import KernelGone
+from mcp_notebook.bridge.kernels.pending_requests import PendingRequests
 from mcp_notebook.wire import messages
 
 
@@ -22,9 +21,7 @@ class ConsentRequests:
     def __init__(
         self, next_id: Callable[[], int], send: Callable[[messages.AnyMessage], None]
     ) -> None:
-        self._next_id = next_id
-        self._send = send
-        self._requests: dict[int, asyncio.Future[messages.ConsentDecision]] = {}
+        self._requests: PendingRequests[messages.ConsentDecision] = PendingRequests(next_id, send)
         self.is_possible = False
         """Whether the kernel is connected, and its notebook has somebody to ask."""
 
@@ -38,38 +35,25 @@ class ConsentRequests:
         Args:
             tool: The tool's name.
             text: The question.
-            seconds: How long the caller will wait.
+            seconds: How long the caller will wait, who then cancels the task.
             scope: What a permission for longer allows besides this call.
 
         Raises:
             KernelGone: The kernel is gone.
         """
-        number = self._next_id()
-        answer: asyncio.Future[messages.ConsentDecision] = (
-            asyncio.get_running_loop().create_future()
+        return await self._requests.ask(
+            lambda number: messages.AskConsent(
+                id=number, tool=tool, text=text, seconds=seconds, scope=scope
+            ),
+            seconds=None,
+            make_withdrawal=lambda number: messages.WithdrawConsent(id=number),
         )
-        self._requests[number] = answer
-        try:
-            self._send(
-                messages.AskConsent(id=number, tool=tool, text=text, seconds=seconds, scope=scope)
-            )
-            await asyncio.wait([answer])
-        except asyncio.CancelledError:
-            self._send(messages.WithdrawConsent(id=number))
-            raise
-        finally:
-            del self._requests[number]
-        return answer.result()
 
     def take_answer(self, message: messages.Consent) -> None:
         """Take what the kernel sent; nothing happens if nobody waits for it."""
-        request = self._requests.get(message.id)
-        if request is not None and not request.done():
-            request.set_result(message.decision)
+        self._requests.take(message.id, message.decision)
 
     def close(self, reason: str) -> None:
         """End all questions: the kernel is gone, for this reason."""
         self.is_possible = False
-        for request in self._requests.values():
-            if not request.done():
-                request.set_exception(KernelGone(reason))
+        self._requests.end(reason)

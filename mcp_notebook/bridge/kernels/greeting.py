@@ -5,6 +5,7 @@ Tested in ``tests/bridge/kernels/test_link.py``. Runs on the bridge's event loop
 
 import asyncio
 import os
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.discovery import Record
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.wire import frames, messages
+from mcp_notebook.wire.frame_protocol import FrameProtocol
 
 CONNECT_TIMEOUT = 5.0
 """Seconds that a kernel has to send its welcome."""
@@ -21,8 +23,7 @@ CONNECT_TIMEOUT = 5.0
 class Greeting:
     """A connection to a kernel that takes messages now."""
 
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
+    connection: FrameProtocol
     welcome: messages.Welcome
     """What the kernel said."""
 
@@ -36,11 +37,13 @@ async def greet(record: Record) -> Greeting:
     name = record.name
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            reader, writer = await _connect(record)
+            connection = await _connect(record)
+            own_end = connection.transport.get_extra_info("socket")
+            own_end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, frames.SEND_BUFFER)
             try:
-                return Greeting(reader, writer, await _say_hello(record, reader, writer))
+                return Greeting(connection, await _say_hello(record, connection))
             except BaseException:
-                writer.close()
+                connection.transport.close()
                 raise
     except TimeoutError:
         raise LinkError(
@@ -54,12 +57,10 @@ async def greet(record: Record) -> Greeting:
         ) from None
 
 
-async def _say_hello(
-    record: Record, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> messages.Welcome:
+async def _say_hello(record: Record, connection: FrameProtocol) -> messages.Welcome:
     for buffer in frames.encode(messages.Hello(version=__version__, token=record.token)):
-        writer.write(buffer)
-    match await frames.read_message(reader):
+        connection.transport.write(buffer)
+    match await connection.read():
         case (messages.Welcome() as welcome, _):
             if welcome.protocol != messages.PROTOCOL_VERSION:
                 raise VersionMismatch(kernel=welcome.protocol, bridge=messages.PROTOCOL_VERSION)
@@ -72,10 +73,13 @@ async def _say_hello(
             raise FrameError(f"its first message is {message.type!r}.")
 
 
-async def _connect(record: Record) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(record: Record) -> FrameProtocol:
+    loop = asyncio.get_running_loop()
     if record.socket is None:
-        return await asyncio.open_connection("127.0.0.1", record.port, limit=frames.STREAM_LIMIT)
+        _, connection = await loop.create_connection(FrameProtocol, "127.0.0.1", record.port or 0)
+        return connection
     owner = Path(record.socket).stat().st_uid  # noqa: ASYNC240 - a local socket, instant
     if owner != os.getuid():
         raise PermissionError(f"{record.socket} belongs to another user")
-    return await asyncio.open_unix_connection(record.socket, limit=frames.STREAM_LIMIT)
+    _, connection = await loop.create_unix_connection(FrameProtocol, record.socket)
+    return connection

@@ -5,7 +5,6 @@ are answered at once. When this side closes the link, it cancels its calls, whic
 continue in the kernel.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from mcp_notebook.bridge.kernels.greeting import greet
 from mcp_notebook.bridge.kernels.kernel_notices import KernelNotices
 from mcp_notebook.bridge.kernels.resource_requests import ResourceRequests
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
+from mcp_notebook.bridge.kernels.task_requests import TaskRequests
 from mcp_notebook.content import Result, Text
 from mcp_notebook.discovery import Record, is_alive
 from mcp_notebook.errors import (
@@ -32,7 +32,8 @@ from mcp_notebook.missing_tools import (
     explain_departed_kernel,
     explain_lost_link,
 )
-from mcp_notebook.wire import frames, messages
+from mcp_notebook.wire import frames, messages, task_messages
+from mcp_notebook.wire.frame_protocol import FrameProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -45,12 +46,17 @@ _TOO_LARGE = (
 )
 OnTools: TypeAlias = Callable[[messages.Welcome | messages.Tools], None]
 """Takes the message with a kernel's tools."""
-_FromKernel: TypeAlias = (
+_OfCall: TypeAlias = (
     messages.Returned
     | messages.Progress
     | messages.Log
     | messages.Ask
     | messages.Withdraw
+    | task_messages.TaskState
+)
+_OF_CALLS = get_args(_OfCall)
+_FromKernel: TypeAlias = (
+    _OfCall
     | messages.Resources
     | messages.Contents
     | messages.Consent
@@ -75,8 +81,7 @@ class Link:
         self._calls: dict[int, RunningCall] = {}
         self._takes_attached_arguments = False
         self._last_id = 0
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
+        self._connection: FrameProtocol | None = None
         self._goodbye: str | None = None
         self._ended = 0.0
         """When it ended, in seconds since the epoch."""
@@ -89,12 +94,19 @@ class Link:
         """Asks for the kernel's resources."""
         self.consent = ConsentRequests(self._next_id, self._send_if_open)
         """Asks in the notebook whether calls may run."""
+        self.tasks = TaskRequests(record.name, self._next_id, self._send_if_open)
+        """Asks for the kernel's tasks."""
         self.notices = KernelNotices(self._send_if_open)
         """Tells the kernel of the bridge's clients."""
         self.initial_calls: tuple[messages.CallInfo, ...] = ()
         """The calls of all bridges that the kernel had when this conversation began."""
         self.end = anyio.Event()
         """Set when the conversation has ended and all its calls are answered."""
+
+    @property
+    def open_calls(self) -> int:
+        """The number of its calls that have not ended."""
+        return len(self._calls)
 
     async def connect(self) -> None:
         """Connect, and wait for the kernel's welcome and its tools.
@@ -104,7 +116,7 @@ class Link:
         """
         try:
             greeting = await greet(self.record)
-            self._reader, self._writer = greeting.reader, greeting.writer
+            self._connection = greeting.connection
             self._take_welcome(greeting.welcome)
             self.is_open = True
         except LinkError:
@@ -123,6 +135,7 @@ class Link:
         self.notices.are_possible = welcome.clients
         self.resources.is_possible = welcome.resources
         self.consent.is_possible = welcome.consent
+        self.tasks.are_possible = welcome.tasks
         self._on_tools(welcome)
 
     async def listen(self) -> None:
@@ -130,10 +143,9 @@ class Link:
 
         What goes wrong with one message is logged, and its call answered; the link goes on.
         """
-        assert self._reader is not None
+        assert self._connection is not None
         try:
-            while (frame := await frames.read_message(self._reader)) is not None:
-                self._take(*frame)
+            await self._connection.listen(self._take)
         except (FrameError, OSError) as error:
             logger.warning("The link to %s is closed: %s", self.record.name, error)
             self._failure = f"The link to the kernel failed: {error}"
@@ -160,8 +172,9 @@ class Link:
         self.end_calls(reason or self._describe_end())
         self.consent.close(reason or self._describe_end())
         self.resources.close()
-        if self._writer is not None:
-            self._writer.close()
+        self.tasks.close(reason or self._describe_end())
+        if self._connection is not None:
+            self._connection.transport.close()
 
     def end_calls(self, reason: str) -> None:
         """Cancel all open calls, and answer them with the reason."""
@@ -190,6 +203,7 @@ class Link:
         client: messages.ClientInfo | None = None,
         trace: Mapping[str, str] | None = None,
         confirmed: str | None = None,
+        keep: task_messages.Keep | None = None,
     ) -> RunningCall:
         """Run a tool in the kernel.
 
@@ -201,32 +215,49 @@ class Link:
             client: The program that calls, as it says.
             trace: The trace that the call belongs to, as W3C's headers; None if there is none.
             confirmed: The revision of the tool that a person has agreed to.
+            keep: Make the call a task at once.
 
         Raises:
             KernelGone: The kernel died or left.
             CallError: The kernel is of an older version, which takes no JSON of clients.
         """
-        if not self.is_open:
-            raise KernelGone(self._describe_end())
-        attached = [arguments] if isinstance(arguments, bytes) else []
-        if attached and not self._takes_attached_arguments:
+        if isinstance(arguments, bytes) and not self._takes_attached_arguments:
             raise CallError(_TOO_LARGE.format(name=self.record.name))
-        call = RunningCall(self._next_id(), self._send_if_open)
-        self._calls[call.id] = call
+        call = self._add_call()
+        call.is_kept = keep is not None
         self._send(
             messages.Call(
                 id=call.id,
                 tool=tool,
                 arguments={} if isinstance(arguments, bytes) else arguments,
-                progress=listener.progress is not None,
+                progress=listener.wants_progress or keep is not None,
                 log_level=listener.log_level,
                 can_elicit=can_elicit,
                 client=client or messages.ClientInfo(),
                 trace=dict(trace or {}),
                 confirmed=confirmed,
+                keep=keep,
             ),
-            attached,
+            [arguments] if isinstance(arguments, bytes) else (),
         )
+        return call
+
+    def follow_task(self, make_message: Callable[[int], task_messages.FollowTask]) -> RunningCall:
+        """Wait for a task as for a call; `make_message` gets the id.
+
+        Raises:
+            KernelGone: The kernel died or left.
+        """
+        call = self._add_call()
+        call.is_kept = True
+        self._send(make_message(call.id))
+        return call
+
+    def _add_call(self) -> RunningCall:
+        if not self.is_open:
+            raise KernelGone(self._describe_end())
+        call = RunningCall(self._next_id(), self._send_if_open)
+        self._calls[call.id] = call
         return call
 
     def _next_id(self) -> int:
@@ -234,15 +265,14 @@ class Link:
         return self._last_id
 
     def _send_if_open(self, message: messages.AnyMessage) -> None:
-        assert self._reader is not None
-        assert self._writer is not None
-        if not self._reader.at_eof() and not self._writer.is_closing():
+        assert self._connection is not None
+        if not self._connection.is_over and not self._connection.transport.is_closing():
             self._send(message)
 
     def _send(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
-        assert self._writer is not None
+        assert self._connection is not None
         for buffer in frames.encode(message, attachments):
-            self._writer.write(buffer)
+            self._connection.transport.write(buffer)
 
     def _take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
         if not isinstance(message, _FROM_KERNELS):
@@ -256,24 +286,26 @@ class Link:
             self._answer_failure(message, error)
 
     def _handle(self, message: _FromKernel, attachments: list[bytes]) -> None:
+        if isinstance(message, _OF_CALLS):
+            self._tell_call(message, attachments)
         match message:
-            case messages.Returned():
-                call = self._calls.get(message.id)
-                if call is not None:
-                    call.handle(message, attachments)
-                    del self._calls[message.id]
-            case messages.Progress() | messages.Log() | messages.Ask() | messages.Withdraw():
-                call = self._calls.get(message.id)
-                if call is not None:
-                    call.handle(message, attachments)
             case messages.Resources() | messages.Contents():
                 self.resources.take_reply(message, attachments)
             case messages.Consent():
                 self.consent.take_answer(message)
+            case task_messages.TaskState():
+                self.tasks.take_state(message, attachments)
             case messages.Tools():
                 self._on_tools(message)
             case messages.Goodbye():
                 self._goodbye = message.reason
+
+    def _tell_call(self, message: _OfCall, attachments: list[bytes]) -> None:
+        call = self._calls.get(message.id)
+        if call is not None:
+            call.handle(message, attachments)
+            if isinstance(message, messages.Returned):
+                del self._calls[message.id]
 
     def _answer_failure(self, message: _FromKernel, error: Exception) -> None:
         """End the call whose result could not be handled: no other one comes."""

@@ -16,15 +16,11 @@ import anyio.abc
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.listed_names import announce_change, find_listed_names
+from mcp_notebook.bridge.kernels.replicas import Replicas
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.content import Resource, Result
 from mcp_notebook.discovery import Record, is_alive
-from mcp_notebook.errors import (
-    KernelGone,
-    LinkError,
-    UnknownResource,
-    VersionMismatch,
-)
+from mcp_notebook.errors import LinkError, UnknownResource, VersionMismatch
 from mcp_notebook.wire import messages, resource_uris
 
 logger = logging.getLogger(__name__)
@@ -35,7 +31,6 @@ END_LIMIT = 0.5
 """Seconds to find out how a kernel ended; after that its calls are answered without it."""
 _BRIDGE_ENDED = "The bridge was stopped, and the call was cancelled."
 _NOT_READ = "The bridge was stopped before the resource was read."
-_NO_LINK = "The kernel that offered {name!r} is gone. List the tools again."
 _LOST_RESOURCE = (
     "The resource {uri!r} cannot be read: the kernel that kept it is gone (it was restarted, shut "
     "down, or unloaded mcp_notebook). Call the tool again."
@@ -67,8 +62,10 @@ class Links:
     ) -> None:
         self._catalog = catalog
         self._on_resources = on_resources
+        self.replicas = Replicas(catalog)
+        """The kernels that run the same notebook."""
         self._links: dict[str, Link] = {}
-        self._on_change: OnChange = partial(announce_change, on_change, catalog, self._links)
+        self._on_change = partial(announce_change, on_change, catalog, self._links, self.replicas)
         self._last_place = 0
         self._pending: set[str] = set()
         """Ids of the kernels that a task tries to link."""
@@ -165,9 +162,14 @@ class Links:
         finally:
             link.close(_BRIDGE_ENDED)
 
-    def set_away(self, kernel_id: str, reason: str) -> None:
+    def set_away(self, kernel_id: str, reason: str, *, is_final: bool = False) -> None:
         """Remove a kernel's tools from the list until it is linked again; calls get the reason."""
-        if self._catalog.set_away(kernel_id, reason):
+        if self.replicas.set_away(kernel_id, reason, is_final=is_final):
+            self._on_change()
+
+    def serve_replicas(self, notebook_id: str, kernel_ids: Sequence[str]) -> None:
+        """Let these kernels of a notebook get its calls; see `Replicas.serve`."""
+        if self.replicas.serve(notebook_id, kernel_ids):
             self._on_change()
 
     async def call(
@@ -192,16 +194,9 @@ class Links:
         assert result is not None  # it cannot ask questions
         return result
 
-    def find_link(self, entry: CatalogEntry) -> Link:
-        """Return the link to the kernel that offers a tool.
-
-        Raises:
-            KernelGone: The kernel is gone.
-        """
-        link = self._links.get(entry.kernel_id)
-        if link is None:
-            raise KernelGone(_NO_LINK.format(name=entry.name))
-        return link
+    def find_link(self, entry: CatalogEntry, client: Any = None, key: str | None = None) -> Link:
+        """Return the link to the kernel that a call goes to; see `Replicas.choose`."""
+        return self.replicas.choose(entry, self._links, client, key)
 
     async def read_resource(self, uri: str, most: int | None = None) -> Resource:
         """Return the content of a kernel's resource.
@@ -223,7 +218,8 @@ class Links:
         link.place = self._last_place
         self._links[record.id] = link
         link.notices.send_clients(self.clients)
-        link.notices.send_names(find_listed_names(self._catalog).get(record.id, ()))
+        names = find_listed_names(self._catalog)
+        link.notices.send_names(names.get(self.replicas.find_entry_id(record.id), ()))
         self._on_resources(record.id)
         return link
 
@@ -299,7 +295,5 @@ class Links:
         return True
 
     def _set_tools(self, record: Record, message: messages.Welcome | messages.Tools) -> None:
-        if self._catalog.set_kernel(
-            record.id, notebook=record.name, tools=message.tools, missing=message.missing
-        ):
+        if self.replicas.take_tools(record, message):
             self._on_change()

@@ -7,11 +7,15 @@ from collections.abc import Callable, Mapping
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.replicas import Replicas
 from mcp_notebook.wire import messages
 
 
 def announce_change(
-    on_change: Callable[[], None], catalog: Catalog, links: Mapping[str, Link]
+    on_change: Callable[[], None],
+    catalog: Catalog,
+    links: Mapping[str, Link],
+    replicas: Replicas,
 ) -> None:
     """Say that the list of tools has changed, and tell kernels the names in it.
 
@@ -19,11 +23,12 @@ def announce_change(
         on_change: Tells the clients.
         catalog: The tools of all kernels.
         links: By the ids of their kernels.
+        replicas: The kernels among them that run the same notebook.
     """
     on_change()
     names = find_listed_names(catalog)
     for kernel_id, link in links.items():
-        link.notices.send_names(names.get(kernel_id, ()))
+        link.notices.send_names(names.get(replicas.find_entry_id(kernel_id), ()))
 
 
 def find_listed_names(catalog: Catalog) -> dict[str, list[messages.ListedName]]:

@@ -4,11 +4,11 @@ Runs on the bridge's event loop. A `Link` sends the requests, hands over the rep
 requests when the kernel is gone.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import TypeAlias
 
+from mcp_notebook.bridge.kernels.pending_requests import PendingRequests
 from mcp_notebook.content import Resource
 from mcp_notebook.errors import FrameError, KernelGone, ResourceFailed, UnknownResource
 from mcp_notebook.wire import content_blocks, messages
@@ -39,10 +39,7 @@ class ResourceRequests:
         send: Callable[[messages.AnyMessage], None],
     ) -> None:
         self._notebook = notebook
-        self._next_id = next_id
-        self._send = send
-        self._requests: dict[int, asyncio.Future[_Reply]] = {}
-        """Those that are not answered yet."""
+        self._requests: PendingRequests[_Reply] = PendingRequests(next_id, send)
         self.is_possible = False
         """Whether the kernel is connected and answers such requests."""
 
@@ -53,11 +50,11 @@ class ResourceRequests:
             after: Return only resources with a higher number.
             limit: The greatest number of resources to return.
         """
-        number = self._next_id()
-        request = messages.ListResources(id=number, after=after, limit=limit)
         try:
-            async with asyncio.timeout(LIST_LIMIT):
-                reply, _ = await self._request(number, request)
+            reply, _ = await self._ask(
+                lambda number: messages.ListResources(id=number, after=after, limit=limit),
+                LIST_LIMIT,
+            )
         except (KernelGone, TimeoutError) as error:
             logger.warning(
                 "The resources of %s are left out of the list: %r", self._notebook, error
@@ -78,11 +75,10 @@ class ResourceRequests:
             ResourceFailed: Its content cannot be made or sent.
             KernelGone: The kernel is gone, and the resource with it.
         """
-        number = self._next_id()
         try:
-            async with asyncio.timeout(READ_LIMIT):
-                request = messages.ReadResource(id=number, uri=uri, most=most)
-                reply, attachments = await self._request(number, request)
+            reply, attachments = await self._ask(
+                lambda number: messages.ReadResource(id=number, uri=uri, most=most), READ_LIMIT
+            )
         except TimeoutError:
             raise ResourceFailed(
                 f"The resource {uri!r} was not ready within {READ_LIMIT:g} s, the time limit. "
@@ -98,34 +94,24 @@ class ResourceRequests:
         except FrameError as error:
             raise ResourceFailed(f"The resource {uri!r} could not be read: {error}") from error
 
-    async def _request(
-        self, number: int, request: messages.ListResources | messages.ReadResource
+    async def _ask(
+        self,
+        make_message: Callable[[int], messages.ListResources | messages.ReadResource],
+        seconds: float,
     ) -> _Reply:
         if not self.is_possible:
             raise KernelGone(f"The kernel of {self._notebook!r} has no resources.")
-        reply: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
-        self._requests[number] = reply
-        try:
-            self._send(request)
-            await asyncio.wait([reply])
-        finally:
-            self._requests.pop(number, None)
-        return reply.result()
+        return await self._requests.ask(make_message, seconds=seconds)
 
     def take_reply(
         self, message: messages.Resources | messages.Contents, attachments: list[bytes]
     ) -> None:
         """Take what the kernel sent; nothing happens if nobody waits for it."""
-        request = self._requests.get(message.id)
-        if request is not None and not request.done():
-            request.set_result((message, attachments))
+        self._requests.take(message.id, (message, attachments))
 
     def end(self, reason: str) -> None:
         """End all requests without a reply, for this reason."""
-        for request in self._requests.values():
-            if not request.done():
-                request.set_exception(KernelGone(reason))
-        self._requests.clear()
+        self._requests.end(reason)
 
     def close(self) -> None:
         """End all requests: the kernel is gone."""

@@ -6,13 +6,13 @@ Runs on the bridge's event loop. A `Link` starts calls and hands them what their
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import KernelGone
-from mcp_notebook.wire import content_blocks, messages
+from mcp_notebook.wire import content_blocks, messages, task_messages
 
 MAX_LOGS = 1000
 """Log messages of one call that wait for a slow client; beyond it the oldest are left out."""
@@ -24,13 +24,32 @@ class Listener:
 
     progress: Callable[[messages.Progress], Awaitable[None]] | None = None
     """Takes the newest progress; None if the client does not want any."""
+    may_become_task: bool = False
+    """Whether the call may become a task, which says how far it is whoever wants to know."""
     log: Callable[[messages.Log], Awaitable[None]] | None = None
     """Takes log messages; None if the client does not want any."""
     log_level: str | None = None
     """The least severe level that the client wants; None for no log messages."""
 
+    @property
+    def wants_progress(self) -> bool:
+        """Whether the kernel is to send progress."""
+        return self.progress is not None or self.may_become_task
+
 
 NO_LISTENER = Listener()
+
+
+class BecameTask(Exception):
+    """A call is not followed to its result: it goes on as a task.
+
+    Args:
+        task: The task.
+    """
+
+    def __init__(self, task: task_messages.TaskInfo) -> None:
+        super().__init__(task.id)
+        self.task = task
 
 
 class RunningCall:
@@ -65,6 +84,12 @@ class RunningCall:
         """How long the call waited in the kernel, once it has ended; None if nobody says."""
         self.run_seconds: float | None = None
         """How long it ran then."""
+        self.task: task_messages.TaskInfo | None = None
+        """The task that the call has become: it goes on without this bridge."""
+        self.is_cancelled = False
+        """Whether the bridge has cancelled it, or has given it up if it can go on."""
+        self.is_kept = False
+        """Whether it goes on if whoever waits for it goes."""
         self.stopped: str | None = None
         """"cancelled" or "timed out" if it was stopped, as far as the kernel says so."""
 
@@ -82,11 +107,14 @@ class RunningCall:
 
         Raises:
             KernelGone: The kernel died or left before it answered.
+            BecameTask: The call has become a task.
         """
         while True:
             self._news.clear()
             while self._logs and listener.log is not None:
                 await listener.log(self._next_log())
+            if self.task is not None:
+                raise BecameTask(self.task)
             if self._result.done():
                 return self._result.result()
             if self._progress is not None and listener.progress is not None:
@@ -116,19 +144,24 @@ class RunningCall:
             self._send(answer)
             self._news.set()
 
-    def cancel(self, reason: str) -> None:
-        """Stop the call if it has not ended."""
+    def become_task(self, owner: str) -> None:
+        """Let the call outlive this bridge, if it does not end before the kernel hears of it.
+
+        Args:
+            owner: Whose task it will be.
+        """
         if not self._result.done():
+            self._send(task_messages.KeepCall(id=self.id, keep=task_messages.Keep(owner=owner)))
+
+    def cancel(self, reason: str) -> None:
+        """Stop the call if it has not ended, and is no task."""
+        if self.task is None and not self._result.done():
+            self.is_cancelled = True
             self._send(messages.Cancel(id=self.id, reason=reason))
 
-    @contextmanager
-    def cancel_on_error(self) -> Iterator[None]:
-        """Cancel the call if the block is left by an exception or a cancellation."""
-        try:
-            yield
-        except BaseException:
-            self.cancel("The client cancelled the call.")
-            raise
+    def cancel_on_error(self) -> AbstractContextManager[None]:
+        """Cancel the call if a block is left by an exception or a cancellation."""
+        return _CancelOnError(self)
 
     def handle(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
         """Take a message that the kernel sent about this call."""
@@ -139,6 +172,8 @@ class RunningCall:
                 self.run_seconds = message.run_seconds
                 self.stopped = message.stopped
                 self.end(content_blocks.unpack_result(message, attachments))
+            case task_messages.TaskState():
+                self.task = message.task
             case messages.Progress():
                 self._progress = message
             case messages.Log():
@@ -162,3 +197,14 @@ class RunningCall:
         self._news.set()
         if self.on_end is not None:
             self.on_end(outcome)
+
+
+class _CancelOnError(AbstractContextManager[None]):
+    """Cancels a call if the block is left by an exception or a cancellation."""
+
+    def __init__(self, call: RunningCall) -> None:
+        self._call = call
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            self._call.cancel("The client cancelled the call.")

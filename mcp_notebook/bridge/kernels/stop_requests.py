@@ -10,6 +10,7 @@ from mcp_notebook.bridge.kernels.greeting import greet
 from mcp_notebook.discovery import Record
 from mcp_notebook.errors import FrameError, LinkError
 from mcp_notebook.wire import frames, messages
+from mcp_notebook.wire.frame_protocol import FrameProtocol
 
 STOP_TIMEOUT = 10.0
 """Seconds that a kernel has to say what became of a call; it has two for code that reacts to
@@ -23,7 +24,7 @@ async def list_calls(record: Record) -> list[messages.CallInfo]:
         LinkError: The kernel does not answer, or refuses the connection.
     """
     greeting = await greet(record)
-    greeting.writer.close()
+    greeting.connection.transport.close()
     return greeting.welcome.calls
 
 
@@ -46,20 +47,20 @@ async def stop_call(record: Record, number: int, reason: str) -> messages.CallSt
                 "calls for others. Interrupt the kernel, or upgrade it there and restart it."
             )
         for buffer in frames.encode(messages.StopCall(id=1, number=number, reason=reason)):
-            greeting.writer.write(buffer)
+            greeting.connection.transport.write(buffer)
         async with asyncio.timeout(STOP_TIMEOUT):
-            return await _read_answer(record, greeting.reader)
+            return await _read_answer(record, greeting.connection)
     except (TimeoutError, FrameError, OSError) as error:
         raise LinkError(
             f"The kernel of {record.name!r} did not say what became of the call ({error!r}). "
             "`mcp-notebook stop` lists the calls that still run."
         ) from None
     finally:
-        greeting.writer.close()
+        greeting.connection.transport.close()
 
 
-async def _read_answer(record: Record, reader: asyncio.StreamReader) -> messages.CallStopped:
-    while (frame := await frames.read_message(reader)) is not None:
+async def _read_answer(record: Record, connection: FrameProtocol) -> messages.CallStopped:
+    while (frame := await connection.read()) is not None:
         match frame[0]:
             case messages.CallStopped() as answer:
                 return answer

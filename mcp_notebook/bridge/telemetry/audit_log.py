@@ -11,6 +11,7 @@ from functools import partial
 
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile
 from mcp_notebook.bridge.telemetry.audit_records import (
+    PlainSchemas,
     describe_end,
     describe_refusal,
     describe_request,
@@ -37,13 +38,16 @@ class AuditLog:
     def __init__(self, writer: AuditWriter, arguments: ArgumentsInAudit) -> None:
         self._writer = writer
         self._arguments = arguments
+        self._schemas = PlainSchemas()
         self._running: dict[str, AuditItem] = {}
         """The starts of the calls that run, by id."""
 
     def note_start(self, start: CallStart) -> None:
         """Take the start of a call."""
         item = AuditItem(
-            partial(describe_start, start, self._arguments), call_id=start.id, is_running=True
+            partial(describe_start, start, self._arguments, self._schemas),
+            call_id=start.id,
+            is_running=True,
         )
         self._running[start.id] = item
         self._put(item, _measure(start.arguments))

@@ -7,10 +7,13 @@ length, and secrets (`redaction`) are not in it.
 """
 
 import json
+from collections import OrderedDict
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, TypeAlias
+
+from pydantic_core import to_json
 
 from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
 from mcp_notebook.redaction import has_secrets, redact_arguments
@@ -25,6 +28,12 @@ MAX_ERROR = 500
 """Characters of an error."""
 MAX_ARGUMENTS = 2**14
 """Characters of the arguments' JSON; of longer ones there is the hash only."""
+MAX_SCHEMAS = 256
+"""Schemas of tools of which is remembered that they mark no secret."""
+_ARGUMENTS = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
+"""Sorted, so that equal arguments have equal hashes."""
+_LONG = 2**10
+"""Characters of a text that is worth a closer look."""
 _LOST = "The bridge was killed before it could write down how the call ended."
 
 
@@ -47,8 +56,38 @@ class LargeHash:
         return digest
 
 
-def describe_start(start: CallStart, mode: ArgumentsInAudit) -> Record:
-    """Return the record of a call that runs."""
+class PlainSchemas:
+    """Remembers input schemas that mark no secret, so that they are searched once.
+
+    Both threads may ask.
+    """
+
+    def __init__(self) -> None:
+        self._schemas: OrderedDict[int, dict[str, Any]] = OrderedDict()
+        """By their ids, which no others have as long as they are here."""
+
+    def has_secrets(self, schema: dict[str, Any]) -> bool:
+        """Tell whether a schema marks anything as a secret."""
+        if self._schemas.get(id(schema)) is schema:
+            return False
+        if has_secrets(schema, schema):
+            return True
+        self._schemas[id(schema)] = schema
+        if len(self._schemas) > MAX_SCHEMAS:
+            self._schemas.popitem(last=False)
+        return False
+
+
+def describe_start(
+    start: CallStart, mode: ArgumentsInAudit, schemas: PlainSchemas | None = None
+) -> Record:
+    """Return the record of a call that runs.
+
+    Args:
+        start: The call.
+        mode: What is written of its arguments.
+        schemas: Remembers what is known of schemas.
+    """
     return {
         "time": format_time(start.at),
         "kind": "call",
@@ -59,7 +98,7 @@ def describe_start(start: CallStart, mode: ArgumentsInAudit) -> Record:
         "kernel": start.kernel,
         "notebook": start.notebook,
         "tool": start.tool,
-        **_describe_arguments(start.arguments, start.input_schema, mode),
+        **_describe_arguments(start.arguments, start.input_schema, mode, schemas),
     }
 
 
@@ -77,7 +116,10 @@ def describe_end(record: Record, end: CallEnd) -> Record:
     }
     ended = record | {"outcome": end.outcome}
     ended |= {name: round(value, 6) for name, value in times.items() if value is not None}
-    ended["result_size"] = end.size
+    if end.task is None:
+        ended["result_size"] = end.size
+    else:
+        ended["task"] = end.task
     if end.error is not None:
         ended["error"] = _cut(end.error, MAX_ERROR)
     return ended
@@ -130,7 +172,11 @@ def describe_gap(at: float, missing: int) -> Record:
 
 def encode(record: Record) -> bytes:
     """Return a record as a line."""
-    return json.dumps(record, separators=(",", ":"), default=_get_hash).encode("ascii") + b"\n"
+    try:
+        line = to_json(record, ensure_ascii=True, fallback=_get_hash)
+    except ValueError:  # there is a lone surrogate in it
+        line = json.dumps(record, separators=(",", ":"), default=_get_hash).encode("ascii")
+    return line.replace(b"\x7f", b"\\u007f") + b"\n"  # the one control character that JSON may have
 
 
 def format_time(at: float) -> str:
@@ -145,36 +191,55 @@ def _get_hash(value: Any) -> str:
 
 
 def _describe_arguments(
-    arguments: dict[str, Any] | bytes, schema: dict[str, Any], mode: ArgumentsInAudit
+    arguments: dict[str, Any] | bytes,
+    schema: dict[str, Any],
+    mode: ArgumentsInAudit,
+    schemas: PlainSchemas | None = None,
 ) -> Record:
     try:
+        if (schemas or PlainSchemas()).has_secrets(schema):
+            if isinstance(arguments, bytes):
+                return {"arguments_size": len(arguments)}  # a hash would confirm a guess
+            arguments = redact_arguments(schema, arguments)
         if isinstance(arguments, bytes):
-            return _describe_large(arguments, schema, mode)
-        return _describe_small(arguments, schema, mode)
+            return _describe_large(arguments, mode)
+        return _describe_small(arguments, mode)
     except Exception as error:  # noqa: BLE001 - whatever a client sends, its call has a line
         # An integer of too many digits, for example.
         return {"arguments_problem": type(error).__name__}
 
 
-def _describe_large(arguments: bytes, schema: dict[str, Any], mode: ArgumentsInAudit) -> Record:
+def _describe_large(arguments: bytes, mode: ArgumentsInAudit) -> Record:
     size = {"arguments_size": len(arguments)}
-    if mode == "none" or has_secrets(schema, schema):  # a hash would confirm a guess
+    if mode == "none":
         return size
     return {"arguments_sha256": LargeHash(arguments)} | size
 
 
-def _describe_small(
-    arguments: dict[str, Any], schema: dict[str, Any], mode: ArgumentsInAudit
-) -> Record:
-    arguments = redact_arguments(schema, arguments)
-    # Sorted, so that equal arguments have equal hashes.
-    text = json.dumps(arguments, allow_nan=False, sort_keys=True, separators=(",", ":"))
+def _describe_small(arguments: dict[str, Any], mode: ArgumentsInAudit) -> Record:
+    text = _write_arguments(arguments)
     size = {"arguments_size": len(text)}
     if mode == "none":
         return size
     if mode == "full" and len(text) <= MAX_ARGUMENTS:
         return {"arguments": arguments} | size
-    return {"arguments_sha256": sha256(text.encode("ascii")).hexdigest()} | size
+    return {"arguments_sha256": sha256(text).hexdigest()} | size
+
+
+def _write_arguments(arguments: dict[str, Any]) -> bytes:
+    if not any(type(value) is str and len(value) >= _LONG for value in arguments.values()):
+        return _ARGUMENTS.encode(arguments).encode("ascii")
+    members = (
+        b"%b:%b" % (_write_value(name), _write_value(arguments[name])) for name in sorted(arguments)
+    )
+    return b"{%b}" % b",".join(members)
+
+
+def _write_value(value: Any) -> bytes:
+    # Both write the same, but json takes eight times as long, and stops the bridge meanwhile.
+    if type(value) is str and len(value) >= _LONG and value.isascii():
+        return to_json(value)
+    return _ARGUMENTS.encode(value).encode("ascii")
 
 
 def _cut(text: str, most: int) -> str:

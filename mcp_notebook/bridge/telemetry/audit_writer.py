@@ -127,7 +127,7 @@ class AuditWriter:
     def put(self, item: AuditItem) -> None:
         """Take something for the log."""
         if (
-            self.backlog < MAX_KEPT
+            self._put - self._done < MAX_KEPT
             and self._put_bytes - self._done_bytes + item.weight <= MAX_KEPT_BYTES
         ):
             self._put += 1
@@ -181,11 +181,15 @@ class AuditWriter:
         self._has_news.clear()
 
     def _take(self) -> None:
-        while self._items:
-            item = self._items.popleft()
-            self._received += 1
+        items = [self._items.popleft() for _ in range(len(self._items))]
+        self._received += len(items)
+        ended = {item.call_id for item in items if not item.is_running}
+        for item in items:
             self._received_bytes += item.weight
-            call_id, line = item.call_id, encode(item.describe())
+            call_id = item.call_id
+            if item.is_running and call_id in ended:
+                continue  # what its end says is enough
+            line = encode(item.describe())
             if call_id is not None:
                 self._news[call_id] = line
             if item.is_running:

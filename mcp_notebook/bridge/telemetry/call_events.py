@@ -54,6 +54,8 @@ class CallEnd:
     """The error's text; None if there is none."""
     size: int = 0
     """Characters and bytes of all content blocks."""
+    task: str | None = None
+    """The id of the task that it became; its result went to whoever asked for that."""
 
 
 @dataclass(frozen=True, kw_only=True)

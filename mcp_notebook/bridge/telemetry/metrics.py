@@ -67,7 +67,7 @@ class Metrics:
     def __init__(self) -> None:
         self.tools: dict[ToolKey, ToolNumbers] = {}
         """Only tools that exist are here: clients make up names."""
-        self.open_calls: Counter[str] = Counter()
+        self.open_calls: dict[str, int] = {}
         """Calls that run or wait now, by notebook; no notebook without any."""
         self.refused_calls = 0
         self.readings: list[Reading] = []
@@ -75,14 +75,14 @@ class Metrics:
 
     def note_start(self, start: CallStart) -> None:
         """Count an open call."""
-        self.open_calls[start.notebook] += 1
+        self.open_calls[start.notebook] = self.open_calls.get(start.notebook, 0) + 1
 
     def note_end(self, end: CallEnd) -> None:
         """Count a call that has ended."""
         notebook = end.start.notebook
-        self.open_calls[notebook] -= 1
-        if not self.open_calls[notebook]:
-            del self.open_calls[notebook]
+        open_calls = self.open_calls.pop(notebook, 0) - 1
+        if open_calls:
+            self.open_calls[notebook] = open_calls
         numbers = self._find_numbers((notebook, end.start.tool))
         numbers.outcomes[end.outcome] += 1
         numbers.seconds.add(end.seconds)
@@ -94,6 +94,9 @@ class Metrics:
         self.refused_calls += 1
 
     def _find_numbers(self, key: ToolKey) -> ToolNumbers:
-        if key not in self.tools and len(self.tools) >= MAX_TOOLS:
-            key = OTHER
-        return self.tools.setdefault(key, ToolNumbers())
+        numbers = self.tools.get(key)
+        if numbers is None:
+            if len(self.tools) >= MAX_TOOLS:
+                key = OTHER
+            numbers = self.tools.setdefault(key, ToolNumbers())
+        return numbers

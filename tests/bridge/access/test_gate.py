@@ -137,6 +137,7 @@ def test_every_name_of_this_machine_is_a_host(served, host):
         "löcalhost".encode("latin-1"),
         "127.1",
         "2130706433",
+        pytest.param("localhost:" + "0" * 60_000, id="long"),
     ],
 )
 def test_a_host_that_is_not_this_machine_is_refused(served, host):

@@ -4,7 +4,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
-from clients import COMMAND, ERAS, TOKEN, http_bridge
+from clients import ERAS, TOKEN, http_bridge
+from forked_command import list_words
 from live import live_kernel
 from mcp import Client, StdioServerParameters
 
@@ -78,9 +79,10 @@ def bridge(sales):
 @asynccontextmanager
 async def connected(home, url, era, *arguments, **options):
     """Connect the official client through the command, with the environment of a desktop client."""
+    program, *words = list_words("connect", url, "--token-env", "SALES_TOKEN", *arguments)
     server = StdioServerParameters(
-        command=COMMAND[0],
-        args=[*COMMAND[1:], "connect", url, "--token-env", "SALES_TOKEN", *arguments],
+        command=program,
+        args=words,
         env={"HOME": str(home), "SALES_TOKEN": TOKEN},
     )
     async with Client(server, mode=era, **options) as client:

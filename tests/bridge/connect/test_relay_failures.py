@@ -99,7 +99,8 @@ async def test_an_error_of_the_server_keeps_its_code_and_gets_the_id(talk):
     assert answer == error | {"id": "a"}
 
 
-async def test_a_list_that_gets_lost_is_asked_for_again(talk):
+async def test_a_list_that_gets_lost_is_asked_for_again(talk, monkeypatch):
+    monkeypatch.setattr(relay_module, "RETRY_LIMIT", TIMEOUT)
     answers = [(None, {}, ""), (503, {}, ""), (200, JSON, '{"jsonrpc":"2.0","id":1,"result":{}}')]
     (answer,) = await talk(lambda _request: answers.pop(0), request("tools/list"))
     assert answer["result"] == {}

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import anyio
 import pytest
-from clients import Changes, http_bridge, text_of
+from clients import COMMAND, Changes, http_bridge, text_of
 from live import TIMEOUT
 from mcp.shared.exceptions import MCPError
 from watchfiles import awatch
@@ -23,7 +23,7 @@ def port():
 
 @contextmanager
 def bridge_at(home, port):
-    with http_bridge(home, "--port", str(port)) as served:
+    with http_bridge(home, "--port", str(port), command=COMMAND) as served:
         yield served
 
 

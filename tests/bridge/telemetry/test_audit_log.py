@@ -10,7 +10,7 @@ import weakref
 from contextlib import contextmanager
 
 import pytest
-from bridges import INITIALIZE, ask, bridge, http_bridge
+from bridges import COMMAND, INITIALIZE, ask, bridge, http_bridge
 from call_reports import end_of, start_of
 from live import TIMEOUT, live_kernel
 
@@ -54,10 +54,11 @@ def log(tmp_path):
 
 
 @contextmanager
-def _client(kernel, log, **env):
+def _client(kernel, log, command=None, **env):
     """Run a stdio bridge with a client that has said hello."""
     env = {"MCP_NOTEBOOK_AUDIT_FILE": str(log)} | env
-    with bridge(kernel.home, "stdio", stdin=subprocess.PIPE, env=env) as running:
+    options = {"stdin": subprocess.PIPE, "env": env, "command": command}
+    with bridge(kernel.home, "stdio", **options) as running:
         running.send(json.dumps(INITIALIZE).encode())
         assert running.message()["id"] == "hello"
         running.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
@@ -153,7 +154,7 @@ def test_a_log_that_is_turned_off_is_not_written(tmp_path):
 
 
 def test_a_call_that_ran_when_its_bridge_was_killed_is_not_forgotten(sales, log):
-    with _client(sales, log) as running:
+    with _client(sales, log, COMMAND) as running:
         _call(running, 1, "add", {"a": 1})
         _send_call(running, 2, "forever", {})
         _wait_for_start(log, "forever")
@@ -169,7 +170,7 @@ def test_a_call_that_ran_when_its_bridge_was_killed_is_not_forgotten(sales, log)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process")
 def test_a_full_disk_is_told_once_and_loses_no_call(sales, log):
-    with _client(sales, log) as running:
+    with _client(sales, log, COMMAND) as running:
         _call(running, 0, "add", {"a": 0})
         _wait_until(lambda: _lines(log))
         pid, size = running.process.pid, log.stat().st_size

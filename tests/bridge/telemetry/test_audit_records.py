@@ -12,6 +12,8 @@ from mcp_notebook.bridge.telemetry.audit_records import (
     MAX_ARGUMENTS,
     MAX_ERROR,
     MAX_NAME,
+    MAX_SCHEMAS,
+    PlainSchemas,
     describe_end,
     describe_refusal,
     describe_start,
@@ -66,6 +68,20 @@ def test_equal_arguments_have_equal_hashes_in_whatever_order_they_came():
     assert "arguments" not in first
 
 
+ASCII = st.text(st.characters(max_codepoint=127), min_size=1, max_size=5)
+
+
+@given(st.dictionaries(st.text(), ASCII | st.text() | st.integers() | st.lists(st.floats(0, 1))))
+@settings(max_examples=50)
+def test_the_hash_of_arguments_is_that_of_their_json_however_long_their_texts_are(arguments):
+    long = {k: v * 1000 if isinstance(v, str) else v for k, v in arguments.items()}
+    for case in (arguments, long):
+        text = json.dumps(case, sort_keys=True, separators=(",", ":"))
+        line = _line(start_of(arguments=case))
+        assert line["arguments_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+        assert line["arguments_size"] == len(text)
+
+
 def test_without_arguments_there_is_their_size_only():
     line = _line(start_of(), mode="none")
     assert line["arguments_size"] == 21
@@ -99,8 +115,17 @@ def test_a_secret_is_neither_in_the_line_nor_in_the_hash(mode):
     assert "arguments_sha256" not in large
 
 
-def test_nothing_in_a_line_reaches_a_terminal_but_text():
-    bad = "\x1b]0;title\x07 \x9b31m \u202e \ud800 \n"
+def test_secrets_are_found_whichever_schemas_have_been_searched_before():
+    schemas = PlainSchemas()
+    for number in range(2 * MAX_SCHEMAS):
+        plain = {"type": "object", "title": f"{number}"}
+        assert [schemas.has_secrets(plain) for _ in range(2)] == [False, False]
+        assert schemas.has_secrets({**SECRET, "title": f"{number}"})
+
+
+@pytest.mark.parametrize("surrogate", ["\ud800", ""])
+def test_nothing_in_a_line_reaches_a_terminal_but_text(surrogate):
+    bad = f"\x1b]0;title\x07 \x7f \x9b31m \u202e {surrogate} \n"
     start = start_of(client=bad, tool=bad, arguments={bad: bad})
     line = encode(describe_end(describe_start(start, "full"), end_of(start, "error", error=bad)))
     assert line.endswith(b"}\n")
