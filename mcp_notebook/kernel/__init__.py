@@ -12,6 +12,8 @@ Each room imports only from those after it:
     What the author uses in cells: magics, decorators, `registry`, the card.
 `link`
     The thread that bridges connect to: messages in, messages out.
+`tasks`
+    Calls that outlive the bridge that started them.
 `calls`
     One call from its arrival to its answer: queue, run, stop, capture.
 `executors`
@@ -27,9 +29,10 @@ Each room imports only from those after it:
 
 Threads: cells, magics, tools that run between cells and all coroutine tools belong to the kernel's
 main thread. The endpoint's thread runs a separate event loop, so that bridges get answers while a
-cell runs. Tools with ``run="thread"`` have one thread per call, and reading a resource runs on
-worker threads. A tool's code never runs on the endpoint's thread. All our threads are daemons: none
-of them keeps the kernel from exiting.
+cell runs. Tools with ``run="thread"`` have one thread per call, those with ``run="fork"`` one that
+waits for a copy of the kernel, and reading a resource runs on worker threads. A tool's code never
+runs on the endpoint's thread. All our threads are daemons: none of them keeps the kernel from
+exiting.
 
 The kernel side shares its process with the user's code. It therefore never loads ``mcp`` or a web
 server, which the bridge process has, keeps no state in modules, and undoes its changes to IPython

@@ -22,7 +22,6 @@ from mcp_notebook.departures import Departure, list_departures
 from mcp_notebook.discovery import (
     IgnoredFiles,
     Record,
-    make_id,
     make_socket_name,
     read_records,
 )
@@ -53,8 +52,10 @@ from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.shared_folders import SharedFolders
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
 from mcp_notebook.terminal import print_note, print_output
 from mcp_notebook.wire import messages
@@ -112,10 +113,12 @@ class Extension:
         self._record = PublishedRecord(self._id, settings, self._describe_notebook)
         self._activity = KernelActivity(shell.kernel, self.invoker)
         self._prompts = ConsentPrompts(shell)
+        self.tasks = _make_task_store(self._id, settings, self.registry, self.resources)
         self._endpoint = Endpoint(
             self.invoker,
             self._list_tools,
             self._resource_reader,
+            tasks=self.tasks,
             prompts=None if settings.kernel_id else self._prompts,  # nobody sees such a notebook
             path=settings.home / "run" / make_socket_name(self._id),
         )
@@ -321,6 +324,15 @@ class Extension:
 
 def _open_schema_cache(settings: Settings) -> SchemaCache | None:
     return SchemaCache(settings.schemas_folder) if settings.schema_cache else None
+
+
+def _make_task_store(
+    kernel_id: str, settings: Settings, registry: ToolRegistry, resources: ResourceStore
+) -> TaskStore:
+    most, reserve = settings.max_resource_bytes, resources.reserve
+    tasks = TaskStore(kernel_id, ttl=settings.task_ttl, max_bytes=most, reserve=reserve)
+    tasks.kept_calls.is_current = lambda call: registry.get(call.tool) is call.declared
+    return tasks
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

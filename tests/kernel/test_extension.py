@@ -326,6 +326,16 @@ def test_importing_the_package_loads_neither_ipython_nor_mcp():
     assert shown.stdout == "[]\n"
 
 
+def test_loading_the_extension_loads_nothing_that_only_some_tools_need():
+    unused = "bs4 cloudpickle httpx2 jsonschema markdownify mcp multiprocessing narwhals numpy rich"
+    code = (
+        "import sys, mcp_notebook.kernel.extension;"
+        f"print(*sorted({{*{unused.split()}}} & sys.modules.keys()))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "\n"
+
+
 def test_the_kernel_never_loads_the_bridges_libraries(kernel):
     kernel.ok("%%mcp_tool\ndef one() -> int:\n    'One.'\n    return 1")
     with Link(record_of(kernel)) as link:

@@ -1,14 +1,14 @@
 """One call from its arrival to its answer: queue, run, stop, capture.
 
 The path of a call: `invoker` takes it, `call_queue` says when it may begin, one of `runners` runs
-its code by `execution` (on the main thread, in a thread, or inside the cell of ``%mcp call``;
-`executor_call` if the tool names an executor), and `outcome` makes the result. `stopping` stops it,
-by the gates of `interrupts` and `task_guards`. Around the code stands its `environment`: prints and
-displays go to its `capture` (by `streams`; `descriptors` for the programs and `started_threads` for
-the threads that it starts), and it has pyplot's figures (`pyplot`), log messages
-(`logs`) and progress bars (`progress_bars`) to itself. `call` holds the table of a call's states,
-`active_call` a call with everything it needs. All calls are in the `call_log`, each as a
-`logged_call`; it also tells whoever shows or records them.
+its code by `execution` (on the main thread, in a thread, or inside the cell of ``%mcp call``; as a
+`call_elsewhere` if the tool names an executor; `fork_runner` in a copy of the kernel), and
+`outcome` makes the result. `stopping` stops it, by the gates of `interrupts` and `task_guards`.
+Around the code stands its `environment`: prints and displays go to its `capture` (by `streams`;
+`descriptors` for the programs and `started_threads` for the threads that it starts), and it has
+pyplot's figures (`pyplot`), log messages (`logs`) and progress bars (`progress_bars`) to itself.
+`call` holds the table of a call's states, `active_call` a call with everything it needs. All calls
+are in the `call_log`, each as a `logged_call`; it also tells whoever shows or records them.
 
 Face: `invoker.Invoker`, `call.Call`, `call.CallState`, `active_call.ActiveCall`, `call_log.CallLog`
 with its observers and `logged_call.LoggedCall`, `result_cache.ResultCache`,
@@ -20,5 +20,6 @@ the main thread, between cells, or in a thread of each call. Time limits are tim
 threads. Calls share one lock, the queue's; a result is handed out on whichever thread has it.
 
 Left to others: what a value becomes (`results`), what a tool is and what it may ask (`tools`), how
-an exception is raised in a thread (`safe.interrupter`), talking to bridges (`link`).
+an exception is raised in a thread (`safe.interrupter`), talking to bridges (`link`), what runs on
+an executor's worker (`executors`).
 """

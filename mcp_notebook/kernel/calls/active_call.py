@@ -128,8 +128,10 @@ class ActiveCall(Call):
             self.interrupt = interrupt
 
     def wait_for(self, whom: str) -> None:
-        """Count as waiting for somebody else from now on."""
+        """Count as waiting for somebody else from now on, if it does not already."""
         with self.lock:
+            if self.state is CallState.WAITING:
+                self.waits_for = whom
             if self.state is not CallState.RUNNING:
                 return
             self.waits_for = whom
@@ -193,8 +195,10 @@ class ActiveCall(Call):
             finish()
 
     def _send(self, result: Result) -> None:
+        # Forgotten, or who replies and the call would keep each other alive.
+        reply, self.reply = self.reply, _drop_result
         try:
-            self.reply(result)
+            reply(result)
         except RuntimeError:
             # The endpoint's loop is closed: the extension is being unloaded, nobody waits.
             logger.debug("nobody takes the result of %s", self.tool)
@@ -245,3 +249,7 @@ class ActiveCall(Call):
                 self.stop_request = StopRequest(CallState.CANCELLED, Cancelled(INTERRUPTED))
             request = self.stop_request
         return error if request is None else request.error
+
+
+def _drop_result(_result: Result) -> None:
+    """Do nothing: the call has been answered."""

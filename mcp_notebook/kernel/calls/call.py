@@ -90,6 +90,8 @@ class Call:
     """Whom it waits for while it is waiting."""
     missing_capability: str | None = field(default=None, init=False)
     """A capability, one of MCP's, that its client would have needed."""
+    task_id: str | None = field(default=None, init=False)
+    """The id of the task that it has become; None: its client waits for it."""
     is_stopping: bool = field(default=False, init=False)
     """It is answered, and its code has not ended."""
     _state: CallState = field(default=CallState.QUEUED, init=False)

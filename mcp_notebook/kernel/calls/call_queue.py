@@ -54,13 +54,18 @@ class CallQueue:
             The call; None if none waits, or as many run as may.
         """
         with self.lock:
-            same = [call for call in self._calls if call.tool == tool]
-            waiting = [call for call in same if not call.is_started and not call.has_ended]
-            if not waiting:
+            call, running = None, 0
+            for other in self._calls:
+                if other.tool != tool:
+                    continue
+                if other.is_started:
+                    running += 1
+                elif call is None and not other.has_ended:
+                    call = other
+            if call is None:
                 return None
-            call = waiting[0]
-            most = call.declared.options.max_concurrency if call.declared else None
-            if most is not None and sum(other.is_started for other in same) >= most:
+            most = call.declared.options.concurrency_limit if call.declared else None
+            if most is not None and running >= most:
                 return None
             call.is_started = True
             return call

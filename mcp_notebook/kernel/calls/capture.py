@@ -24,6 +24,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.calls.descriptors import Descriptors
+from mcp_notebook.kernel.calls.function_patches import FunctionPatches
 from mcp_notebook.kernel.calls.progress_bars import ProgressBars
 from mcp_notebook.kernel.calls.started_threads import start_in_context
 from mcp_notebook.kernel.calls.streams import leave_stream, route_stream
@@ -79,6 +80,17 @@ class Capture:
         """Characters that were printed, also those that were dropped since."""
         self._reset()
 
+    def send_by(
+        self, report: Callable[[Update], None], send_log: Callable[[LogMessage], None]
+    ) -> None:
+        """Send progress and log messages another way, where the client wants them."""
+        client = self._client
+        self._client = replace(
+            client,
+            report=None if client.report is None else report,
+            send_log=None if client.send_log is None else send_log,
+        )
+
     def _reset(self) -> None:
         self._outputs: list[Output] = []
         self._display_ids: dict[str, int] = {}
@@ -90,15 +102,6 @@ class Capture:
         self._tail_size = 0
         self._dropped = 0
         self._clear_at_next = False
-
-    @contextmanager
-    def activate(self) -> Iterator[None]:
-        """Send all output of the current context here."""
-        token = _current.set(self)
-        try:
-            yield
-        finally:
-            _current.reset(token)
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -241,24 +244,31 @@ class OutputRouter:
         self._loop = loop
         self._format_display = format_display
         self._create_task = loop.create_task
-        self.descriptors = Descriptors()
+        self._main_thread = threading.main_thread().ident
+        self.descriptors: Descriptors = Descriptors()
         """Sends to the call on the main thread what the programs that it starts print."""
         self._streams: list[Any] = []
         self._lock = threading.Lock()
         self._depth = 0
-        self._restore: list[Callable[[], None]] = []
+        self._patches = FunctionPatches(_current)
 
     @contextmanager
-    def route_outputs(self) -> Iterator[None]:
-        """Route the outputs of calls within this block; blocks may overlap, on any threads."""
+    def route_outputs(self, capture: Capture | None) -> Iterator[None]:
+        """Route the outputs of calls within this block; blocks may overlap, on any threads.
+
+        Args:
+            capture: Of the call that the block belongs to.
+        """
         streams = sys.stdout, sys.stderr
         self.acquire()
+        token = _current.set(capture)
         try:
             yield
         finally:
+            _current.reset(token)
             # What a tool left in their place would swallow the prints of the user's cells. Beside
             # a thread a cell may run, and have put something there for a while.
-            if threading.current_thread() is threading.main_thread():
+            if threading.get_ident() == self._main_thread:
                 sys.stdout, sys.stderr = streams
             self.release()
 
@@ -267,32 +277,36 @@ class OutputRouter:
         with self._lock:
             self._depth += 1
             for stream in (sys.stdout, sys.stderr):
-                if route_stream(stream, self._find_writer):
+                if stream not in self._streams and route_stream(stream, self._find_writer):
                     self._streams.append(stream)
                     self.descriptors.watch(stream)
             if self._depth == 1:
-                self._restore = [
-                    _route(builtins, "input", _refuse_input),
-                    _route(getpass, "getpass", _refuse_input),
+                self._patches.install(
+                    (builtins, "input", _refuse_input),
+                    (getpass, "getpass", _refuse_input),
                     # IPython shows here what an object's failing display method raised.
-                    _route(self._shell, "showtraceback", _show_nothing),
+                    (self._shell, "showtraceback", _show_nothing),
                     # Not ipykernel's hooks: they are of one thread, and a tool may use another one.
-                    _route(self._shell.display_pub, "publish", _publish),
-                    _route(self._shell.display_formatter, "format", self._format_display),
-                    _route(self._shell.display_pub, "clear_output", _clear_output),
-                    _route(self._shell, "ask_exit", _refuse_exit),
-                    _route(self._loop, "stop", _refuse_exit),
-                    _route(self._loop, "create_task", self._create_guarded_task),
-                    _route(threading.Thread, "start", self._start_thread),
-                ]
+                    (self._shell.display_pub, "publish", _publish),
+                    (self._shell.display_formatter, "format", self._format_display),
+                    (self._shell.display_pub, "clear_output", _clear_output),
+                    (self._shell, "ask_exit", _refuse_exit),
+                    (self._loop, "stop", _refuse_exit),
+                    (self._loop, "create_task", self._create_guarded_task),
+                    (threading.Thread, "start", self._start_thread),
+                )
 
     def release(self) -> None:
         """Stop routing when the last one stops."""
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
-                while self._restore:
-                    self._restore.pop()()
+                self._patches.remove()
+
+    def start_over(self) -> None:
+        """In a copy of the kernel: count no call, whatever other threads were at when it began."""
+        self._lock, self._depth = threading.Lock(), 0
+        self._patches = FunctionPatches(_current)
 
     def close(self) -> None:
         """Leave the streams as they were before the first call."""
@@ -310,38 +324,6 @@ class OutputRouter:
 
     def _start_thread(self, _capture: Capture, thread: threading.Thread) -> None:
         start_in_context(thread, acquire=self.acquire, release=self.release)
-
-
-def _route(owner: Any, name: str, in_call: Callable[..., Any]) -> Callable[[], None]:
-    """Put `in_call` in a function's place for calls; return what undoes that.
-
-    Args:
-        owner: Whose attribute the function is.
-        name: The attribute.
-        in_call: Gets the call's capture and the function's arguments.
-    """
-    try:
-        is_own_attribute = name in vars(owner)
-        function = getattr(owner, name)
-    except (TypeError, AttributeError):
-        return lambda: None  # the user put something in its place that cannot be patched
-
-    def replacement(*args: Any, **kwargs: Any) -> Any:
-        capture = _current.get()
-        return function(*args, **kwargs) if capture is None else in_call(capture, *args, **kwargs)
-
-    def restore() -> None:
-        # Who patched after us (a cell that is running, the user) keeps that: ours passes everything
-        # through once no call is active.
-        if vars(owner).get(name) is not replacement:
-            return
-        if is_own_attribute:
-            setattr(owner, name, function)
-        else:
-            delattr(owner, name)
-
-    setattr(owner, name, replacement)
-    return restore
 
 
 def _publish(

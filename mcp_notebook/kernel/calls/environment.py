@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mcp_notebook.kernel.calls.capture import Capture, OutputRouter, current_capture
+from mcp_notebook.kernel.calls.descriptors import OwnDescriptors
 from mcp_notebook.kernel.calls.logs import LoggingPatcher
 from mcp_notebook.kernel.calls.progress_bars import ProgressBarPatcher, ProgressBars
 from mcp_notebook.kernel.calls.pyplot import PyplotPatcher
@@ -38,8 +39,22 @@ class CallEnvironment:
         self._bars.install()
         if capture.wants_logs:
             self._logging.install()
-        claim = self.router.descriptors.claim(capture.write)
-        with self.router.route_outputs(), claim, capture.activate():
+        descriptors = self.router.descriptors
+        with self.router.route_outputs(capture):
+            claim = descriptors.claim(capture.write)
+            try:
+                yield
+            finally:
+                descriptors.release(claim)
+
+    @contextmanager
+    def read_descriptors(self, capture: Capture) -> Iterator[None]:
+        """In a copy of the kernel: what is written to descriptors 1 and 2 is the call's alone.
+
+        Args:
+            capture: The call's.
+        """
+        with OwnDescriptors(capture.write) as self.router.descriptors:
             yield
 
     def close(self) -> None:

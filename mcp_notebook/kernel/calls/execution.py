@@ -12,12 +12,15 @@ from typing import Any, TypeVar
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, NotConfirmed, ToolGone, UnknownTool
 from mcp_notebook.kernel.calls.active_call import ActiveCall
+from mcp_notebook.kernel.calls.call_elsewhere import CallElsewhere
 from mcp_notebook.kernel.calls.environment import CallEnvironment
-from mcp_notebook.kernel.calls.executor_call import run_in_executor
 from mcp_notebook.kernel.calls.interrupts import Gate
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.result_cache import ResultCache
 from mcp_notebook.kernel.calls.stopping import Stopper
+from mcp_notebook.kernel.executors.engine_finder import EngineFinder
+from mcp_notebook.kernel.executors.executor_call import run_in_executor
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.missing_tools import explain_dropped
 
@@ -48,18 +51,19 @@ class Execution:
         self._registry = registry
         self._cache = cache
         self._stopper = stopper
+        self._engines = EngineFinder()
 
-    def begin(self, call: ActiveCall, gate: Gate) -> bool:
+    def begin(self, call: ActiveCall, interrupt: Callable[[], object]) -> bool:
         """Let a call begin, unless it was stopped while it waited.
 
         Args:
             call: The call.
-            gate: By which its code will be interrupted.
+            interrupt: Asks its code to stop, from any thread.
 
         Returns:
             Whether it has begun; `run` it then.
         """
-        if not call.begin(gate.interrupt):
+        if not call.begin(interrupt):
             return False
         if call.declared is None or call.declared.options.executor is None:
             self._stopper.limit_time(call)
@@ -111,7 +115,7 @@ class Execution:
         """
         cause = call.find_cause(error, by_user=by_user)
         # What figures print or warn of while they are drawn belongs to the call, too.
-        with self.environment.router.route_outputs(), call.capture.activate():
+        with self.environment.router.route_outputs(call.capture):
             return self.converter.convert_error(call, cause)
 
     def _run_in_gate(
@@ -156,8 +160,18 @@ class Execution:
             _close_coroutine(coroutine)
             raise
 
-    def _bind_function(self, call: ActiveCall) -> Callable[[], Any]:
-        """Return the tool's function with the arguments of a call, once they are checked."""
+    def find_time_limit(self, call: ActiveCall) -> float:
+        """Return the seconds that a call may run that always has a limit."""
+        limit = self._stopper.find_limit(call)
+        assert limit is not None
+        return limit
+
+    def find_tool(self, call: ActiveCall) -> DeclaredTool:
+        """Return the tool that a call runs, as it is declared now.
+
+        Raises:
+            CallError: It is gone, or nobody has agreed to the call.
+        """
         tool = self._registry.get(call.tool)
         if tool is None:
             raise _explain_missing(call.tool, self._registry)
@@ -166,6 +180,11 @@ class Execution:
         if tool is not call.declared:  # it was changed while the call waited
             call.ticket = self._cache.ticket(tool, tool.options, call.arguments)
             call.set_target(tool)
+        return tool
+
+    def _bind_function(self, call: ActiveCall) -> Callable[[], Any]:
+        """Return the tool's function with the arguments of a call, once they are checked."""
+        tool = self.find_tool(call)
         arguments = tool.schema.validate(call.arguments)
         call.output_schema = tool.output
         call.capture.max_chars = tool.options.max_result_chars
@@ -174,7 +193,8 @@ class Execution:
         function, arguments = tool.schema.binding.bind(tool.function, arguments)
         executor = tool.options.executor
         if executor is not None:
-            return partial(run_in_executor, call, function, executor, arguments, self._stopper)
+            elsewhere, engine = CallElsewhere(call, self._stopper), self._engines.find(executor)
+            return partial(run_in_executor, elsewhere, function, engine, arguments)
         return partial(function, **arguments)
 
 

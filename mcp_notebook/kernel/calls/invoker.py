@@ -1,6 +1,6 @@
 """Takes calls, starts them in their order, and sees to it that each is answered exactly once.
 
-Runs in the user's kernel. `Invoker.submit` and `Invoker.cancel` are called on the endpoint's
+Runs in the user's kernel. `Invoker.take`, `start` and `cancel` are called on the endpoint's
 thread; results come on whichever thread the code ended. Whatever a tool raises, nothing leaves
 `Invoker` but a `content.Result`, handed to the call's ``reply``.
 """
@@ -25,19 +25,21 @@ from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.capture import Capture, OutputRouter, current_capture
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.execution import Execution
+from mcp_notebook.kernel.calls.fork_runner import ForkRunner, run_and_wait
 from mcp_notebook.kernel.calls.interrupts import InterruptWatch
 from mcp_notebook.kernel.calls.outcome import CallConverter, error_result
 from mcp_notebook.kernel.calls.result_cache import ResultCache
-from mcp_notebook.kernel.calls.runners import InlineRunner, MainRunner, ThreadRunner
+from mcp_notebook.kernel.calls.runners import InlineRunner, MainRunner, Runner, ThreadRunner
 from mcp_notebook.kernel.calls.spans import CallSpans
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
 from mcp_notebook.kernel.tools.elicitation import Elicitations
+from mcp_notebook.kernel.tools.options import RunMode
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings import Settings
 
-RESTART_FOLLOWS = 0.2
+RESTART_FOLLOWS = 0.5
 """Seconds that a client's answer is held back when the user interrupted the call: a restart begins
 with an interrupt, and the goodbye that follows tells the client what happened."""
 _ENDED = "The question cannot be answered any more: the call that asked has ended."
@@ -97,8 +99,12 @@ class Invoker:
         )
         execution = Execution(registry, cache, self._environment, call_converter, self._stopper)
         watch = InterruptWatch(loop, self._interrupt_all, lambda: self._cell_since is not None)
-        self._main_runner = MainRunner(loop, execution, watch, self._copy_context)
-        self._thread_runner = ThreadRunner(loop, execution, watch, self._copy_context)
+        parts = (loop, execution, watch, self._copy_context)
+        self._runners: dict[RunMode, Runner] = {
+            "main": MainRunner(*parts),
+            "thread": ThreadRunner(*parts),
+            "fork": ForkRunner(*parts),
+        }
         self._inline_runner = InlineRunner(execution)
         self._spans = CallSpans(exports=settings.tracing)
         self._pid = os.getpid()
@@ -136,14 +142,14 @@ class Invoker:
 
     # -- what the endpoint asks for (its thread) ---------------------------------------------------
 
-    def submit(
+    def take(
         self,
         tool: str,
         arguments: dict[str, Any],
         reply: Callable[[Result], None],
         client: Client = NO_CLIENT,
     ) -> ActiveCall:
-        """Take a call; its result goes to `reply`, sooner or later, exactly once.
+        """Return a new call, to be started; its result goes to `reply`, exactly once.
 
         Args:
             tool: Name of the tool.
@@ -156,17 +162,20 @@ class Invoker:
             reply = partial(_reply_and_notify, reply, self.observer)
         call = self._make_call(tool, arguments, reply, client)
         call.restart_delay = RESTART_FOLLOWS
+        return call
+
+    def start(self, call: ActiveCall) -> None:
+        """Let a call that was taken begin, or wait for its turn."""
         if self._answer_from_cache(call):
-            return call
+            return
         if self._queue.add(call):
-            self._start_waiting(tool)
+            self._start_waiting(call.tool)
         else:
             text = (
                 f"The kernel is busy: {self._queue.max_calls} calls are running or waiting "
                 "already. Try again when some of them have ended."
             )
             call.answer(CallState.FAILED, error_result(text))
-        return call
 
     def cancel(self, call: ActiveCall, reason: str) -> None:
         """Stop a call: it is answered when its code has stopped, at once if it has not begun."""
@@ -187,7 +196,11 @@ class Invoker:
         call = self._make_call(tool, arguments, results.append, NO_CLIENT)
         if not self._answer_from_cache(call):
             self._queue.add_started(call)
-            self._inline_runner.start(call, partial(self._end, call))
+            end = partial(self._end, call)
+            if call.run == "fork":
+                run_and_wait(self._runners["fork"], call, end, partial(self._interrupt, call))
+            else:
+                self._inline_runner.start(call, end)
         return results[0]
 
     # -- starting ----------------------------------------------------------------------------------
@@ -232,8 +245,7 @@ class Invoker:
     def _start_waiting(self, tool: str) -> None:
         """Hand calls of a tool to where they run, as many as may run at once."""
         while (call := self._queue.start_next(tool)) is not None:
-            runner = self._main_runner if call.run == "main" else self._thread_runner
-            runner.start(call, partial(self._end, call))
+            self._runners[call.run].start(call, partial(self._end, call))
 
     def _copy_context(self) -> contextvars.Context:
         return self._context.copy()
@@ -242,8 +254,11 @@ class Invoker:
         """Stop the calls that run: the user pressed "Interrupt" while no cell ran."""
         for call in self.calls:
             if call.state is not CallState.QUEUED:
-                call.is_interrupted = True
-                self.cancel(call, INTERRUPTED)
+                self._interrupt(call)
+
+    def _interrupt(self, call: ActiveCall) -> None:
+        call.is_interrupted = True
+        self.cancel(call, INTERRUPTED)
 
     # -- ending (any thread) -----------------------------------------------------------------------
 

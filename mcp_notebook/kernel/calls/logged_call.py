@@ -3,7 +3,8 @@
 Runs in the user's kernel, on any thread; pure. What may be large is measured with an early end.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from time import monotonic
@@ -46,6 +47,8 @@ class LoggedCall:
     """Whether the arguments are all there; large ones are left out when the call has ended."""
     state: CallState
     """Where it is, or how it ended."""
+    task_id: str | None = None
+    """The id of the task that it has become; None: its client waits for it."""
     is_cached: bool = False
     """It was answered with the result of an equal call, and nothing ran."""
     queue_seconds: float
@@ -91,11 +94,12 @@ def make_entry(call: ActiveCall, came: float, result: Result | None = None) -> L
         input_schema=None if call.target is None else call.target.info.input_schema,
         arguments=call.shown_arguments,
         state=state,
+        task_id=call.task_id,
         is_cached=result is not None and CACHED in result.meta,
         queue_seconds=(end if began is None else began) - call.arrived,
         run_seconds=0.0 if began is None else end - began,
         size=sum(map(_measure, content)),
-        kinds=() if result is None else tuple(dict.fromkeys(_list_kinds(result))),
+        kinds=() if result is None else _list_kinds(result),
         error=_find_error(call, result) if result is not None and result.is_error else None,
     )
 
@@ -106,17 +110,20 @@ def _find_error(call: ActiveCall, result: Result) -> str:
     return text if len(text) <= MAX_ERROR else f"{text[:MAX_ERROR]}..."
 
 
-def _list_kinds(result: Result) -> Iterator[str]:
+def _list_kinds(result: Result) -> tuple[str, ...]:
+    """Return what the content of a result is, each kind once."""
+    kinds: dict[str, None] = {}
     for block in result.content:
         match block:
             case Text():
-                yield "text"
+                kinds["text"] = None
             case ResourceLink():
-                yield "link"
+                kinds["link"] = None
             case _:
-                yield block.mime_type
+                kinds[block.mime_type] = None
     if result.structured is not None:
-        yield "structured"
+        kinds["structured"] = None
+    return tuple(kinds)
 
 
 def _measure(block: ContentBlock) -> int:
@@ -128,6 +135,11 @@ def _measure(block: ContentBlock) -> int:
             return len(block.data)
         case ResourceLink():
             return len(block.uri)
+
+
+def measure_result(result: Result) -> int:
+    """Return about how many bytes a result takes."""
+    return sum(map(_measure, result.content)) + measure_structured(result, sys.maxsize)
 
 
 def measure_structured(result: Result, most: int) -> int:

@@ -8,11 +8,12 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mcp_notebook.content import Result, Text
+from mcp_notebook.content import ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, CannotElicit
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.pyplot import close_figures, open_figures
+from mcp_notebook.kernel.results.blocks.originals import Original, OriginalSink
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.schemas.secrets import scrub
 
@@ -26,6 +27,14 @@ class CallConverter:
 
     def __init__(self, converter: Converter) -> None:
         self._converter = converter
+
+    def keep(self, original: Original) -> tuple[ResourceLink, ...]:
+        """Keep an original, and return a link for each of its formats."""
+        return self._converter.keep(original)
+
+    def keep_by(self, sink: OriginalSink) -> None:
+        """Have originals kept by somebody else, in this process."""
+        self._converter.keep_by(sink)
 
     def is_async(self, value: Any) -> bool:
         """Tell whether what a function returned has to be awaited."""
@@ -42,9 +51,10 @@ class CallConverter:
             BaseException: The call was stopped, or a figure's own code failed.
         """
         capture, figures = call.capture, open_figures()
-        unseen = [figure for figure in figures if not capture.has_canvas(figure)]
-        for data, metadata in self._converter.format_figures(unseen, value):
-            capture.show(data, metadata, None)
+        if figures:
+            unseen = [figure for figure in figures if not capture.has_canvas(figure)]
+            for data, metadata in self._converter.format_figures(unseen, value):
+                capture.show(data, metadata, None)
         try:
             # The outputs are read last: an object's own display method may print or display.
             result = self._converter.make_result(

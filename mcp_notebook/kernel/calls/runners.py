@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from mcp_notebook.content import Result
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.execution import Execution
-from mcp_notebook.kernel.calls.interrupts import InterruptGate, InterruptWatch, ThreadGate
+from mcp_notebook.kernel.calls.interrupts import Gate, InterruptGate, InterruptWatch, ThreadGate
 from mcp_notebook.kernel.calls.outcome import error_result
 
 
@@ -68,7 +68,7 @@ class MainRunner(_OutsideCellsRunner):
 
     def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         gate = InterruptGate()
-        if not self._execution.begin(call, gate):
+        if not self._execution.begin(call, gate.interrupt):
             return
         outcome = self._execution.run(call, gate, partial(self._start_task, on_result))
         if isinstance(outcome, Result):
@@ -142,12 +142,10 @@ class ThreadRunner(_OutsideCellsRunner):
 
     def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         gate = ThreadGate()
-        if self._execution.begin(call, gate):
+        if self._execution.begin(call, gate.interrupt):
             on_result(self._execution.run(call, gate, partial(self._await, gate)))
 
-    def _await(
-        self, gate: ThreadGate, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]
-    ) -> Result:
+    def _await(self, gate: Gate, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]) -> Result:
         # The gate is closed while there is a loop: an exception in the making or the closing of one
         # would leave its sockets open. Code on the loop is cancelled as a task.
         async def wait() -> Any:
@@ -184,7 +182,7 @@ class InlineRunner:
 
     def _run(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         gate = InterruptGate()
-        if self._execution.begin(call, gate):
+        if self._execution.begin(call, gate.interrupt):
             on_result(self._execution.run(call, gate, partial(self._await, gate)))
 
     def _await(
@@ -193,7 +191,7 @@ class InlineRunner:
         from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - for %mcp call only
 
         async def wait() -> Any:
-            with self._execution.environment.router.route_outputs():
+            with self._execution.environment.router.route_outputs(call.capture):
                 return await coroutine
 
         with start_blocking_portal() as portal:

@@ -1,8 +1,9 @@
 """How a call is stopped: by its client, by the user or by its time limit, always the same way.
 
 Runs in the user's kernel, on any thread. The call's code is asked to stop. The call is answered
-when its code has stopped, or after `STOP_LIMIT` if it does not react; a call in a thread at once,
-as nobody waits behind it. How code is interrupted is in `interrupts` and `task_guards`.
+when its code has stopped, or after `STOP_LIMIT` if it does not react; a call that is not on the
+main thread at once, as nobody waits behind it. How code is interrupted is in `interrupts` and
+`task_guards`.
 """
 
 import logging
@@ -19,6 +20,9 @@ logger = logging.getLogger(__name__)
 
 STOP_LIMIT = 1.0
 """Seconds that stopped code has until its call is answered without it."""
+FORK_LIMIT = 600.0
+"""Seconds that a call in a copy of the kernel may run if nothing else limits it: a lock that
+another thread held when the copy was made is never released in it."""
 
 
 class Stopper:
@@ -60,20 +64,28 @@ class Stopper:
         interrupt()
         if request.state is CallState.LOST:
             return  # the conversation ends, and says why
-        if call.run == "thread":
+        if call.run != "main":
             self.answer_early(call)
         else:
             self._schedule(call, STOP_LIMIT, self._interrupt_step)
 
     def limit_time(self, call: ActiveCall) -> None:
         """Stop a call when it has run for as long as it may, counted from now."""
-        options = None if call.declared is None else call.declared.options
-        own_limit = None if options is None else options.time_limit
-        limit = self._time_limit if own_limit is None else own_limit
+        limit = self.find_limit(call)
         if limit is not None:
-            error = TimedOut(call.tool, limit, is_own=own_limit is not None)
+            error = self._make_error(call, limit)
             request = StopRequest(CallState.TIMED_OUT, error)
             self._schedule(call, limit, lambda call: self.stop(call, request))
+
+    def find_limit(self, call: ActiveCall) -> float | None:
+        """Return how many seconds a call may run; None: any."""
+        own_limit = _get_own_limit(call)
+        limit = self._time_limit if own_limit is None else own_limit
+        return FORK_LIMIT if limit is None and call.run == "fork" else limit
+
+    def _make_error(self, call: ActiveCall, limit: float) -> TimedOut:
+        is_own = _get_own_limit(call) is not None
+        return TimedOut(call.tool, limit, is_own=is_own, is_set=is_own or bool(self._time_limit))
 
     def answer_early(self, call: ActiveCall) -> None:
         """Answer a call that has to stop while its code still runs."""
@@ -112,3 +124,7 @@ class Stopper:
             timer.start()
         except RuntimeError:  # no more threads: the call goes on, and is answered at its end
             logger.warning("a limit of a call of %r cannot be kept", call.tool, exc_info=True)
+
+
+def _get_own_limit(call: ActiveCall) -> float | None:
+    return None if call.declared is None else call.declared.options.time_limit

@@ -1,11 +1,11 @@
 """The conversation with one bridge: its calls, what they report, the questions they ask.
 
 Runs on the endpoint's thread, which owns everything in here. What the calls of other threads hand
-in (a result, progress, a log message, a question, a resource's contents) goes to that thread first.
+in (progress, a log message, a question, a resource's contents) goes to that thread first. So does
+a result if anything has to be sent before it; any other one is sent by the thread that has it.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,27 +14,33 @@ from typing import Any, Protocol, TypeAlias, get_args
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
-from mcp_notebook.kernel.calls.call import Call, CallState
+from mcp_notebook.kernel.calls.call import Call
 from mcp_notebook.kernel.calls.call_log import CallLog
+from mcp_notebook.kernel.link.call_questions import make_asker
 from mcp_notebook.kernel.link.call_stops import CallStops
 from mcp_notebook.kernel.link.consent_questions import ConsentQuestions, NotebookPrompts
+from mcp_notebook.kernel.link.frame_sender import FrameSender
 from mcp_notebook.kernel.link.log_notices import LogNotices
 from mcp_notebook.kernel.link.progress_notices import ProgressNotices
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.kernel.link.task_calls import TaskCalls
+from mcp_notebook.kernel.link.task_followers import describe_end
+from mcp_notebook.kernel.link.tool_changes import ToolChanges
 from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.context import Client, ClientProgram
 from mcp_notebook.kernel.tools.elicitation import (
-    Elicitation,
     Elicitations,
     Reply,
-    Withdrawal,
     refuse_undeclared,
 )
 from mcp_notebook.kernel.tools.trace import Trace
-from mcp_notebook.wire import content_blocks, frames, messages
+from mcp_notebook.wire import content_blocks, frames, messages, task_messages
+from mcp_notebook.wire.frame_protocol import FrameProtocol
 
 logger = logging.getLogger(__name__)
 
+_CANCELLED = "The client cancelled the call."
 MAX_BACKLOG = 8 * 2**20
 """Bytes that may wait for a bridge that does not read; beyond, it gets no progress and no logs."""
 
@@ -48,6 +54,7 @@ _FromBridge: TypeAlias = (
     | messages.Clients
     | messages.ListResources
     | messages.ReadResource
+    | task_messages.FromBridge
 )
 _FROM_BRIDGES = get_args(_FromBridge)
 """What bridges send once they are welcome."""
@@ -63,14 +70,17 @@ class CallHandler(Protocol):
     def calls(self) -> Sequence[ActiveCall]:
         """The calls that wait or run."""
 
-    def submit(
+    def take(
         self,
         tool: str,
         arguments: dict[str, Any],
         reply: Callable[[Result], None],
         client: Client,
-    ) -> Call:
-        """Take a call and return it; `reply` is called once, on any thread."""
+    ) -> Any:
+        """Return a new call, a `Call`; once it is started, `reply` is called, on any thread."""
+
+    def start(self, call: Any) -> None:
+        """Let a call that was taken begin, or wait for its turn."""
 
     def cancel(self, call: Any, reason: str) -> None:
         """Stop a call."""
@@ -90,6 +100,16 @@ class _OpenCall:
     logs: LogNotices | None
     """None: its client did not ask for log messages."""
 
+    @property
+    def last_progress(self) -> messages.Progress | None:
+        """What was last told of how far it is; None if nothing was, or nobody wants that."""
+        return None if self.notices is None else self.notices.last
+
+    @property
+    def sends_only_result(self) -> bool:
+        """Whether nothing else is sent of it, or may just be on its way to be sent."""
+        return self.notices is None and self.logs is None and not self.elicitations.is_used
+
     def close(self) -> None:
         """Send nothing more of it but its result."""
         if self.notices is not None:
@@ -104,27 +124,34 @@ class Conversation:
     Args:
         calls: Runs the bridge's calls.
         reader: Lists and reads resources.
-        writer: The connection to the bridge.
-        send_changes: Sends all bridges the tools if they have changed; called before each result.
+        connection: To the bridge.
+        changes: Tells all bridges the tools if they have changed.
+        tasks: Has the calls that outlive the conversation.
         prompts: Asks in the notebook whether calls may run; None if nobody sees it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each part that it uses
         self,
         calls: CallHandler,
         reader: ResourceReader,
-        writer: asyncio.StreamWriter,
-        send_changes: Callable[[], None],
+        connection: FrameProtocol,
+        changes: ToolChanges,
+        *,
+        tasks: TaskStore,
         prompts: NotebookPrompts | None = None,
     ) -> None:
         self._calls = calls
         self._reader = reader
-        self._writer = writer
-        self._send_changes = send_changes
+        self._connection = connection
+        self._sender = FrameSender(connection.transport)
+        self._changes = changes
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _OpenCall] = {}
+        self._due_results: set[int] = set()
+        """The calls whose results were handed to the loop, which has not sent them yet."""
         self._consent = ConsentQuestions(prompts, self.send)
         self._stops = CallStops(calls, self.send)
+        self._tasks = TaskCalls(tasks, calls.cancel, self.send, self._open)
         self.clients: tuple[messages.ClientCount, ...] = ()
         """The bridge's clients; empty if it does not say."""
         self.on_clients: Callable[[], None] = lambda: None
@@ -134,11 +161,11 @@ class Conversation:
         """The tools as the bridge knows them; None: it was not welcomed."""
 
     @property
-    def socket(self) -> Any:
-        """The connection's socket."""
-        return self._writer.get_extra_info("socket")
+    def sockets(self) -> Sequence[Any]:
+        """The connection's sockets: the one that is read from, and the one that is written to."""
+        return self._sender.sockets
 
-    async def listen(self, reader: asyncio.StreamReader) -> None:
+    async def listen(self) -> None:
         """Take messages until the bridge leaves; its calls run on, as it cancels them itself.
 
         What goes wrong with one message is answered and logged; all others are still taken.
@@ -146,56 +173,53 @@ class Conversation:
         Raises:
             FrameError: The bridge sent what bridges do not send.
         """
-        while (frame := await frames.read_message(reader)) is not None:
-            message, attachments = frame
-            if not isinstance(message, _FROM_BRIDGES):
-                raise FrameError(f"A bridge does not send {message.type!r}.")
-            try:
-                if isinstance(message, messages.Call) and attachments:
-                    self._take_large_call(message, attachments.pop())
-                else:
-                    self._take(message)
-            except Exception as error:
-                logger.exception("a %r message could not be handled", message.type)
-                self._answer_failure(message, error)
+        await self._connection.listen(self._take_frame)
+
+    def _take_frame(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
+        if not isinstance(message, _FROM_BRIDGES):
+            raise FrameError(f"A bridge does not send {message.type!r}.")
+        try:
+            if isinstance(message, messages.Call) and attachments:
+                self._take_large_call(message, attachments.pop())
+            else:
+                self._take(message)
+        except Exception as error:
+            logger.exception("a %r message could not be handled", message.type)
+            self._answer_failure(message, error)
 
     def send(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
         """Send a message; does nothing when the bridge is gone."""
         if isinstance(message, messages.Welcome | messages.Tools):
             self.last_tools = messages.Tools(tools=message.tools, missing=message.missing)
-        if self._writer.is_closing():
-            return
-        for buffer in frames.encode(message, attachments):
-            # As bytes, Python 3.11 would copy what the socket does not take once more.
-            self._writer.write(memoryview(buffer))
+        self._sender.send(frames.encode(message, attachments))
 
     def close(self, last_message: messages.Refused | messages.Goodbye | None = None) -> None:
         """End the conversation; what was written still goes out."""
         if last_message is not None:
             self.send(last_message)
-        for open_call in self._open.values():
+        self._tasks.close()
+        for open_call in tuple(self._open.values()):  # other threads answer calls meanwhile
             open_call.close()
             open_call.elicitations.close(CannotElicit("The client that called the tool is gone."))
         self._open.clear()
         self._consent.close()
         self._stops.close()
-        self._writer.close()
+        self._sender.close()
 
     @property
     def _is_behind(self) -> bool:
         """Whether the bridge does not read: it hangs, or its process is halted."""
-        return self._writer.transport.get_write_buffer_size() > MAX_BACKLOG
+        return self._sender.backlog > MAX_BACKLOG
 
     def _send_progress(self, progress: messages.Progress) -> None:
-        if not self._is_behind:
+        if not self._tasks.take(progress) and not self._is_behind:
             self.send(progress)
 
     def _send_logs(self, logs: Sequence[messages.Log]) -> bool:
         """Send log messages in one write; return whether they were sent."""
         if self._is_behind:
             return False
-        if not self._writer.is_closing():
-            self._writer.write(b"".join(part for log in logs for part in frames.encode(log)))
+        self._sender.send([b"".join(part for log in logs for part in frames.encode(log))])
         return True
 
     # -- what the bridge sends ---------------------------------------------------------------------
@@ -203,11 +227,22 @@ class Conversation:
     def _take(self, message: _FromBridge) -> None:
         match message:
             case messages.Call():
-                self._start_call(message)
+                if not self._tasks.join(message):
+                    self._start_call(message)
             case messages.Cancel():
                 self._cancel_call(message)
             case messages.Answer():
                 self._pass_answer(message)
+            case task_messages.KeepCall():
+                self._tasks.add(message.id, message.keep.owner)
+            case task_messages.FollowTask():
+                self._tasks.follow(message)
+            case _:
+                self._take_other(message)
+
+    def _take_other(self, message: _FromBridge) -> None:
+        """Take what is about no call of this conversation."""
+        match message:
             case messages.AskConsent():
                 self._consent.ask(message)
             case messages.WithdrawConsent():
@@ -222,6 +257,8 @@ class Conversation:
                 self.send(messages.Resources(id=message.id, resources=resources))
             case messages.ReadResource():
                 self._reader.read(message, self._send_contents)
+            case task_messages.AskTask() | task_messages.AnswerTask() | task_messages.CancelTask():
+                self._tasks.answer_request(message)
 
     def _take_large_call(self, message: messages.Call, attachment: bytes) -> None:
         try:
@@ -230,26 +267,24 @@ class Conversation:
             text = f"The tool was not called, because its arguments cannot be read. {error}"
             self._send_result(message.id, Result([Text(text)], is_error=True))
         else:
-            self._start_call(message.model_copy(update={"arguments": arguments}))
+            self._take(message.model_copy(update={"arguments": arguments}))
 
     def _answer_failure(self, message: _FromBridge, error: Exception) -> None:
         """Answer a message that could not be handled, if the bridge waits for an answer."""
         text = f"The kernel could not do that: {describe_error(error)}. Try again."
-        match message:
-            case messages.Call():
-                self._send_result(message.id, Result([Text(text)], is_error=True))
-            case messages.ListResources():
-                self.send(messages.Resources(id=message.id, resources=[]))
-            case messages.ReadResource():
-                self.send(messages.Contents(id=message.id, error=text))
-            case messages.AskConsent():
-                self.send(messages.Consent(id=message.id, decision="deny"))
-            case messages.StopCall():
-                self.send(messages.CallStopped(id=message.id))
+        if isinstance(message, messages.Call | task_messages.FollowTask):
+            self._send_result(message.id, Result([Text(text)], is_error=True))
+        elif (answer := _make_failure_answer(message, text)) is not None:
+            self.send(answer)
 
     def _start_call(self, message: messages.Call) -> None:
         def reply(result: Result) -> None:
-            self._loop.call_soon_threadsafe(self._send_result, message.id, result)
+            is_behind_others = self._changes.are_due or self._due_results
+            if open_call.sends_only_result and not is_behind_others:
+                self._send_result(message.id, result)
+            else:
+                self._due_results.add(message.id)
+                self._loop.call_soon_threadsafe(self._send_last, message.id, result)
 
         notices = None
         if message.progress:
@@ -258,7 +293,7 @@ class Conversation:
         if message.log_level is not None:
             logs = LogNotices(message.id, message.log_level, self._loop, self._send_logs)
         elicitations = Elicitations(
-            self._make_asker(message.id) if message.can_elicit else None,
+            make_asker(message.id, self._loop, self._send_question) if message.can_elicit else None,
             refuse_undeclared(message.tool),
         )
         client = Client(
@@ -269,54 +304,36 @@ class Conversation:
             program=ClientProgram(message.client.name, message.client.version),
             confirmed=message.confirmed or "",
         )
-        call = self._calls.submit(message.tool, message.arguments, reply, client)
-        self._open[message.id] = _OpenCall(call, elicitations, notices, logs)
+        call = self._calls.take(message.tool, message.arguments, reply, client)
+        self._open[message.id] = open_call = _OpenCall(call, elicitations, notices, logs)
+        if message.keep is not None:
+            self._tasks.keep(message)
         if notices is not None:
             notices.start(call, self._calls.describe)
+        self._calls.start(call)
 
     def _cancel_call(self, message: messages.Cancel) -> None:
         open_call = self._open.get(message.id)
-        if open_call is not None:
-            reason = message.reason or "The client cancelled the call."
-            self._calls.cancel(open_call.call, reason)
+        if not self._tasks.leave(message.id) and open_call is not None:
+            self._calls.cancel(open_call.call, message.reason or _CANCELLED)
 
     def _pass_answer(self, message: messages.Answer) -> None:
         open_call = self._open.get(message.id)
-        if open_call is None:
+        if self._tasks.pass_answer(message) or open_call is None:
             return
         reply: Reply | CallError = Reply(message.action, message.content)
         if message.error is not None:
             reply = CannotElicit(message.error)
         open_call.elicitations.answer(message.question, reply)
 
-    # -- what calls hand in, on any thread ---------------------------------------------------------
-
-    def _make_asker(self, call_id: int) -> Callable[[Elicitation | Withdrawal], None]:
-        """Return what sends a call's questions, and takes them back."""
-
-        def ask(question: Elicitation | Withdrawal) -> None:
-            message: messages.Ask | messages.Withdraw
-            if isinstance(question, Withdrawal):
-                message = messages.Withdraw(id=call_id, question=question.number)
-            else:
-                message = messages.Ask(
-                    id=call_id,
-                    question=question.number,
-                    key=question.key,
-                    message=question.message,
-                    form=question.schema,
-                )
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the kernel ends
-                self._loop.call_soon_threadsafe(self._send_question, message)
-
-        return ask
+    # -- what is sent to the bridge ----------------------------------------------------------------
 
     def _send_contents(self, message: messages.Contents, attachments: Sequence[bytes]) -> None:
         self._loop.call_soon_threadsafe(self.send, message, attachments)
 
-    # -- what is sent of a call --------------------------------------------------------------------
-
     def _send_question(self, message: messages.Ask | messages.Withdraw) -> None:
+        if self._tasks.take(message):
+            return
         open_call = self._open.get(message.id)
         if open_call is None:
             return
@@ -329,28 +346,41 @@ class Conversation:
                 messages.Answer(id=message.id, question=message.question, error=str(error))
             )
 
-    def _send_result(self, call_id: int, result: Result) -> None:
-        open_call = self._open.pop(call_id, None)
+    def _send_last(self, call_id: int, result: Result) -> None:
+        """Send what has to come before a result, and the result."""
+        open_call = self._open.get(call_id)
         if open_call is not None:
             open_call.close()
-        self._send_changes()  # the client may call the tools that this call declared
+        self._changes.send()  # the client may call the tools that this call declared
+        self._send_result(call_id, result)
+        self._due_results.discard(call_id)
+
+    def _send_result(self, call_id: int, result: Result) -> None:
+        """Send a result; on any thread, as nothing has to come before it."""
+        open_call = self._open.pop(call_id, None)
+        if open_call is None and self._tasks.has(call_id):
+            self._loop.call_soon_threadsafe(self._tasks.end, call_id, result)
+            return
         try:
-            message, attachments = content_blocks.pack_result(call_id, result)
-            if open_call is not None:
-                message = message.model_copy(update=_describe_end(open_call.call))
-            self.send(message, attachments)
+            about_call = {} if open_call is None else describe_end(open_call.call)
+            self.send(*content_blocks.pack_result(call_id, result, **about_call))
         except Exception as error:
             logger.exception("a result could not be sent")
             text = f"The result could not be sent: {type(error).__name__}: {error}"
             self.send(*content_blocks.pack_result(call_id, Result([Text(text)], is_error=True)))
 
 
-def _describe_end(call: Call) -> dict[str, Any]:
-    """Return what a `Returned` says of a call besides its result."""
-    is_stopped = call.state in (CallState.CANCELLED, CallState.TIMED_OUT)
-    return {
-        "lacks": call.missing_capability,
-        "queue_seconds": call.queue_seconds,
-        "run_seconds": call.run_seconds,
-        "stopped": str(call.state) if is_stopped else None,
-    }
+def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage | None:
+    """Return the answer to a message, no call, that could not be handled; None: there is none."""
+    match message:
+        case messages.ListResources():
+            return messages.Resources(id=message.id, resources=[])
+        case messages.ReadResource():
+            return messages.Contents(id=message.id, error=text)
+        case messages.AskConsent():
+            return messages.Consent(id=message.id, decision="deny")
+        case messages.StopCall():
+            return messages.CallStopped(id=message.id)
+        case task_messages.AskTask() | task_messages.AnswerTask() | task_messages.CancelTask():
+            return task_messages.TaskState(id=message.id)
+    return None

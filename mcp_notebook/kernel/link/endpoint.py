@@ -19,15 +19,19 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mcp_notebook._version import __version__
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.kernel.link.consent_questions import NotebookPrompts
 from mcp_notebook.kernel.link.conversation import CallHandler, Conversation
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.kernel.link.tool_changes import ToolChanges
+from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.context import describe_program
 from mcp_notebook.private_files import make_private_folder
-from mcp_notebook.wire import frames, messages
+from mcp_notebook.wire import messages
+from mcp_notebook.wire.frame_protocol import FrameProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +41,6 @@ STOP_TIMEOUT = 2.0
 """Seconds to wait until the thread has said goodbye and ended."""
 HELLO_TIMEOUT = 5.0
 """Seconds that a new connection has to say who it is."""
-CHANGE_DELAY = 0.05
-"""Seconds without a further change of the tools after which bridges are told."""
-CHANGE_DELAY_MAX = 0.5
-"""Seconds after which they are told although changes keep coming."""
 MAX_SOCKET_PATH = 100
 """Bytes: the shortest limit of a Unix socket's path among systems is 104."""
 
@@ -63,6 +63,7 @@ class Endpoint:
             endpoint's thread.
         reader: Lists and reads resources.
         prompts: Asks in the notebook whether calls may run; None if nobody sees it.
+        tasks: Has the calls that outlive their bridges.
         path: Of the socket's file; one of this name elsewhere, if it is too long for a socket.
         tcp: Listen on loopback TCP with a token, as where there are no Unix sockets.
     """
@@ -73,6 +74,7 @@ class Endpoint:
         tools: Callable[[], messages.Tools],
         reader: ResourceReader,
         *,
+        tasks: TaskStore,
         path: Path,
         prompts: NotebookPrompts | None = None,
         tcp: bool = sys.platform == "win32",
@@ -80,6 +82,7 @@ class Endpoint:
         self._calls = calls
         self._tools = tools
         self._reader = reader
+        self._tasks = tasks
         self._path = path
         self._prompts = prompts
         self.on_clients: Callable[[], None] = lambda: None
@@ -88,8 +91,7 @@ class Endpoint:
         self._tcp = tcp
         self._last_refusal: str | None = None
         self._conversations: set[Conversation] = set()
-        self._change_due: asyncio.TimerHandle | None = None
-        self._change_latest = 0.0
+        self._changes = ToolChanges(self._send_tools)
         self._listener: socket.socket | None = None
         self._token: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -154,7 +156,7 @@ class Endpoint:
         """Tell all bridges the tools, after a moment in which more changes may come; any thread."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there to tell
-                self._loop.call_soon_threadsafe(self._schedule_change)
+                self._changes.announce(self._loop)
 
     def abandon_in_child(self) -> None:
         """In a forked child: let go of the sockets, so that the kernel's death can be seen.
@@ -162,8 +164,9 @@ class Endpoint:
         Their numbers point to nothing afterwards instead of being closed: the child's copies of the
         asyncio objects may close them once more, by when a number may be somebody else's.
         """
-        sockets = [self._listener]
-        sockets += [conversation.socket for conversation in tuple(self._conversations)]
+        sockets: list[Any] = [self._listener]
+        for conversation in tuple(self._conversations):
+            sockets += conversation.sockets
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for item in sockets:
             if item is not None and item.fileno() >= 0:
@@ -197,8 +200,9 @@ class Endpoint:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         assert self._listener is not None
-        start = asyncio.start_server if self._tcp else asyncio.start_unix_server
-        server = await start(self._converse, sock=self._listener)
+        loop = self._loop
+        start = loop.create_server if self._tcp else loop.create_unix_server
+        server = await start(lambda: FrameProtocol(self._converse), sock=self._listener)
         self._listening.set()
         try:
             await self._stopping.wait()
@@ -210,14 +214,19 @@ class Endpoint:
                 with contextlib.suppress(OSError):
                     os.unlink(self._listener.getsockname())  # noqa: PTH108 - a path as bytes or str
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _converse(self, connection: FrameProtocol) -> None:
         conversation = Conversation(
-            self._calls, self._reader, writer, self._send_due_tools, self._prompts
+            self._calls,
+            self._reader,
+            connection,
+            self._changes,
+            tasks=self._tasks,
+            prompts=self._prompts,
         )
         conversation.on_clients = self.on_clients
         self._conversations.add(conversation)
         try:
-            await self._talk(conversation, reader)
+            await self._talk(conversation, connection)
         except FrameError as error:
             logger.warning("A bridge was disconnected: %s", error)
         except asyncio.CancelledError:
@@ -229,9 +238,9 @@ class Endpoint:
             if conversation.clients or conversation.listed_names:
                 self.on_clients()
 
-    async def _talk(self, conversation: Conversation, reader: asyncio.StreamReader) -> None:
+    async def _talk(self, conversation: Conversation, connection: FrameProtocol) -> None:
         """Greet a bridge, and take its messages until it leaves."""
-        hello = await _read_hello(reader)
+        hello = await _read_hello(connection)
         if hello is None:
             return
         refusal = self._refuse(hello)
@@ -241,7 +250,7 @@ class Endpoint:
             return
         self._last_refusal = None
         conversation.send(self._build_welcome())
-        await conversation.listen(reader)
+        await conversation.listen()
 
     def _refuse(self, hello: messages.Hello) -> messages.Refused | None:
         """Return why a bridge is not served; None if it is."""
@@ -274,27 +283,11 @@ class Endpoint:
             consent=self._prompts is not None,
             clients=True,
             stops_calls=True,
+            tasks=True,
             missing=tools.missing,
         )
 
-    def _schedule_change(self) -> None:
-        assert self._loop is not None
-        now = self._loop.time()
-        if self._change_due is None:
-            self._change_latest = now + CHANGE_DELAY_MAX
-        else:
-            self._change_due.cancel()
-        due = min(now + CHANGE_DELAY, self._change_latest)
-        self._change_due = self._loop.call_at(due, self._send_tools)
-
-    def _send_due_tools(self) -> None:
-        """Tell bridges at once what they would be told in a moment."""
-        if self._change_due is not None:
-            self._change_due.cancel()
-            self._send_tools()
-
     def _send_tools(self) -> None:
-        self._change_due = None
         message = self._tools()
         for conversation in tuple(self._conversations):
             # Not to one that was welcomed with them, or has been told before they changed back.
@@ -305,7 +298,7 @@ class Endpoint:
                     logger.warning("The list of tools could not be sent: %s", error)
 
 
-async def _read_hello(reader: asyncio.StreamReader) -> messages.Hello | None:
+async def _read_hello(connection: FrameProtocol) -> messages.Hello | None:
     """Read the first message of a bridge; None if it does not come in time, or the bridge leaves.
 
     Raises:
@@ -313,7 +306,7 @@ async def _read_hello(reader: asyncio.StreamReader) -> messages.Hello | None:
     """
     try:
         async with asyncio.timeout(HELLO_TIMEOUT):
-            frame = await frames.read_message(reader)
+            frame = await connection.read()
     except TimeoutError:
         return None
     if frame is None:

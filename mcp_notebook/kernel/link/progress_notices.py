@@ -45,6 +45,8 @@ class ProgressNotices:
         self._closed = False
         self._sent_at = -HEARTBEAT
         self._timer: asyncio.TimerHandle | None = None
+        self.last: messages.Progress | None = None
+        """What was sent last."""
 
     def start(self, call: Call, describe: Callable[[Call], str]) -> None:
         """Begin to send what the call does whenever its tool reports nothing."""
@@ -95,4 +97,5 @@ class ProgressNotices:
     def _send_progress(self, done: float | None, total: float | None, message: str | None) -> None:
         if not self._closed:
             self._sent_at = self._loop.time()
-            self._send(messages.Progress(id=self._id, progress=done, total=total, message=message))
+            self.last = messages.Progress(id=self._id, progress=done, total=total, message=message)
+            self._send(self.last)

@@ -2,7 +2,8 @@
 
 Any thread may use it: calls keep originals on whichever thread they run on, the endpoint's thread
 lists them, worker threads read them. Originals live as long as the kernel and as there is room:
-beyond `max_bytes`, those that were created or read longest ago expire.
+beyond `max_bytes`, of which the results of tasks take their part, those that were created or read
+longest ago expire.
 """
 
 import secrets
@@ -39,12 +40,13 @@ class ResourceStore:
     Args:
         kernel_id: Id of the kernel's record. It is part of each URI, so that bridges know which
             kernel to ask.
-        max_bytes: Bytes of memory that all originals together may hold.
+        max_bytes: Bytes of memory that all originals together may hold, with what `reserve` says.
     """
 
     def __init__(self, kernel_id: str, max_bytes: int) -> None:
         self._prefix = resource_uris.make_prefix(kernel_id)
         self._max_bytes = max_bytes
+        self._reserved = 0
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         """By key, in the order of their last use."""
@@ -54,7 +56,7 @@ class ResourceStore:
 
     def keep(self, original: Original) -> tuple[ResourceLink, ...]:
         """Keep an original, and return a link for each of its formats; none if it is too large."""
-        if original.cost > self._max_bytes:
+        if original.cost > self._max_bytes - self._reserved:
             return ()
         key = secrets.token_hex(8)
         links = tuple(self._link(key, original, file_format) for file_format in original.formats)
@@ -62,15 +64,17 @@ class ResourceStore:
             first = self._last + 1
             self._last += len(links)
             self._entries[key] = _Entry(first, original, links)
-            # Summed up each time, as a call may be stopped anywhere in here.
-            cost = sum(entry.original.cost for entry in self._entries.values())
-            expired = []
-            while cost > self._max_bytes or len(self._entries) > MAX_ORIGINALS:
-                expired.append(self._expire_oldest())
-                cost -= expired[-1].original.cost
+            expired = self._expire_excess()
         # Without the lock: finalizers of the user's objects may take long, or call this method.
         del expired
         return links
+
+    def reserve(self, size: int) -> None:
+        """Let something else have so many of the bytes from now on; originals expire for it."""
+        with self._lock:
+            self._reserved = size
+            expired = self._expire_excess()
+        del expired  # without the lock, as in `keep`
 
     def has_originals_of(self, result: Result) -> bool:
         """Return whether all originals that a result links to are still kept; counts as a use."""
@@ -138,6 +142,16 @@ class ResourceStore:
             mime_type=file_format.mime_type,
             size=file_format.size,
         )
+
+    def _expire_excess(self) -> list[_Entry]:
+        """Let the originals expire that there is no room for, and return them."""
+        # Summed up each time, as a call may be stopped anywhere in here.
+        cost = self._reserved + sum(entry.original.cost for entry in self._entries.values())
+        expired: list[_Entry] = []
+        while self._entries and (cost > self._max_bytes or len(self._entries) > MAX_ORIGINALS):
+            expired.append(self._expire_oldest())
+            cost -= expired[-1].original.cost
+        return expired
 
     def _expire_oldest(self) -> _Entry:
         key, entry = self._entries.popitem(last=False)

@@ -149,6 +149,8 @@ def format_call(call: LoggedCall) -> str:
 
 def describe_state(call: LoggedCall) -> str:
     """Return where a call is, or how it ended."""
+    if call.task_id is not None:
+        return f"{call.state!s}, a task"
     return f"{call.state!s}, cached" if call.is_cached else str(call.state)
 
 

@@ -50,9 +50,12 @@ class _Either(Action):
         _option_string: str | None = None,
     ) -> None:
         if getattr(namespace, self.dest) not in (None, self.const):
-            parser.error(
-                f"`--{self.dest}` and `--non-{self.dest}` contradict each other: remove one of them"
-            )
+            both = [
+                f"`{word}`"
+                for word, keywords in _OPTIONS.items()
+                if keywords.get("dest", word.removeprefix("--")) == self.dest
+            ]
+            parser.error(f"{' and '.join(both)} contradict each other: remove one of them")
         setattr(namespace, self.dest, self.const)
 
 
@@ -77,6 +80,10 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--flatten": {"action": "store_true"},
     "--run": {"default": "main"},
     "--timeout": {},
+    "--task": {"action": _Either, "const": True},
+    "--task-only": {"action": _Either, "const": "only", "dest": "task"},
+    "--keep": {"action": "store_true"},
+    "--stateful": {"action": "store_true"},
     "--max-concurrency": {"type": _read_whole_number},
     "--max-result-chars": {"type": _read_whole_number},
     "--logs": {},

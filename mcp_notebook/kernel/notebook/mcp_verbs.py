@@ -116,7 +116,9 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
     lines = [f"{count(len(tools), 'tool')}: {names}" if tools else _NO_TOOLS]
     lines += describe_counts(notebook.invoker.log.count_calls())
     lines += [
-        f"call of {call.tool}: {notebook.invoker.describe(call)}" for call in notebook.invoker.calls
+        f"call of {call.tool}: {notebook.invoker.describe(call)}"
+        + (f", as the task {call.task_id}" if call.task_id is not None else "")
+        for call in notebook.invoker.calls
     ]
     lines += notebook.prompts.describe()
     lines += notebook.recording.describe()

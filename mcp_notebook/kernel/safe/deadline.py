@@ -137,13 +137,15 @@ class _Deadline:
         """Seconds that code took so far, and since when a piece of code has been running."""
         self._thread = threading.get_ident()
         self._interrupter: Interrupter | None = None
-        self._ended = threading.Event()
+        self._is_over = False
+        self._ended: threading.Event | None = None
+        """Ends the watch, once there is one."""
         self.drawing_seconds = 0.0
         self.drawing_count = 0
 
     def is_here(self) -> bool:
         """Whether it is this thread's and still goes on; contexts are copied to other threads."""
-        return self._thread == threading.get_ident() and not self._ended.is_set()
+        return self._thread == threading.get_ident() and not self._is_over
 
     def run(self, function: Callable[[Any], _Result], value: Any) -> _Result:
         if not self.is_here():
@@ -173,7 +175,9 @@ class _Deadline:
 
     def end(self) -> None:
         """Stop nothing any more."""
-        self._ended.set()
+        self._is_over = True
+        if self._ended is not None:
+            self._ended.set()
         if self._interrupter is not None:
             self._interrupter.remove()
 
@@ -182,16 +186,20 @@ class _Deadline:
         return self._seconds - used - (0.0 if began is None else time.monotonic() - began)
 
     def _start_watch(self, interrupter: Interrupter) -> None:
+        self._ended = threading.Event()
         watch = threading.Thread(
-            target=self._watch, args=(interrupter,), name="mcp-notebook-watch", daemon=True
+            target=self._watch,
+            args=(interrupter, self._ended),
+            name="mcp-notebook-watch",
+            daemon=True,
         )
         # If the system has no more threads, the code runs without a bound.
         with contextlib.suppress(RuntimeError):
             watch.start()
 
-    def _watch(self, interrupter: Interrupter) -> None:
+    def _watch(self, interrupter: Interrupter, ended: threading.Event) -> None:
         wait = self._seconds
-        while not self._ended.wait(wait):
+        while not ended.wait(wait):
             clock = self._clock
             is_running = clock[1] is not None
             wait = self._compute_time_left(clock)

@@ -28,6 +28,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+try:
+    # Without the enumerations that the public function makes of what it takes and returns: ten
+    # times as fast, and each call of a tool sets a handler twice.
+    from _signal import signal as set_handler  # type: ignore[import-not-found]
+except ImportError:  # not CPython
+    from signal import signal as set_handler
+
 _Result = TypeVar("_Result")
 
 REPEAT_AFTER = 0.5
@@ -167,7 +174,7 @@ class SignalInterrupter(Interrupter):
             Whether that was possible: it is not outside of the main thread.
         """
         try:
-            self._previous = signal.signal(self._signum, self._handle)
+            self._previous = set_handler(self._signum, self._handle)
         except ValueError:
             return False
         self._is_installed = True
@@ -190,7 +197,7 @@ class SignalInterrupter(Interrupter):
         finally:
             # None: a handler that was not set from Python, which cannot be put back.
             if self._is_installed and self._previous is not None:
-                signal.signal(self._signum, self._previous)
+                set_handler(self._signum, self._previous)
 
     def _send(self) -> bool:
         now = time.monotonic()

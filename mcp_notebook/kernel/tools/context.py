@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import lru_cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
@@ -82,6 +83,7 @@ class ClientProgram:
         return text[:_MAX_LABEL] or "unknown client"
 
 
+@lru_cache
 def describe_program(program: ClientProgram | None) -> str:
     """Return what made a call, for people: None stands for the author."""
     return "this notebook" if program is None else program.label

@@ -135,7 +135,7 @@ def make_tool(
     name = _choose_name(function, options, variable)
     check_name(name)
     schema = _read_schema(function, name, options, schemas)
-    check_options(options, name, takes_context=bool(schema.injected))
+    check_options(options, name)
     output, notes = make_output_schema(
         function, name, schema=options.output_schema, validates=options.validate_output
     )
@@ -163,6 +163,9 @@ def _make_info(
     return messages.ToolInfo(
         name=name,
         revision=secrets.token_hex(8) if options.confirm else None,
+        task=("required" if options.task == "only" else "optional") if options.task else None,
+        keep=options.keep,
+        stateful=options.stateful,
         title=metadata.title,
         description=metadata.description,
         input_schema=schema.input_schema,

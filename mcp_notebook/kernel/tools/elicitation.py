@@ -104,10 +104,10 @@ class Elicitations:
     ) -> None:
         self._ask = ask
         self._refusal = refusal or _refuse_without_client
-        self._waits: Callable[[bool], None] = lambda _: None
+        self._waits: Callable[[bool], None] = _ignore
         self._lock = threading.Lock()
         self._count = 0
-        self._open: dict[int, tuple[str, Future[Reply]]] = {}
+        self._open: dict[int, tuple[Elicitation, Future[Reply]]] = {}
         self._closed: CallError | None = None
         self.is_used = False
         """Whether the tool asked, or checked whether it can: its result is for this client only."""
@@ -154,7 +154,7 @@ class Elicitations:
         with self._lock:
             number = self._count + 1
             name = f"question-{number}" if key is None else key
-            if any(name == other for other, _ in self._open.values()):
+            if any(name == other.key for other, _ in self._open.values()):
                 raise ValueError(f"elicit: a question with the key {name!r} has no answer yet")
             if len(self._open) >= MAX_OPEN:
                 raise CannotElicit(
@@ -164,11 +164,18 @@ class Elicitations:
             self._count = number
             if not self._open:
                 self._waits(True)
-            self._open[number] = name, future
-        self._ask(Elicitation(number, name, message, schema))
+            question = Elicitation(number, name, message, schema)
+            self._open[number] = question, future
+        self._ask(question)
         if self._closed is not None:  # meanwhile
             self.close(self._closed)
         return number, future
+
+    @property
+    def open_questions(self) -> list[Elicitation]:
+        """The questions that have no answer yet, oldest first."""
+        with self._lock:
+            return [question for question, _ in self._open.values()]
 
     def withdraw(self, number: int) -> None:
         """Wait no more for a question; nothing happens if it is answered."""
@@ -188,6 +195,7 @@ class Elicitations:
             waiting = [future for _, future in self._open.values()]
             self._open.clear()
             self._waits(False)
+            self._waits = _ignore  # or this and the call would keep each other alive
         for future in waiting:
             _settle(future, error)
 
@@ -197,6 +205,10 @@ class Elicitations:
             if future is not None and not self._open:
                 self._waits(False)
         return future
+
+
+def _ignore(_waits: bool) -> None:  # noqa: FBT001 - as it is called
+    """Do nothing: nobody follows whether the call waits."""
 
 
 def _check_texts(message: object, key: object) -> None:

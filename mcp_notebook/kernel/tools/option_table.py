@@ -93,9 +93,17 @@ _FORMS: Mapping[str, _Form] = {
     ),
     "validate_output": _Form(_FLAG, "True", "validate_output=False", ("--no-validate-output",)),
     "flatten": _Form(_FLAG, "False", "flatten=True", ("--flatten",)),
-    "run": _Form('`"main"` or `"thread"`', '`"main"`', 'run="thread"', ("--run thread",)),
+    "run": _Form(
+        '`"main"`, `"thread"` or `"fork"`',
+        '`"main"`',
+        'run="thread"',
+        ("--run thread",),
+    ),
     "executor": _Form("executor", "none: see `run`", "executor=pool"),
     "timeout": _Form("a time", "the setting `call_timeout`", 'timeout="60s"', ("--timeout 60s",)),
+    "task": _Form('True, False or `"only"`', "False", "task=True", ("--task", "--task-only")),
+    "keep": _Form(_FLAG, "False", "keep=True", ("--keep",)),
+    "stateful": _Form(_FLAG, "False", "stateful=True", ("--stateful",)),
     "max_concurrency": _Form(
         "whole number", "no limit", "max_concurrency=2", ("--max-concurrency 2",)
     ),

@@ -5,19 +5,21 @@ words on the line of ``%%mcp_tool``.
 """
 
 import math
+import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, get_args
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.tools.context import LEVELS, LogLevel
 
-RunMode: TypeAlias = Literal["main", "thread"]
+RunMode: TypeAlias = Literal["main", "thread", "fork"]
 """Where a function runs: on the kernel's main thread between cells (coroutine functions: on its
-event loop), or in a thread of its own, even while a cell runs."""
+event loop), in a thread of its own, even while a cell runs, or in a copy of the kernel."""
 MAX_NAME = 64
 """Characters: the strictest limit among clients and MCP's own conformance suite."""
 MIN_RESULT_CHARS = 200
@@ -25,6 +27,13 @@ MIN_RESULT_CHARS = 200
 EPHEMERAL = "ephemeral"
 """The value of `cache` for a tool whose results must never be reused, not even by clients."""
 _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
+
+
+class DaskClient(Protocol):
+    """What type checkers know of a ``distributed.Client``, which this package does not import."""
+
+    def scheduler_info(self) -> Any:
+        """Return what the scheduler says about itself and its workers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,17 +107,28 @@ class ToolOptions:
     run: RunMode = "main"
     """Where calls run. ``"main"``: on the kernel's main thread between cells, as if you had run a
     cell; coroutine functions run on the kernel's event loop. ``"thread"``: each call in a thread of
-    its own, even while a cell runs."""
-    executor: Executor | None = None
-    """An executor of ``concurrent.futures`` that runs the calls, such as a ``ProcessPoolExecutor``.
-    The function then cannot take a `Context`."""
+    its own, even while a cell runs. ``"fork"`` (Linux and macOS, with `read_only`): each call in a
+    copy of the kernel, also while a cell runs; what it changes stays there."""
+    executor: "Executor | DaskClient | None" = None
+    """An executor of ``concurrent.futures`` that runs the calls, such as a
+    ``ProcessPoolExecutor``, or a Dask client (``distributed.Client``)."""
     timeout: float | str | None = None
     """How long a call may run before it is stopped: seconds, or text such as ``"30s"`` or
     ``"5min"``. Waiting for its turn does not count. Without it, the setting ``call_timeout``
     applies."""
+    task: bool | Literal["only"] = False
+    """Whether calls become tasks at once, for clients that can follow one: these need not wait, and
+    find the result later, even after a restart of theirs. Other clients wait as usual;
+    with ``"only"`` they are refused."""
+    keep: bool = False
+    """Whether a call goes on when its client gives it up or leaves. The same call again (same
+    arguments, same caller) waits for it or gets its result; the function does not run twice."""
+    stateful: bool = False
+    """Whether all calls of a client go to the same kernel, where several run the notebook (the
+    setting `replicas`): calls see what earlier ones of the client have left."""
     max_concurrency: int | None = None
     """How many calls of the tool may run at the same time; further calls wait. Without it, there is
-    no limit."""
+    no limit; with ``run="fork"`` it is the number of processors, at least 2."""
     max_result_chars: int | None = None
     """How many characters of text one result may have, at least 200; longer text is cut in the
     middle, with a note. Without it, the setting ``max_result_chars`` applies."""
@@ -121,6 +141,13 @@ class ToolOptions:
     def run_mode(self) -> RunMode:
         """Where calls are handled: not on the main thread if an executor runs them."""
         return self.run if self.executor is None else "thread"
+
+    @property
+    def concurrency_limit(self) -> int | None:
+        """How many calls may run at the same time; None: any number."""
+        if self.max_concurrency is None and self.run == "fork":
+            return max(os.cpu_count() or 1, 2)
+        return self.max_concurrency
 
     @property
     def time_limit(self) -> float | None:
@@ -156,27 +183,32 @@ class ToolKeywords(TypedDict, total=False):
     validate_output: bool
     flatten: bool
     run: RunMode
-    executor: Executor | None
+    executor: "Executor | DaskClient | None"
     timeout: float | str | None
+    task: bool | Literal["only"]
+    keep: bool
+    stateful: bool
     max_concurrency: int | None
     max_result_chars: int | None
     logs: LogLevel | None
 
 
-def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> None:
+def check_options(options: ToolOptions, name: str) -> None:
     """Refuse options that have no meaning, alone or together.
 
     Args:
         options: The options that the author set.
         name: The tool's name.
-        takes_context: Whether the function has a parameter for the `Context`.
 
     Raises:
         DefinitionError: Names the tool, the option, and what it may be.
     """
     if options.run not in (*get_args(RunMode),):
-        modes = " or ".join(map(repr, get_args(RunMode)))
-        raise DefinitionError(f"`{name}`: `run` must be {modes}, not {options.run!r}.")
+        raise DefinitionError(
+            f"`{name}`: `run` must be 'main', 'thread' or 'fork', not {options.run!r}."
+        )
+    if options.run == "fork":
+        _check_fork(options, name)
     _check_duration(options.timeout, "timeout", name)
     _check_cache(options, name)
     for option, least in (("max_concurrency", 1), ("max_result_chars", MIN_RESULT_CHARS)):
@@ -185,22 +217,44 @@ def check_options(options: ToolOptions, name: str, *, takes_context: bool) -> No
             raise DefinitionError(
                 f"`{name}`: `{option}` must be a whole number, at least {least:,}, not {most!r}."
             )
-    for option in ("confirm", "validate_output", "flatten"):
+    for option in ("confirm", "validate_output", "flatten", "keep", "stateful"):
         if not isinstance(value := getattr(options, option), bool):
             raise DefinitionError(f"`{name}`: `{option}` must be True or False, not {value!r}.")
+    if not (isinstance(options.task, bool) or options.task == "only"):
+        raise DefinitionError(
+            f"`{name}`: `task` must be True, False or 'only', not {options.task!r}."
+        )
     if options.logs is not None and options.logs not in (*LEVELS,):
         raise DefinitionError(
             f"`{name}`: `logs` must be one of {', '.join(LEVELS)}, not {options.logs!r}."
         )
-    if options.executor is not None and not isinstance(options.executor, Executor):
+    if options.executor is not None and not _runs_calls(options.executor):
         raise DefinitionError(
             f"`{name}`: `executor` must be a concurrent.futures.Executor (a ProcessPoolExecutor, "
-            f"say), not {options.executor!r}."
+            f"say) or a Dask client (distributed.Client), not {options.executor!r}."
         )
-    if options.executor is not None and takes_context:
+
+
+def _runs_calls(executor: Any) -> bool:
+    return isinstance(executor, Executor) or is_instance(executor, "distributed.client.Client")
+
+
+def _check_fork(options: ToolOptions, name: str) -> None:
+    if not hasattr(os, "fork"):
         raise DefinitionError(
-            f"`{name}`: a function that an executor runs cannot take a `Context`: remove that "
-            'parameter, or use `run="thread"`.'
+            f"`{name}`: `run='fork'` is for Linux and macOS, as this system makes no copies of "
+            "processes: write `run='thread'` (`--run thread`)."
+        )
+    if options.read_only is not True:
+        raise DefinitionError(
+            f"`{name}`: `run='fork'` is only for tools that change nothing, as what they change in "
+            "a copy of the kernel is lost: add `read_only=True` (`--read-only`), or write "
+            "`run='thread'`."
+        )
+    if options.executor is not None:
+        raise DefinitionError(
+            f"`{name}`: `executor` and `run='fork'` both say where calls run: leave one of them "
+            "out."
         )
 
 

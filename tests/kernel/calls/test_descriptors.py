@@ -1,10 +1,17 @@
 """What the programs that a tool starts print, in a real kernel."""
 
+import hashlib
 import os
+import subprocess
 import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 from live import TIMEOUT, live_kernel, text_of
+
+from mcp_notebook.kernel.calls import descriptors as descriptors_module
+from mcp_notebook.kernel.calls.descriptors import Descriptors
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ipykernel reads no descriptors")
 
@@ -79,3 +86,28 @@ def test_what_a_program_of_a_cell_prints_stays_there(kernel, link):
     assert message["parent_header"]["msg_id"] == request
     seen.write_text("")
     assert kernel.finish(request).error is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="says what its threads do")
+def test_what_has_been_read_is_waited_for_until_it_is_passed_on(monkeypatch):
+    """As on a busy machine: whoever reads the pipe is at work, but not done."""
+    monkeypatch.setattr(descriptors_module, "SETTLE_LIMIT", TIMEOUT)
+    descriptors, taken = Descriptors(), []
+    reading, writing = os.pipe()
+
+    def pass_on():
+        while text := os.read(reading, 100):
+            hashlib.sha256(bytes(20_000_000))
+            descriptors.find_writer()(text)
+
+    thread = threading.Thread(target=pass_on, daemon=True)
+    thread.start()
+    descriptors.watch(SimpleNamespace(watch_fd_thread=thread, _fid=reading))
+    claim = descriptors.claim(taken.append)
+    # By a program: what the call itself writes is waited for only if nobody has begun to read it.
+    subprocess.run(["printf", "straight"], stdout=writing, check=True)
+    descriptors.release(claim)
+    os.close(writing)
+    thread.join()
+    os.close(reading)
+    assert taken == [b"straight"]

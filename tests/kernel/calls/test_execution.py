@@ -64,7 +64,7 @@ def start(queue, registry):
 
 def run(execution, call, wait=None):
     gate = InterruptGate()
-    assert execution.begin(call, gate)
+    assert execution.begin(call, gate.interrupt)
     return execution.run(call, gate, wait)
 
 
@@ -121,12 +121,12 @@ def test_an_interrupt_while_the_code_runs_is_the_users(execution, start):
 def test_a_call_that_was_stopped_while_it_waited_does_not_begin(execution, start, queue):
     call = start(double, x=4)
     assert queue.withdraw(call, UNWANTED)
-    assert not execution.begin(call, InterruptGate())
+    assert not execution.begin(call, InterruptGate().interrupt)
 
 
 def test_a_call_that_is_stopped_before_its_code_takes_interrupts_does_not_run_it(execution, start):
     call, gate = start(double, x=4), InterruptGate()
-    assert execution.begin(call, gate)
+    assert execution.begin(call, gate.interrupt)
     call.request_stop(UNWANTED)
     assert text_of(execution.run(call, gate, None)) == "No longer wanted."
 

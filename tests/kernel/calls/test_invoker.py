@@ -559,3 +559,16 @@ def test_what_calls_rebind_is_followed_when_none_of_them_runs_any_more(kernel):
             link.result()
         link.call("add", a=1)
     assert "top" not in tools_of(kernel)
+
+
+def test_an_answered_call_leaves_nothing_behind_for_the_garbage_collector(kernel, link):
+    link.call("add", a=1)  # what the first call makes for all others
+    kernel.ok("import gc; gc.collect(); gc.disable()")
+    for _ in range(50):
+        assert text_of(link.call("add", a=1)) == "2"
+    kernel.ok("gc.set_debug(gc.DEBUG_SAVEALL); gc.collect(); gc.set_debug(0); gc.enable()")
+    kinds = kernel.ok(
+        "print([type(item).__name__ for item in gc.garbage]); gc.garbage.clear()"
+    ).stdout
+    assert "ActiveCall" not in kinds
+    assert "Capture" not in kinds

@@ -11,6 +11,7 @@ from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.link.endpoint import Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.wire import messages
 
 TOOL = messages.ToolInfo(name="echo", input_schema={"type": "object"})
@@ -23,25 +24,30 @@ class Echo:
         self.cancelled = threading.Event()
         self.tools = [TOOL]
         self.missing = {}
-        self.report = self.send_log = self.reply = None
+        self.report = self.send_log = self.reply = self.elicitations = None
         self.store = ResourceStore("test", 10**6)
+        self.tasks = TaskStore("test", ttl=60, max_bytes=10**6)
 
     calls = ()
 
-    def submit(self, tool, arguments, reply, client):
+    def take(self, tool, arguments, reply, client):
         if tool == "unsubmitted":
             raise RuntimeError("can't start new thread")
         if tool == "never":
             self.report, self.send_log, self.reply = client.report, client.send_log, reply
-        if tool == "broken":
-            reply(Result([Text("x")], structured={"x": object()}))
-        elif tool == "picture":
-            reply(Result([Image(os.urandom(3_000_000))]))
-        elif tool != "never":
-            reply(Result([Text(f"{tool} {arguments}")]))
-        call = Call(tool)
-        call.move(CallState.RUNNING)
+            self.elicitations = client.elicitations
+        call = Call(tool, arguments)
+        call.reply = reply
         return call
+
+    def start(self, call):
+        call.move(CallState.RUNNING)
+        if call.tool == "broken":
+            call.reply(Result([Text("x")], structured={"x": object()}))
+        elif call.tool == "picture":
+            call.reply(Result([Image(os.urandom(3_000_000))]))
+        elif call.tool != "never":
+            call.reply(Result([Text(f"{call.tool} {call.arguments}")]))
 
     def cancel(self, _call, reason):
         self.cancel_reason = reason
@@ -60,10 +66,12 @@ def echo():
 
 @pytest.fixture(params=[False, True], ids=["unix", "tcp"])
 def listening(request, home, echo):
+    before = threading.enumerate()
     endpoint = Endpoint(
         echo,
         lambda: messages.Tools(tools=list(echo.tools), missing=dict(echo.missing)),
         ResourceReader(echo.store),
+        tasks=echo.tasks,
         path=home / "test.sock",
         tcp=request.param,
     )
@@ -85,4 +93,5 @@ def listening(request, home, echo):
     for thread in threading.enumerate():
         if thread.name == "mcp-notebook-read":
             thread.join(30)  # its last answer was sent; a busy machine lets it end later
-    assert not [thread for thread in threading.enumerate() if "mcp-notebook" in thread.name]
+    left = [thread for thread in threading.enumerate() if thread not in before]
+    assert not [thread for thread in left if "mcp-notebook" in thread.name]

@@ -11,7 +11,7 @@ import pytest
 from live import SOON, Link, text_of
 
 from mcp_notebook.errors import LinkError
-from mcp_notebook.kernel.link import endpoint as endpoint_module
+from mcp_notebook.kernel.link import tool_changes
 from mcp_notebook.kernel.link.endpoint import Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.missing_tools import DroppedTool
@@ -53,8 +53,8 @@ def test_why_a_bridge_was_refused_is_known_until_another_one_is_welcomed(listeni
 
 
 def test_a_change_that_a_call_made_goes_out_before_its_result(listening, monkeypatch):
-    monkeypatch.setattr(endpoint_module, "CHANGE_DELAY", 60)
-    monkeypatch.setattr(endpoint_module, "CHANGE_DELAY_MAX", 60)
+    monkeypatch.setattr(tool_changes, "CHANGE_DELAY", 60)
+    monkeypatch.setattr(tool_changes, "CHANGE_DELAY_MAX", 60)
     endpoint, record, echo = listening
     with Link(record) as one, Link(record) as two:
         echo.tools = []
@@ -66,8 +66,8 @@ def test_a_change_that_a_call_made_goes_out_before_its_result(listening, monkeyp
 
 
 def test_a_change_waits_for_others_that_follow_but_not_for_long(listening, monkeypatch):
-    monkeypatch.setattr(endpoint_module, "CHANGE_DELAY", 600)
-    monkeypatch.setattr(endpoint_module, "CHANGE_DELAY_MAX", 0.01)
+    monkeypatch.setattr(tool_changes, "CHANGE_DELAY", 600)
+    monkeypatch.setattr(tool_changes, "CHANGE_DELAY_MAX", 0.01)
     endpoint, record, echo = listening
     with Link(record) as link:
         echo.tools = []
@@ -158,7 +158,11 @@ def listen_far(home, echo, monkeypatch):
         pytest.skip("Unix sockets")
     monkeypatch.setattr(tempfile, "tempdir", str(home))
     endpoint = Endpoint(
-        echo, messages.Tools, ResourceReader(echo.store), path=home / ("x" * 100) / "test.sock"
+        echo,
+        messages.Tools,
+        ResourceReader(echo.store),
+        tasks=echo.tasks,
+        path=home / ("x" * 100) / "test.sock",
     )
     yield endpoint.start
     endpoint.stop("The test is over.")

@@ -55,6 +55,22 @@ def test_what_was_read_last_outlives_what_was_made_last():
         store.find_format(second.uri)
 
 
+def test_originals_give_way_to_what_else_takes_its_part_of_the_memory():
+    store = ResourceStore("k", 10)
+    (first,), (second,) = store.keep(original("first", 4)), store.keep(original("second", 4))
+    store.reserve(3)
+    assert store.links == [second]
+    assert store.keep(original(cost=8)) == ()
+    (third,) = store.keep(original("third", 3))
+    assert store.links == [second, third]
+    store.reserve(10)
+    assert store.links == []
+    store.reserve(0)
+    assert store.keep(original(cost=10))
+    with pytest.raises(UnknownResource, match="has expired"):
+        store.find_format(first.uri)
+
+
 def test_what_never_was_is_told_from_what_has_expired():
     store = ResourceStore("k", 2)
     (link,) = store.keep(original())

@@ -235,7 +235,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("calls", [1, 5, 20])
+@pytest.mark.parametrize("calls", [1, 20])
 def test_a_kill_at_any_moment_leaves_a_valid_notebook(path, calls):
     command = [sys.executable, "-c", WRITER, str(path), str(Path(__file__).parent)]
     writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

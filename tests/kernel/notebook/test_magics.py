@@ -128,7 +128,14 @@ def test_options_name_one_tool(kernel):
         ("%%mcp_tool f(a: 'Missing')\na", "uses `Missing`, which is not defined"),
         ("%%mcp_tool f(a: int = 'x')\na", "the default of `a`"),
         ("def f(): ...\n%mcp_tool f f", "Two tools would be called `f`"),
-        ("%%mcp_tool --destructive --non-destructive\ndef f(): ...", "remove one of them"),
+        (
+            "%%mcp_tool --destructive --non-destructive\ndef f(): ...",
+            "`--destructive` and `--non-destructive` contradict each other: remove one of them",
+        ),
+        (
+            "%%mcp_tool --task-only --task\ndef f(): ...",
+            "`--task` and `--task-only` contradict each other: remove one of them",
+        ),
         ("%%mcp_tool --read-only --destructive\ndef f(): ...", "cannot be both"),
         ("%%mcp_tool --icon none.png\ndef f(): ...", "'none.png' is not a file"),
         ("%%mcp_tool --priority nan\ndef f(): ...", "`priority` must be a number"),

@@ -39,7 +39,7 @@ def test_the_example_of_a_keyword_sets_this_option_and_is_accepted(name):
     row = ROWS[name]
     assert row.keyword.startswith(f"{name}=")
     options = evaluate(row.keyword if name != "cache" else f"{row.keyword}, read_only=True")
-    check_options(options, "sales", takes_context=False)
+    check_options(options, "sales")
     field = next(item for item in fields(ToolOptions) if item.name == name)
     assert field.default is not MISSING
     assert getattr(options, name) != field.default
@@ -68,8 +68,9 @@ def test_every_word_of_the_magic_s_line_is_in_the_table():
     assert words == {*PARSER._option_string_actions} - {"-h", "--help", "--prefix"}
 
 
-def test_the_opposites_of_two_words_are_shown():
+def test_options_with_two_words_show_both():
     assert [words_of(row) for row in ROWS.values() if len(row.line) > 1] == [
         ("--destructive", "--non-destructive"),
         ("--output-schema", "--no-output-schema"),
+        ("--task", "--task-only"),
     ]

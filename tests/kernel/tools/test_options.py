@@ -1,6 +1,7 @@
 """What may be said about a tool, and what is refused."""
 
 import math
+from concurrent.futures import Executor
 from dataclasses import fields
 from typing import get_type_hints
 
@@ -18,8 +19,10 @@ from mcp_notebook.kernel.tools.options import (
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"run": "process"}, "`run` must be 'main' or 'thread', not 'process'"),
+        ({"run": "process"}, "`run` must be 'main', 'thread' or 'fork', not 'process'"),
         ({"run": []}, "`run` must be"),
+        ({"run": "fork"}, "add `read_only=True` (`--read-only`), or write `run='thread'`"),
+        ({"run": "fork", "read_only": True, "executor": Executor()}, "leave one of them out"),
         ({"timeout": 0}, "`timeout` must be a time"),
         ({"timeout": "soon"}, "`timeout` must be a time"),
         ({"timeout": math.inf}, "`timeout` must be a time"),
@@ -38,6 +41,10 @@ from mcp_notebook.kernel.tools.options import (
         ({"executor": 3}, "concurrent.futures.Executor"),
         ({"validate_output": "no"}, "`validate_output` must be True or False, not 'no'"),
         ({"confirm": "yes"}, "`confirm` must be True or False, not 'yes'"),
+        ({"keep": "yes"}, "`keep` must be True or False, not 'yes'"),
+        ({"stateful": 1}, "`stateful` must be True or False, not 1"),
+        ({"task": 1}, "`task` must be True, False or 'only', not 1"),
+        ({"task": "always"}, "`task` must be True, False or 'only', not 'always'"),
         ({"flatten": 1}, "`flatten` must be True or False"),
         ({"cache": 10**400, "read_only": True}, "`cache` must be a time"),
         ({"cache": 60}, "read_only=True"),
@@ -46,7 +53,7 @@ from mcp_notebook.kernel.tools.options import (
 )
 def test_an_option_that_means_nothing_is_refused_in_one_sentence(options, said):
     with pytest.raises(DefinitionError) as refused:
-        check_options(ToolOptions(**options), "rain", takes_context=False)
+        check_options(ToolOptions(**options), "rain")
     assert "`rain`" in str(refused.value)
     assert said in str(refused.value)
 
@@ -68,3 +75,9 @@ def test_the_keywords_are_the_fields_with_their_types():
 )
 def test_a_time_is_seconds_or_has_its_unit(duration, expected):
     assert parse_duration(duration) == expected
+
+
+def test_a_system_without_fork_is_told_what_to_write(monkeypatch):
+    monkeypatch.delattr("os.fork")
+    with pytest.raises(DefinitionError, match=r"for Linux and macOS.*`--run thread`"):
+        check_options(ToolOptions(run="fork", read_only=True), "rain")
