@@ -1,15 +1,11 @@
-"""What results cost: time to the client, previews of large tables, memory, small values. No test.
+"""Measures how values become results in a kernel: previews of large tables, small values. No test.
 
-    python tests/benchmarks/bench_results.py                           # all of it
-    python tests/benchmarks/bench_results.py picture memory            # parts of it
-    python tests/benchmarks/bench_results.py values --against CHECKOUT # beside another version
+    python tests/benchmarks/conversions.py                             # all of it
+    python tests/benchmarks/conversions.py values --against CHECKOUT   # beside another version
 
-*picture*: a PNG of 1 MB, from the function's return to the last byte at a client that does not read
-it, over each transport and in each era; how much of that is the conversion, the link, the bridge.
-*table*: the preview of ten million rows, and the memory that it takes.
-*memory*: peaks of the kernel's and the bridge's process over what they had before, in units of the
-result's size (Linux). *values*: the conversion of small values; with ``--against``, rounds of both
-versions alternate, each in a process of its own, and the ratio of the minima is what to trust.
+*table*: the preview of ten million rows, and the memory that it takes. *values*: the conversion of
+small values; with ``--against``, rounds of both versions alternate, each in a process of its own,
+and the ratio of the minima is what to trust.
 """
 
 import argparse
@@ -17,17 +13,13 @@ import inspect
 import io
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,103 +29,35 @@ import PIL.Image
 from IPython.core.formatters import DisplayFormatter
 from matplotlib.figure import Figure
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "e2e")]
+sys.path[:0] = [str(Path(__file__).parent)]
 
-from live import Link, live_kernel, record_of, text_of  # noqa: E402 - found through the path above
-from raw_clients import (  # noqa: E402
-    ERAS,
-    TRANSPORTS,
+from comparison.memory import (  # noqa: E402 - found through the path above
     can_see_peaks,
     forget_peak,
     memory_of,
     peak_of,
-    raw_client,
 )
 
 from mcp_notebook.kernel.results.converter import Converter  # noqa: E402
 from mcp_notebook.settings import Settings  # noqa: E402
-from mcp_notebook.wire import messages  # noqa: E402
 
 MB = 2**20
-LARGE = ("text", "prints", "frame", "data")
 WHOLE = {"MCP_NOTEBOOK_MAX_RESULT_BYTES": str(2 * MB)}
 """What lets a picture of 1 MB through as it is: what is measured is the way, not the encoding."""
-PARTS = ("picture", "table", "memory", "values")
-TOOLS = """
-import os, time
-import pandas as pd
-from mcp_notebook import Image, Resource, mcp_tool
-SIZE = {size}
-RETURNED = 0.0
-PICTURE = open("picture.png", "rb").read()
-TEXT = "The quick brown fox jumps over the lazy dog.\\n" * (SIZE // 45)
-BYTES = os.urandom(SIZE)
-FRAME = pd.DataFrame({{"a": range(SIZE // 16), "b": 0.5}})
-
-@mcp_tool
-def picture() -> bytes:
-    "A picture."
-    global RETURNED
-    RETURNED = time.perf_counter()
-    return PICTURE
-
-@mcp_tool
-def returned() -> str:
-    "When the picture's function returned, by the clock that all processes share."
-    return repr(RETURNED)
-
-@mcp_tool
-def text():
-    "A long text."
-    return TEXT
-
-@mcp_tool
-def data():
-    "A file's content."
-    return Resource("file:///data.bin", BYTES, "application/octet-stream")
-
-@mcp_tool
-def prints():
-    "A long print."
-    print(TEXT)
-
-@mcp_tool(output_schema={{"type": "array"}})
-def frame():
-    "A table as data."
-    return FRAME
-"""
+PARTS = ("table", "values")
 
 
 @dataclass(frozen=True)
 class Sizes:
     """How much is measured."""
 
-    result: int = 100 * MB
-    """Bytes of the large results."""
     rows: int = 10_000_000
     """Rows of the large tables."""
-    calls: int = 30
-    """Calls for the picture, in each way."""
     rounds: int = 5
     """Rounds of the small values."""
 
 
-SMALL = Sizes(result=2 * MB, rows=10_000, calls=2, rounds=1)
-
-
-@contextmanager
-def notebook(sizes: Sizes) -> Iterator[Any]:
-    """Start a kernel with the tools."""
-    home = Path(tempfile.mkdtemp(prefix="mcpnb-"))
-    try:
-        (home / "picture.png").write_bytes(png_of_one_mb())
-        with live_kernel(home) as kernel:
-            kernel.ok(f"import os; os.environ |= {WHOLE!r}")
-            kernel.ok("%load_ext mcp_notebook")
-            kernel.ok(TOOLS.format(size=sizes.result))
-            yield kernel
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+SMALL = Sizes(rows=10_000, rounds=1)
 
 
 def png_of_one_mb() -> bytes:
@@ -168,51 +92,6 @@ def converter() -> Any:
         more["keep"] = ResourceStore("k", 2**40).keep
     made = Converter(DisplayFormatter().format, Settings.from_environment(WHOLE), **more)
     return made.make_result if hasattr(made, "make_result") else made.result  # older versions
-
-
-# -- picture ---------------------------------------------------------------------------------------
-
-
-def bench_picture(sizes: Sizes) -> None:
-    """Measure the way of a picture of 1 MB to the client."""
-    picture = png_of_one_mb()
-    to_content = converter()
-    print(f"A PNG of {len(picture) / MB:.2f} MB from the function's return (aim: below 20 ms)")
-    print(f"  converted                 {ms(timed(lambda: to_content(picture, ()), 20))}")
-    with notebook(sizes) as kernel:
-        link = over_link(kernel, sizes.calls)
-        print(f"  converted, over the link  {ms(link)}")
-        for transport in TRANSPORTS:
-            for era in ERAS:
-                with raw_client(kernel.home, era, transport) as client:
-                    times = []
-                    for _ in range(sizes.calls):
-                        size = len(client.call("picture"))
-                        arrived = time.perf_counter()
-                        assert size > len(picture), size
-                        times.append(arrived - float(client.text("returned")))
-                bridge = statistics.median(times) - statistics.median(link)
-                print(
-                    f"  at the client, {transport:5} {era}  {ms(times)}   "
-                    f"of which the bridge {bridge * 1e3:.2f}"
-                )
-
-
-def over_link(kernel: Any, calls: int) -> list[float]:
-    """Return the times to the end of the link, where a bridge would begin."""
-    times = []
-    with Link(record_of(kernel)) as link:
-        for _ in range(calls):
-            link.send(messages.Call(id=0, tool="picture", arguments={}))
-            header = link.socket.recv(4, 0x100)  # MSG_WAITALL
-            header = link.socket.recv(int.from_bytes(header, "big"), 0x100)
-            (size,) = json.loads(header)["attachments"]
-            data = memoryview(bytearray(size))
-            while data:
-                data = data[link.socket.recv_into(data) :]
-            arrived = time.perf_counter()
-            times.append(arrived - float(text_of(link.call("returned"))))
-    return times
 
 
 # -- table -----------------------------------------------------------------------------------------
@@ -312,60 +191,6 @@ def peak_here() -> int:
     return peak_of(os.getpid()) if can_see_peaks() else 0
 
 
-# -- memory ----------------------------------------------------------------------------------------
-
-
-def bench_memory(sizes: Sizes) -> None:
-    """Measure what large results take beside themselves."""
-    if not can_see_peaks():
-        print("Memory: this system does not tell peaks.")
-        return
-    print(
-        f"Peaks over what was there before, for results of {sizes.result / MB:.0f} MB, in units of "
-        "that (aim: below 2)"
-    )
-    with notebook(sizes) as kernel:
-        for transport in TRANSPORTS:
-            for era in ERAS:
-                with raw_client(kernel.home, era, transport) as client:
-                    client.text("returned")
-                    way = f"{transport:5} {era}"
-                    for tool in LARGE:
-                        peaks(
-                            kernel,
-                            client,
-                            sizes.result,
-                            f"{way} {tool}",
-                            partial(client.call, tool),
-                        )
-                    for uri in originals(client.call("text")):
-                        what = f"{way} resources/read"
-                        peaks(kernel, client, sizes.result, what, partial(client.read, uri))
-
-
-def peaks(kernel: Any, client: Any, size: int, what: str, act: Callable[[], bytes]) -> bytes:
-    """Print the peaks of one request."""
-    processes = {"kernel": kernel.pid, "bridge": client.pid}
-    before = {}
-    for name, pid in processes.items():
-        forget_peak(pid)
-        before[name] = memory_of(pid)
-    began = time.perf_counter()
-    answer = act()
-    took = time.perf_counter() - began
-    said = "   ".join(
-        f"{name} +{(peak_of(pid) - before[name]) / size:5.2f}" for name, pid in processes.items()
-    )
-    print(f"  {what:30} {said}   {took:6.2f} s   {len(answer):,} bytes at the client")
-    return answer
-
-
-def originals(answer: bytes) -> list[str]:
-    """Return the addresses of the originals that a result links to."""
-    result = json.loads(answer[answer.index(b"{") :])["result"]
-    return [block["uri"] for block in result["content"] if block["type"] == "resource_link"]
-
-
 # -- values ----------------------------------------------------------------------------------------
 
 
@@ -444,7 +269,7 @@ def main() -> None:
         if part == "values":
             bench_values(sizes, given.against)
         else:
-            {"picture": bench_picture, "table": bench_table, "memory": bench_memory}[part](sizes)
+            bench_table(sizes)
         print()
 
 

@@ -1,0 +1,40 @@
+"""FastMCP with the tools: ``python fastmcp_server.py TOOLS PORT`` or ``... TOOLS stdio``."""
+
+import sys
+
+from fastmcp import FastMCP
+from fastmcp.utilities.types import Image
+from same_tools import LARGE, SMALL, add, fillers, length, png, table
+
+server = FastMCP("comparison")
+
+
+def picture_1mb():
+    """Draw a picture of 1 MB."""
+    return Image(data=png(LARGE), format="png")
+
+
+def picture_100kb():
+    """Draw a picture of 100 KB."""
+    return Image(data=png(SMALL), format="png")
+
+
+def table_1mb() -> list[dict]:
+    """Return a table of 1 MB."""
+    return table().to_dict("records")
+
+
+named = [add, length, picture_1mb, picture_100kb, table_1mb]
+for function in [*named, *fillers(int(sys.argv[1]) - len(named))]:
+    server.tool(function)
+
+if sys.argv[2] == "stdio":
+    server.run(transport="stdio", show_banner=False, log_level="ERROR")
+else:
+    server.run(
+        transport="http",
+        host="127.0.0.1",
+        port=int(sys.argv[2]),
+        show_banner=False,
+        uvicorn_config={"access_log": False, "log_level": "error"},
+    )
