@@ -72,6 +72,12 @@ def long_running(fresh_runs):
     return fresh_runs.shown("long_running.ipynb")
 
 
+@pytest.fixture(scope="module")
+def scaling(fresh_runs):
+    """What each cell of the notebook of long and large work showed, by the cell's id."""
+    return fresh_runs.shown("scaling.ipynb")
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_is_valid(path):
     notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
@@ -221,9 +227,33 @@ def test_the_notebook_of_long_calls_shows_what_its_text_says(long_running, cell,
 @pytest.mark.parametrize("method", [m for m in get_all_start_methods() if m != "spawn"])
 def test_its_function_for_processes_works_however_processes_are_started(home, method):
     code = _code(_read("long_running.ipynb"))
-    with live_kernel(home) as kernel:
+    with live_kernel(home, is_forked=False) as kernel:
         kernel.ok(code["load"])
         kernel.ok(code["data"])
         kernel.ok(code["dry-spells"])
         kernel.ok(code["pool"].replace("spawn", method))
         assert "44 days" in kernel.ok(code["call-longest-dry-spell"]).stdout
+
+
+@pytest.mark.parametrize("cell", ["task", "cluster", "fork"])
+def test_each_card_of_the_notebook_of_large_work_is_without_warnings(scaling, cell):
+    (card,) = scaling[cell].displays
+    assert "MCP tool" in card["text/html"]
+    assert "Warning" not in card["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("start", "task of wettest_week"),
+        ("find", "completed\n163 mm in the wettest week of 10,000 years."),
+        ("cluster-call", "days with more than 10 mm"),
+        ("change-call", "days with more than 25 mm"),
+        ("fork-call", "as measured:              3.03 mm"),
+        ("replicas", "Tools:     simulate"),
+        ("two", "2 kernels"),
+        ("end", "The server has ended."),
+    ],
+)
+def test_the_notebook_of_large_work_shows_what_its_text_says(scaling, cell, shown):
+    assert shown in scaling[cell].stdout
