@@ -4,16 +4,14 @@ Each command imports what it runs only when it is called, so that ``--help`` and
 are quick. The process becomes a bridge (`bridge.app`) or ends with the command (`bridge.commands`).
 """
 
-import os
-import sys
-from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from mcp_notebook._version import __version__
 from mcp_notebook.cli_audit import EXAMPLE as AUDIT_EXAMPLE
 from mcp_notebook.cli_audit import audit
+from mcp_notebook.cli_bridges import run_http_bridge, run_stdio_bridge
 from mcp_notebook.cli_cache import cache
 from mcp_notebook.cli_call import EXAMPLE as CALL_EXAMPLE
 from mcp_notebook.cli_call import call
@@ -41,21 +39,21 @@ from mcp_notebook.cli_options import (
     OAuthFile,
     Port,
     ReadOnly,
+    Replicas,
     Tags,
     TokenFile,
     Tools,
     TrustedOnly,
+    Watch,
     explain_extra_notebook,
 )
 from mcp_notebook.cli_replay import EXAMPLE as REPLAY_EXAMPLE
 from mcp_notebook.cli_replay import replay
-from mcp_notebook.cli_runner import run_command
+from mcp_notebook.cli_runner import exit_with_messages, run_command
 from mcp_notebook.cli_stop import EXAMPLE as STOP_EXAMPLE
 from mcp_notebook.cli_stop import stop
 from mcp_notebook.cli_token import token
-from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings import Settings
-from mcp_notebook.terminal import format_logs, print_note
 
 app = typer.Typer(
     name="mcp-notebook",
@@ -113,15 +111,7 @@ def stdio(  # noqa: PLR0913 - one for each option
         read_only=read_only or None,
         confirm_destructive=confirm_destructive or None,
     )
-    if os.isatty(0):
-        typer.echo(
-            "This command is started by an MCP client, which talks to it over stdin and stdout. "
-            "Press Ctrl-C to stop it; `mcp-notebook list` shows the tools.",
-            err=True,
-        )
-    from mcp_notebook.bridge.app import run_stdio  # noqa: PLC0415
-
-    run_command(run_stdio, settings, notebooks or [])
+    run_stdio_bridge(settings, notebooks or [])
 
 
 @app.command(cls=Command, epilog="Example: mcp-notebook serve notebooks/weather.ipynb")
@@ -137,6 +127,8 @@ def serve(  # noqa: PLR0913 - one for each option
     oauth_file: OAuthFile = None,
     allow_errors: AllowErrors = False,
     trusted_only: TrustedOnly = False,
+    replicas: Replicas = None,
+    watch: Watch = False,
     meta_tools: MetaTools = False,
     tools: Tools = None,
     tags: Tags = None,
@@ -147,6 +139,9 @@ def serve(  # noqa: PLR0913 - one for each option
     """Serve tools over HTTP."""
     if background and notebooks:
         raise typer.BadParameter("The background bridge serves open notebooks. Do not name any.")
+    if (replicas is not None or watch) and not notebooks:
+        option = "--watch" if replicas is None else "--replicas"
+        raise typer.BadParameter(f"{option} is for notebooks that this command runs. Name one.")
     settings = Settings.from_environment(
         host=host,
         port=port,
@@ -157,15 +152,15 @@ def serve(  # noqa: PLR0913 - one for each option
         oauth_file=oauth_file,
         allow_errors=allow_errors or None,
         trusted_only=trusted_only or None,
+        replicas=replicas,
+        watch=watch or None,
         meta_tools=meta_tools or None,
         tools=tools or None,
         tags=tags or None,
         read_only=read_only or None,
         confirm_destructive=confirm_destructive or None,
     )
-    from mcp_notebook.bridge.app import run_http  # noqa: PLC0415
-
-    run_command(run_http, settings, notebooks or [], background=background)
+    run_http_bridge(settings, notebooks or [], background=background)
 
 
 @app.command(
@@ -220,28 +215,5 @@ app.add_typer(token, name="token")
 
 def main() -> None:
     """Run the command; exit with 0 (success), 1 (failure), 2 (wrong usage) or 130 (interrupt)."""
-    failed = False
-    format_logs()
-    try:
-        try:
-            app()
-        finally:
-            sys.stdout.flush()  # so that a closed pipe is noticed here and not at exit
-    # Task groups wrap errors in groups, which may be nested.
-    except* McpNotebookError as group:
-        failed = True
-        print_note("\n".join(dict.fromkeys(_list_messages(group))))
-    except* BrokenPipeError:
-        failed = True
-        # The interpreter flushes stdout again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if failed:
-        sys.exit(1)
-
-
-def _list_messages(group: BaseExceptionGroup[Any]) -> Iterator[str]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _list_messages(error)
-        else:
-            yield str(error)
+    with exit_with_messages():
+        app()

@@ -51,6 +51,22 @@ Notebook = Annotated[
 AllowErrors = Annotated[
     bool, typer.Option("--allow-errors", help="Serve a notebook even if one of its cells fails.")
 ]
+Replicas = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="Kernels that run each notebook and share its calls (default: 1); `auto`: one for "
+        "each processor, as far as there is memory.",
+    ),
+]
+Watch = Annotated[
+    bool,
+    typer.Option(
+        "--watch",
+        help="Run a notebook again, in new kernels, when it is saved with other code. They take "
+        "over when all cells have run; calls that run end on the old ones.",
+    ),
+]
 IgnoreErrors = Annotated[
     bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
 ]
@@ -64,8 +80,8 @@ MetaTools = Annotated[
     bool,
     typer.Option(
         "--meta-tools",
-        help="Add three tools that list, describe and call the notebooks' tools, for a client "
-        "that does not notice when the list of tools changes.",
+        help="Add four tools that list, describe and call the notebooks' tools and get late "
+        "results, for a client that does not notice when the list of tools changes.",
     ),
 ]
 ConfirmDestructive = Annotated[

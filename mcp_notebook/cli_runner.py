@@ -1,17 +1,23 @@
-"""How a command runs what it imports: on the fastest event loop there is, until a signal.
+"""How a command runs what it imports, on the fastest event loop there is, and how it ends.
 
 Tested in ``tests/test_cli.py``. Runs in the process of the command.
 """
 
 import gc
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
+from mcp_notebook.errors import McpNotebookError
+from mcp_notebook.terminal import format_logs, print_note
 from mcp_notebook.termination import list_termination_signals
 
 T = TypeVar("T")
+_INTERRUPTED = 130
+"""The exit status, as shells have it."""
 
 
 def run_command(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
@@ -42,6 +48,38 @@ def run_command(function: Callable[..., Awaitable[T]], *args: Any, **keywords: A
         # The interpreter's last collections would look through all that a bridge's clients have
         # left, for seconds after thousands of them.
         gc.freeze()
+
+
+@contextmanager
+def exit_with_messages() -> Iterator[None]:
+    """Run a command in the block: if it fails, say why, and exit with 1, or 130 if interrupted."""
+    failed = False
+    format_logs()
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()  # so that a closed pipe is noticed here and not at exit
+    # Task groups wrap errors in groups, which may be nested.
+    except* McpNotebookError as group:
+        failed = True
+        print_note("\n".join(dict.fromkeys(_list_messages(group))))
+    except* BrokenPipeError:
+        failed = True
+        # The interpreter flushes stdout again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except* KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+    if failed:
+        sys.exit(1)
+
+
+def _list_messages(group: BaseExceptionGroup[Any]) -> Iterator[str]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _list_messages(error)
+        else:
+            yield str(error)
 
 
 class _Terminated(Exception):

@@ -240,15 +240,18 @@ class TimedOut(CallError):
         tool: Name of the tool.
         seconds: The limit.
         is_own: Whether the tool's author set it.
+        is_set: Whether anybody set it.
     """
 
-    def __init__(self, tool: str, seconds: float, *, is_own: bool) -> None:
-        change = (
-            "Its author set the limit with `timeout=` (`--timeout` in a cell)"
-            if is_own
-            else "That is the limit for all tools, MCP_NOTEBOOK_CALL_TIMEOUT. A tool can set its "
-            "own with `timeout=`"
-        )
+    def __init__(self, tool: str, seconds: float, *, is_own: bool, is_set: bool = True) -> None:
+        change = "Its author set the limit with `timeout=` (`--timeout` in a cell)"
+        if not is_own:
+            limit = (
+                "the limit for all tools, MCP_NOTEBOOK_CALL_TIMEOUT"
+                if is_set
+                else "the limit for tools with `run='fork'`"
+            )
+            change = f"That is {limit}. A tool can set its own with `timeout=`"
         super().__init__(
             f"The tool {tool!r} was stopped: it ran longer than {seconds:g} s. {change}. "
             "Ask for less, or have the limit raised."

@@ -27,7 +27,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-META_TOOLS = ("list_notebook_tools", "describe_notebook_tool", "call_notebook_tool")
+META_TOOLS = (
+    "list_notebook_tools",
+    "describe_notebook_tool",
+    "call_notebook_tool",
+    "notebook_result",
+)
 """The names that a bridge with meta-tools reserves for them."""
 DEFINE_AGAIN = "If it is still needed, define it again and run its cell."
 RUN_AGAIN = "Run its cell again, and it returns."

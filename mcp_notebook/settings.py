@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 from mcp_notebook.limits import Limits
+from mcp_notebook.settings_values import Count, read_values, to_text
 from mcp_notebook.settings_values import describe_variable as _env
-from mcp_notebook.settings_values import read_values, to_text
 from mcp_notebook.span_export import is_configured
 
 TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
@@ -75,12 +75,18 @@ class Settings(Limits):
     """Seconds that one cell of a headless notebook may run. If not set, there is no limit."""
     allow_errors: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_ALLOW_ERRORS"))
     """Whether to serve a headless notebook even if one of its cells fails."""
+    replicas: Count = field(default=1, metadata=_env("MCP_NOTEBOOK_REPLICAS"))
+    """Number of kernels that run each headless notebook and share its calls, or "auto": one for
+    each processor, as far as there is memory."""
+    watch: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_WATCH"))
+    """Whether a headless notebook whose code is changed and saved is run in new kernels, which
+    take over from the old ones when its cells have run."""
     trusted_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRUSTED_ONLY"))
     """Whether to run a headless notebook only if it is trusted: Jupyter has signed it, when you
     saved it there or with `jupyter trust FILE`."""
     meta_tools: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS"))
-    """Whether to offer three more tools that list, describe and call the notebooks' tools, for
-    clients that do not notice when the list of tools changes."""
+    """Whether to offer four more tools that list, describe and call the notebooks' tools and get
+    late results, for clients that do not notice when the list of tools changes."""
     confirm_destructive: bool = field(
         default=False, metadata=_env("MCP_NOTEBOOK_CONFIRM_DESTRUCTIVE")
     )
@@ -127,6 +133,15 @@ class Settings(Limits):
         default=None, metadata=_env("MCP_NOTEBOOK_CALL_TIMEOUT", least=0)
     )
     """Seconds that a call may run if its tool sets no time limit. If not set, there is no limit."""
+    task_after: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_TASK_AFTER", least=0.1))
+    """Seconds after which a call that still runs becomes a task, if its client can follow one: the
+    client may leave then, and ask for the result later."""
+    keep_calls: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_KEEP_CALLS"))
+    """Whether calls of all tools that have run for `task_after` go on when their clients give them
+    up, as all calls of tools with `--keep` do."""
+    task_ttl: float = field(default=3_600.0, metadata=_env("MCP_NOTEBOOK_TASK_TTL", least=1))
+    """Seconds that a kernel keeps a task and its result after its end. A question of a task waits
+    as long for its answer."""
     max_result_chars: int = field(
         default=25_000, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_CHARS", least=1)
     )
@@ -162,8 +177,8 @@ class Settings(Limits):
     max_resource_bytes: int = field(
         default=256 * 2**20, metadata=_env("MCP_NOTEBOOK_MAX_RESOURCE_BYTES", least=0)
     )
-    """Bytes of memory in a kernel for the originals of shortened results. The least recently used
-    ones expire."""
+    """Bytes of memory in a kernel for the results of tasks and the originals of shortened results.
+    The least recently used originals expire; then the oldest results of tasks are dropped."""
     max_logged_calls: int = field(
         default=1_000, metadata=_env("MCP_NOTEBOOK_MAX_LOGGED_CALLS", least=0, most=100_000)
     )

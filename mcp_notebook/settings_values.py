@@ -8,11 +8,15 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Annotated, Any, cast, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 
 from mcp_notebook.errors import SettingsError
 
+Count: TypeAlias = int | Literal["auto"]
+"""How many of something there are; "auto": as many as is good."""
 _WORDS = tuple[str, ...]
+_MOST = 1_000
+"""Of a `Count`."""
 
 
 def describe_variable(
@@ -88,6 +92,8 @@ def _check_value(
     from pydantic import Field as Bounds  # noqa: PLC0415 - keeps the import cheap
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
 
+    if kind == Count:
+        return _read_count(value, source)
     bounds = Bounds(ge=option.metadata["ge"], le=option.metadata["le"], allow_inf_nan=False)
     has_bounds = option.metadata["ge"] is not None or option.metadata["le"] is not None
     adapter: TypeAdapter[object] = TypeAdapter(Annotated[kind, bounds] if has_bounds else kind)
@@ -109,6 +115,17 @@ def _check_value(
         )
         text = repr(str(value)) if option.repr else "***"
         raise SettingsError(f"{source}={text} is not valid: {reason}.") from None
+
+
+def _read_count(value: object, source: str) -> Count:
+    text = str(value).strip()
+    if text == "auto":
+        return "auto"
+    if text.isdecimal() and text.isascii() and 1 <= int(text) <= _MOST:
+        return int(text)
+    raise SettingsError(
+        f"{source}={text!r} is not valid: it must be a whole number from 1 to {_MOST:,}, or auto."
+    )
 
 
 def _expand_home(value: object) -> object:

@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from functools import partial
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from mcp_notebook._version import __version__
@@ -82,6 +81,8 @@ def _load_exporter(name: str) -> Any:
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter  # noqa: PLC0415 - slow
 
         return partial(ConsoleSpanExporter, out=sys.stderr)  # stdout is MCP's, over stdio
+    from importlib.metadata import entry_points  # noqa: PLC0415 - rarely needed
+
     for entry_point in entry_points(group=_EXPORTERS, name=name):
         try:
             return entry_point.load()
