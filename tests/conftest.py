@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import forked_command
 import pytest
 from hypothesis import HealthCheck, settings
 from live import live_kernel
@@ -40,6 +41,7 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = tempfile.TemporaryDirectory(prefix="mcp-notebook-ipython-")
     config.add_cleanup(folder.cleanup)
+    forked_command.are_forked = hasattr(os, "pidfd_open") and not config.getoption("--unforked")
     os.environ["IPYTHONDIR"] = folder.name
 
 
@@ -50,6 +52,11 @@ def pytest_addoption(parser):
         help="how long tests/e2e/test_sequences.py makes up new sequences; without it: a few",
     )
     parser.addoption(
+        "--unforked",
+        action="store_true",
+        help="start all programs as users do: what is left out is in tests/forked_command.py",
+    )
+    parser.addoption(
         "--any-values",
         type=int,
         default=40,
@@ -58,13 +65,13 @@ def pytest_addoption(parser):
 
 
 LONG = (
-    "e2e/",
-    "docs/",
-    "jupyter/",
-    "test_cli",
-    "test_notebooks",
-    "bridge/headless/",
-    "kernel/test_extension",
+    "tests/e2e/",
+    "tests/docs/",
+    "tests/jupyter/",
+    "tests/test_cli",
+    "tests/test_notebooks",
+    "tests/bridge/headless/",
+    "tests/kernel/test_extension",
 )
 """Whose tests start most processes. They come first: each file is run by one worker, and a long one
 at the end would leave the others without work."""
@@ -72,8 +79,7 @@ at the end would leave the others without work."""
 
 def pytest_collection_modifyitems(config, items):
     """Put the long files first, and give the long run its time."""
-    tests = Path(__file__).parent
-    items.sort(key=lambda item: not item.path.relative_to(tests).as_posix().startswith(LONG))
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
     minutes = config.getoption("--sequences-minutes")
     for item in items:
         if item.path.name == "test_any_value.py" and config.getoption("--any-values") > 40:
@@ -98,7 +104,6 @@ def pytest_collection():
 
 def pytest_collection_finish():
     """Let no test look for garbage among the modules and tests: they stay to the end."""
-    gc.collect()
     gc.freeze()
     gc.enable()
 
@@ -157,4 +162,6 @@ def shared_kernel(module_home):
     """A kernel with the extension loaded that a module's tests share."""
     with live_kernel(module_home) as kernel:
         kernel.ok("%load_ext mcp_notebook")
+        # %reset looks for garbage, among all that is imported, too: for a tenth of a second.
+        kernel.ok("__import__('gc').freeze()")
         yield kernel

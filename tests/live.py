@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from forked_command import KERNEL, find_pid, list_words
+from frame_streams import read_message
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
@@ -51,7 +53,7 @@ class LiveKernel:
 
     @property
     def pid(self) -> int:
-        return self.manager.provisioner.pid
+        return find_pid(self.manager.provisioner.pid)
 
     def start(self, code: str, *, cell: str | None = None) -> str:
         """Start a cell and return the id of its request.
@@ -159,10 +161,24 @@ def kernel_env(home: Path) -> dict[str, str]:
 
 @contextmanager
 def live_kernel(
-    home: Path, *, notebook: str | None = None, env: dict[str, str] | None = None
+    home: Path,
+    *,
+    notebook: str | None = None,
+    env: dict[str, str] | None = None,
+    is_forked: bool = True,
 ) -> Iterator[LiveKernel]:
-    """Start a kernel whose home folder is `home`, and end it."""
+    """Start a kernel, and end it.
+
+    Args:
+        home: Its home folder.
+        notebook: The notebook that it is for.
+        env: Variables for it.
+        is_forked: Whether to start it in a fraction of the time (`forked_command`).
+    """
     manager = KernelManager(kernel_name="python3", transport="ipc", ip=str(home / "ipc"))
+    if is_forked:
+        words = list_words("-f", "{connection_file}", module=KERNEL, like=KERNEL)
+        manager.kernel_spec.argv = words
     env = kernel_env(home) | (env or {})
     if notebook is not None:
         env["JPY_SESSION_NAME"] = notebook
@@ -226,7 +242,7 @@ class Link:
             reader = asyncio.StreamReader()
             reader.feed_data(frame)
             reader.feed_eof()
-            return await frames.read_message(reader)
+            return await read_message(reader)
 
         with ThreadPoolExecutor(1) as thread:  # the test may have a loop of its own running
             message, attachments = thread.submit(asyncio.run, decode()).result()

@@ -11,7 +11,8 @@ OUTSIDE_THE_EXTRAS = frozenset(
 )
 """Libraries that `pip install .[test]` does not bring: kaleido needs Chrome, cairosvg the cairo
 library, resource is there on POSIX only, and the others are hundreds of megabytes for a test or
-two each. A skip names what was not run; `.ci/other-libraries` runs what it can install."""
+two each. A skip names what was not run; `.ci/run` installs executorlib and ipyparallel for the slow
+tests, and `.ci/other-libraries` what it can of the others."""
 
 
 def _fail_if_declared(report):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_notebook import discovery
+from mcp_notebook import discovery, record_ids
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.departures import list_departures
 from mcp_notebook.discovery import BridgeRecord, IgnoredFiles, Record
@@ -25,7 +25,7 @@ from mcp_notebook.private_files import MAX_SIZE, write_private
 def make_record(**changed):
     pid = changed.get("pid", os.getpid())
     values = {
-        "id": discovery.make_id(),
+        "id": record_ids.make_id(),
         "pid": pid,
         "started": discovery.read_start_time(pid) or 0.0,
         "host": socket.gethostname(),

@@ -44,6 +44,7 @@ def test_an_unknown_resource_says_whether_it_has_expired():
 def test_a_time_limit_says_who_set_it():
     assert "--timeout" in str(TimedOut("top", 5, is_own=True))
     assert "MCP_NOTEBOOK_CALL_TIMEOUT" in str(TimedOut("top", 5, is_own=False))
+    assert "run='fork'" in str(TimedOut("top", 5, is_own=False, is_set=False))
 
 
 @pytest.mark.parametrize(

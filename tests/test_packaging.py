@@ -83,6 +83,7 @@ def test_each_dependency_that_our_code_imports_is_declared():
         "bs4",  # beautifulsoup4, by the name of its module
         "ipywidgets",  # used where it is installed: a tool's form
         "jwt",  # pyjwt
+        "distributed",  # what runs on a worker of Dask's asks it who it is
         "ruamel",  # ruamel.yaml, which is imported from within it
         "keyring",  # of an extra; what is missing is said
         *("jupyter-server", "tornado"),  # Jupyter Server is what imports mcp_notebook.jupyter

@@ -67,6 +67,7 @@ def test_a_wrong_value_is_refused_with_its_source_and_the_value(variable, value)
         ("MCP_NOTEBOOK_MAX_RESULT_CHARS", "abc", "it must be a whole number"),
         ("MCP_NOTEBOOK_MAX_RESULT_CHARS", "1.5", "it must be a whole number"),
         ("MCP_NOTEBOOK_MAX_RESULT_CHARS", "0", "it must be greater than or equal to 1"),
+        ("MCP_NOTEBOOK_REPLICAS", "0", "it must be a whole number from 1 to 1,000, or auto"),
         ("MCP_NOTEBOOK_IDLE_MINUTES", "soon", "it must be a number"),
         ("MCP_NOTEBOOK_IDLE_MINUTES", "inf", "it must be a number"),
         ("MCP_NOTEBOOK_ALLOW_ERRORS", "perhaps", "it must be yes or no"),
@@ -161,3 +162,14 @@ def test_allowed_roots_are_several_paths_as_in_path(monkeypatch, tmp_path):
     assert given_.allowed_roots == (tmp_path / "x", Path("/y"))
     with pytest.raises(SettingsError, match="MCP_NOTEBOOK_ALLOWED_ROOTS='~no-such-user-here/x'"):
         Settings.from_environment({"MCP_NOTEBOOK_ALLOWED_ROOTS": "~no-such-user-here/x"})
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "1001", "²"])
+def test_a_number_of_kernels_is_a_whole_number_or_auto(text):
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_environment({}, replicas=text)
+    assert str(caught.value) == (
+        f"--replicas={text!r} is not valid: it must be a whole number from 1 to 1,000, or auto."
+    )
+    assert Settings.from_environment({}, replicas="auto").replicas == "auto"
+    assert Settings.from_environment({"MCP_NOTEBOOK_REPLICAS": "3"}).replicas == 3

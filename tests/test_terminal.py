@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked_command import list_words
 from hypothesis import given
 from hypothesis import strategies as st
 from live import Link, kernel_env, live_kernel, record_of
@@ -139,7 +140,7 @@ def run_on_terminal(home, *arguments):
     """Run a command with a terminal as stdin, stdout and stderr; return what came to it."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "mcp_notebook", *arguments],
+        list_words(*arguments),
         env=kernel_env(home) | {"TERM": "xterm", "COLUMNS": "1000"},
         stdin=theirs,
         stdout=theirs,

@@ -20,7 +20,7 @@ from mcp_notebook.settings import DEFAULT_PORT, Settings
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LANGUAGES = {"python", "bash", "json", "text", "toml"}
-DIRECTIVES = ("{toctree}", "{eval-rst}", "{image} ", "{include} ")
+DIRECTIVES = ("{toctree}", "{eval-rst}", "{image} ", "{include} ", "{literalinclude} ")
 """What the site's generator reads, and checks."""
 NOT_RUN = {
     r"python3 -m venv .*": "makes an environment, as .ci/run does",
@@ -33,6 +33,8 @@ NOT_RUN = {
     r"mcp-notebook replay .*": "needs a recording; tests/bridge/test_replay_command.py makes one",
     r"mcp-notebook stop .+": "needs a call that runs; tests/bridge/test_stop_command.py has one",
     r"export OTEL_.*": "needs a collector; tests/e2e/test_traces.py has one of its own",
+    r"python tests/benchmarks/.*": "takes minutes, and reads the network at first",
+    r"python docs/make_performance.py": "tests/docs/test_performance.py compares what it makes",
     r"mcp-notebook connect .*": "needs a server; tests/bridge/connect has its own",
     r"keyring set .*": "asks for a secret; tests/bridge/connect has a keyring of its own",
     r"export MCP_NOTEBOOK_ALLOWED_.*": "needs a proxy; tests/bridge/access/test_gate.py is one",
@@ -99,12 +101,15 @@ def run_page(module_home):
 TOOLS = {
     "getting-started.md": "1 tool: plot_rain",
     "guides/ask-the-user.md": "3 tools: plot_rain, drop_year, forget_year",
+    "guides/clusters.md": "3 tools: plot_rain, rain_interval, wettest",
     "guides/custom-types.md": "2 tools: plot_rain, summer",
     "guides/data-for-programs.md": "2 tools: plot_rain, extremes",
     "guides/declaring-tools.md": (
         "7 tools: plot_rain, warm_days, log_in, compare_rain, rain_in, diary_add, lookup"
     ),
-    "guides/long-calls.md": "3 tools: plot_rain, mean_rain, median_high",
+    "guides/long-calls.md": (
+        "5 tools: plot_rain, mean_rain, wettest_weeks, wettest_days, median_high"
+    ),
     "guides/results.md": "3 tools: plot_rain, report, wettest_day",
     "guides/watching-calls.md": "1 tool: plot_rain",
     "operate/observability.md": "2 tools: plot_rain, price",
@@ -125,6 +130,10 @@ EXAMPLES = {
     "guides/ask-the-user.md": [
         ("drop_year year=2012", "only an MCP client has a user to ask"),
         ("forget_year year=2012", "2012 is removed; 1,095 days are left."),
+    ],
+    "guides/clusters.md": [
+        ("wettest days=2", "[54.1, 55.9]"),
+        ("rain_interval rounds=100", "2.68 to 3.33 mm"),
     ],
     "guides/custom-types.md": [
         ("summer year=2015", "Summer of 2015"),
@@ -149,6 +158,7 @@ EXAMPLES = {
     ],
     "guides/long-calls.md": [
         ("mean_rain year=2015", "3.12 mm, from 2."),
+        ("wettest_weeks years=20", "mm in one year of ten"),
         ('median_high {"data": [1, 2, 4]}', "2"),
     ],
     "guides/results.md": [

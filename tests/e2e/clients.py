@@ -3,13 +3,14 @@
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 import httpx2
+from forked_command import list_words
 from live import TIMEOUT, kernel_env
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -30,10 +31,15 @@ class Served:
 
 
 @contextmanager
-def http_bridge(home: Path, *arguments: str, env: dict[str, str] | None = None) -> Iterator[Served]:
-    """Run `mcp-notebook serve` and end it."""
+def http_bridge(
+    home: Path,
+    *arguments: str,
+    env: dict[str, str] | None = None,
+    command: Sequence[str] | None = None,
+) -> Iterator[Served]:
+    """Run `mcp-notebook serve` and end it; a forked process unless a command is given."""
     process = subprocess.Popen(
-        [*COMMAND, "serve", "--port", "0", *arguments],
+        [*(command or list_words()), "serve", "--port", "0", *arguments],
         env=kernel_env(home) | {"MCP_NOTEBOOK_TOKEN": TOKEN} | (env or {}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -62,9 +68,10 @@ async def connected(
 ) -> AsyncIterator[Client]:
     """Connect the official client; over stdio with the environment that desktop clients give."""
     if transport == "stdio":
+        program, *words = list_words("stdio", *arguments)
         server = StdioServerParameters(
-            command=COMMAND[0],
-            args=[*COMMAND[1:], "stdio", *arguments],
+            command=program,
+            args=words,
             env={"HOME": str(home)},
         )
         async with Client(server, mode=era, **options) as client:

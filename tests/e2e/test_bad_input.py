@@ -37,6 +37,7 @@ from bad_input import (
     spoil_bytes,
 )
 from bridges import (
+    COMMAND,
     INITIALIZE,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -48,6 +49,7 @@ from bridges import (
     bridge,
     http_bridge,
 )
+from frame_streams import read_message
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
@@ -155,7 +157,7 @@ def outcome(answer):
 @contextmanager
 def stdio_client(watch, era):
     """Run a stdio bridge, and begin as a client of this era does."""
-    with bridge(watch.kernel.home, "stdio", stdin=subprocess.PIPE) as running:
+    with bridge(watch.kernel.home, "stdio", stdin=subprocess.PIPE, command=COMMAND) as running:
         first = INITIALIZE if era == "handshake" else CALL
         running.send(json.dumps(first).encode())
         assert running.message()["id"] == first["id"]
@@ -208,7 +210,7 @@ def test_each_line_gets_its_answers_and_no_tool_what_its_schema_refuses(watch, b
 @pytest.fixture(scope="module")
 def served(watch):
     """An HTTP bridge."""
-    with http_bridge(watch.kernel.home) as running:
+    with http_bridge(watch.kernel.home, command=COMMAND) as running:
         yield running
         assert running.end()[0] == 0
         assert "Traceback" not in running.said
@@ -468,7 +470,7 @@ async def read_frame(frame):
     reader.feed_data(frame)
     reader.feed_eof()
     try:
-        message = await frames.read_message(reader)
+        message = await read_message(reader)
     except FrameError:
         return None
     if message is None or await reader.read():

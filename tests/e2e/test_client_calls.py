@@ -8,7 +8,8 @@ import subprocess
 import anyio
 import httpx2
 import pytest
-from clients import COMMAND, TOKEN, text_of
+from clients import TOKEN, text_of
+from forked_command import list_words
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 pytestmark = pytest.mark.anyio
@@ -261,7 +262,7 @@ def _check(version, hello, tools, result):
 @pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
 def test_every_handshake_version_is_spoken_over_stdio(kernel, version):
     with subprocess.Popen(
-        [*COMMAND, "stdio"],
+        list_words("stdio"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ import anyio
 import httpx2
 import pytest
 from clients import COMMAND, TOKEN, Changes, connected, http_bridge, text_of
+from forked_command import list_words
 from live import SOON, TIMEOUT, kernel_env, live_kernel
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -189,7 +190,7 @@ def test_a_notebook_that_cannot_be_served_ends_the_bridge_with_one_sentence(home
     notebook.write_text("no notebook")
     for verb in ("serve", "stdio"):
         ended = subprocess.run(
-            [*COMMAND, verb, str(notebook)],
+            list_words(verb, str(notebook)),
             env=kernel_env(home),
             stdin=subprocess.DEVNULL if verb == "serve" else None,
             capture_output=True,
@@ -206,7 +207,7 @@ def test_a_notebook_that_cannot_be_served_ends_the_bridge_with_one_sentence(home
 def test_a_taken_port_is_named(home, served):
     port = served.url.split(":")[2].split("/")[0]
     ended = subprocess.run(
-        [*COMMAND, "serve", "--port", port],
+        list_words("serve", "--port", port),
         env=kernel_env(home),
         capture_output=True,
         text=True,

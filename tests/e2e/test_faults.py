@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from bridges import TOKEN, bridge
+from bridges import COMMAND, TOKEN, bridge
 from live import TIMEOUT, live_kernel
 
 MODERN = "2026-07-28"
@@ -105,10 +105,10 @@ def cut() -> None:
     """Cut the kernel's connections to bridges, whatever is on its way."""
     import gc, socket
     for thing in gc.get_objects():
-        if isinstance(thing, asyncio.StreamWriter) and not thing.is_closing():
+        if isinstance(thing, asyncio.Transport) and not thing.is_closing():
             sock = thing.get_extra_info("socket")
             if sock is not None and sock.family == socket.AF_UNIX:
-                thing.transport._loop.call_soon_threadsafe(thing.transport.abort)
+                sock.shutdown(socket.SHUT_RDWR)  # at once: this call's own result must not leave
 '''
 META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -125,6 +125,7 @@ class System:
         self._others = ExitStack()
         self._kernel_end = ExitStack()
         self._bridge_end = ExitStack()
+        self._calls: list[Call] = []
         self.kernel = self.bridge = None
         self.url = ""
 
@@ -162,7 +163,7 @@ class System:
         self._bridge_end.close()
         port = str(urlsplit(self.url).port) if self.url else "0"
         env = {"MCP_NOTEBOOK_TOKEN": TOKEN}
-        process = bridge(self._home, "serve", "--port", port, env=env)
+        process = bridge(self._home, "serve", "--port", port, env=env, command=COMMAND)
         self.bridge = self._bridge_end.enter_context(process)
         self.url = self.bridge.url
 
@@ -187,9 +188,16 @@ class System:
         """Wait until a call has written a file."""
         _wait_for((self.folder / name).exists)
 
-    def call(self, tool: str, **arguments: str) -> "Call":
-        """Call a tool, with a connection of its own."""
-        return Call(self.url, tool, arguments)
+    def call(self, tool: str, *, share: float = 1, **arguments: str) -> "Call":
+        """Call a tool, with a connection of its own, or send a share of the request."""
+        call = Call(self.url, tool, arguments, share)
+        self._calls.append(call)
+        return call
+
+    def hang_up(self) -> None:
+        """Close what a failed test has left open."""
+        while self._calls:
+            self._calls.pop().socket.close()
 
     def release(self) -> None:
         """Let the calls that wait return."""
@@ -199,7 +207,7 @@ class System:
 class Call:
     """A call on its way: its request has been sent, and nothing of the answer is read."""
 
-    def __init__(self, url: str, tool: str, arguments: dict[str, str], cut: float = 1) -> None:
+    def __init__(self, url: str, tool: str, arguments: dict[str, str], share: float) -> None:
         parts = urlsplit(url)
         message = {
             "jsonrpc": "2.0",
@@ -216,7 +224,7 @@ class Call:
         )
         self.socket = socket.create_connection((parts.hostname, parts.port), timeout=TIMEOUT)
         request = head.encode() + body
-        self.socket.sendall(request[: int(len(request) * cut)])
+        self.socket.sendall(request[: int(len(request) * share)])
 
     def read(self, *, slowly: bool = False) -> str:
         """Return the text of the answer.
@@ -346,7 +354,8 @@ def running(module_home):
 @pytest.fixture
 def system(running):
     running.repair()
-    return running
+    yield running
+    running.hang_up()
 
 
 @pytest.mark.parametrize(("party", "fault", "state", "holds"), _list_cells())
@@ -391,7 +400,7 @@ def _try_server(system, party, fault, state, holds, text):  # noqa: PLR0913, PLR
 def _try_client(system, fault, state, holds, text):
     """Let a fault happen to the client of a call that is in a state."""
     if state == "idle":
-        call, holder = Call(system.url, "echo", {"text": text}, 0.7 if fault == "cut" else 1), None
+        call, holder = system.call("echo", share=0.7 if fault == "cut" else 1, text=text), None
     else:
         call, holder = start_call(system, state, text)
     assert system.call("ping", text="meanwhile").read() == "meanwhile"

@@ -24,15 +24,16 @@ from bad_input import (
     make_noise,
     spoil_bytes,
 )
-from bridges import INITIALIZE, LIMIT, PING, PONG, bridge
+from bridges import COMMAND, INITIALIZE, LIMIT, PING, PONG, bridge
+from frame_streams import read_message
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import Record, make_id, read_start_time, remove_record, write_record
+from mcp_notebook.discovery import Record, read_start_time, remove_record, write_record
 from mcp_notebook.errors import FrameError, LinkError
-from mcp_notebook.wire import frames
+from mcp_notebook.record_ids import make_id
 
 pytestmark = [
     pytest.mark.hypothesis,
@@ -120,7 +121,7 @@ async def find_readable(made):
         reader.feed_data(frame)
         reader.feed_eof()
         with suppress(FrameError):
-            if await frames.read_message(reader) and not await reader.read():
+            if await read_message(reader) and not await reader.read():
                 found.append(frame)
     return found
 
@@ -129,7 +130,7 @@ async def find_readable(made):
 def client(module_home):
     """A stdio bridge after the handshake."""
     (module_home / ".mcp-notebook" / "kernels").mkdir(parents=True)
-    with bridge(module_home, "stdio", stdin=subprocess.PIPE) as running:
+    with bridge(module_home, "stdio", stdin=subprocess.PIPE, command=COMMAND) as running:
         running.send(json.dumps(INITIALIZE).encode())
         running.message()
         running.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')

@@ -15,9 +15,11 @@ import nbformat
 import psutil
 import pytest
 from clients import ERAS, Changes, connected, http_bridge, over_http, text_of
+from kernel_records import make_record
 from live import TIMEOUT, Link, kernel_env, live_kernel, record_of
 from mcp.shared.exceptions import MCPError
 
+from mcp_notebook.bridge.absent_notebooks import has_kernel
 from mcp_notebook.bridge.commands import ToolCall, call_tool, list_tools
 from mcp_notebook.bridge.headless.notebook import run_notebook
 from mcp_notebook.departures import KEEP, Departure, write_departure
@@ -159,6 +161,18 @@ async def test_a_kernel_that_does_not_answer(sales, listed, monkeypatch):
     finally:
         os.kill(sales.pid, signal.SIGCONT)
     assert "sales (not listed): The kernel of 'sales' did not answer within 0.2 s. Restart" in below
+
+
+def test_which_kernels_live_is_known_of_those_here_and_by_their_records_of_others(settings):
+    alive, dead, elsewhere = (make_record() for _ in range(3))
+    dead = dead.model_copy(update={"started": 1.0})
+    elsewhere = elsewhere.model_copy(update={"started": 1.0, "host": "cluster"})
+    for record in (alive, dead, elsewhere):
+        write_record(settings.records_folder, record)
+    assert has_kernel(settings, alive.id)
+    assert has_kernel(settings, elsewhere.id)
+    assert not has_kernel(settings, dead.id)
+    assert not has_kernel(settings, f"../records/{alive.id}")
 
 
 async def test_a_kernel_on_another_machine(sales, listed, settings):

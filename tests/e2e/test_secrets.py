@@ -9,7 +9,8 @@ from uuid import uuid4
 import anyio
 import httpx2
 import pytest
-from clients import COMMAND, over_http
+from clients import over_http
+from forked_command import list_words
 from live import TIMEOUT, kernel_env, live_kernel
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -168,7 +169,7 @@ def write_wrong_requests():
 def send_by_hand(env):
     """Send wrong requests over stdio; return what comes."""
     done = subprocess.run(
-        [*COMMAND, "stdio"],
+        list_words("stdio"),
         input="\n".join([*write_wrong_requests(), ""]).encode(),
         env=env,
         capture_output=True,
@@ -190,7 +191,8 @@ async def test_a_secret_comes_out_nowhere(kernel, module_home, tmp_path):
     # Over stdio, in the older era.
     options = {"logging_callback": hear, "message_handler": hear}
     with (tmp_path / "stderr").open("w+") as errors:
-        server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], "stdio"], env=env)
+        program, *words = list_words("stdio")
+        server = StdioServerParameters(command=program, args=words, env=env)
         async with Client(stdio_client(server, errlog=errors), mode="legacy", **options) as client:
             with pytest.warns(match="deprecated"):
                 await client.set_logging_level("debug")
@@ -227,7 +229,7 @@ async def test_a_secret_comes_out_nowhere(kernel, module_home, tmp_path):
         messages.append(str(await anyio.to_thread.run_sync(kernel.run, code)))
     messages.append(str(await anyio.to_thread.run_sync(kernel.ok, "%mcp stop")))
     for command in COMMANDS:
-        done = await anyio.run_process([*COMMAND, *command], env=env, check=False)
+        done = await anyio.run_process(list_words(*command), env=env, check=False)
         messages.append((done.stdout + done.stderr).decode())
 
     everything = "\n".join(messages)

@@ -86,14 +86,12 @@ class Here:
 
 @pytest.fixture(scope="module")
 def here(module_home):
-    with (
-        live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel,
-        http_bridge(module_home) as bridge,
-    ):
+    with live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel:
         kernel.ok("%load_ext mcp_notebook")
         kernel.ok(TOOLS)
         kernel.ok(READS)
-        yield Here(module_home, bridge.url, kernel)
+        with http_bridge(module_home) as bridge:
+            yield Here(module_home, bridge.url, kernel)
 
 
 async def _names(client):

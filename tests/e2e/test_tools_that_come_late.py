@@ -7,7 +7,12 @@ from live import TIMEOUT, live_kernel
 
 pytestmark = pytest.mark.anyio
 
-META = ["list_notebook_tools", "describe_notebook_tool", "call_notebook_tool"]
+META = [
+    "list_notebook_tools",
+    "describe_notebook_tool",
+    "call_notebook_tool",
+    "notebook_result",
+]
 LATER = """%%mcp_tool
 import io, threading, time
 from typing import Annotated
