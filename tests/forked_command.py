@@ -158,15 +158,35 @@ def _serve(address):
                 key.data()
             else:
                 connection, _ = listener.accept()
-                _, descriptors, *_ = socket.recv_fds(connection, 1, 3)
-                request = connection.recv(_receive_number(connection), socket.MSG_WAITALL)
-                pid = os.fork()
-                if not pid:
+                request, descriptors = _receive_request(connection)
+                pid = os.fork() if request else None
+                if pid == 0:
                     return json.loads(request), descriptors
                 for descriptor in descriptors:
                     os.close(descriptor)
-                _send_number(connection, pid)
+                if pid is None:
+                    connection.close()
+                    continue
+                _tell_number(connection, pid)
                 _watch(selector, pid, connection)
+
+
+def _receive_request(connection):
+    """Receive what to run, nothing if who asks has ended meanwhile, and the descriptors for it."""
+    descriptors = []
+    try:
+        _, descriptors, *_ = socket.recv_fds(connection, 1, 3)
+        size = _receive_number(connection)
+        request = connection.recv(size, socket.MSG_WAITALL)
+    except OSError:
+        return b"", descriptors
+    return request if len(request) == size else b"", descriptors
+
+
+def _tell_number(connection, number):
+    """Send a number to who may have ended meanwhile."""
+    with contextlib.suppress(OSError):
+        _send_number(connection, number)
 
 
 def _watch(selector, pid, connection):
@@ -179,7 +199,7 @@ def _watch(selector, pid, connection):
         _, status = os.waitpid(pid, 0)
         if connection in selector.get_map():
             selector.unregister(connection)
-            _send_number(connection, os.waitstatus_to_exitcode(status))
+            _tell_number(connection, os.waitstatus_to_exitcode(status))
         connection.close()
 
     def kill():

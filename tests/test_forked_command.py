@@ -1,6 +1,7 @@
 """What tests start in place of `mcp-notebook` behaves as that does."""
 
 import signal
+import socket
 import subprocess
 import sys
 
@@ -77,3 +78,23 @@ def test_it_has_the_pipes_to_itself(start):
         process.stdin.close()
         assert process.stdout.read() == b""
         assert process.wait(TIMEOUT) == 0
+
+
+def test_the_server_outlives_whom_it_serves(start):
+    with start(*forked_command.list_words("stdio")) as process:
+        command = begin(process)
+        server = command.parent()
+        # Both end before the server looks, so nobody is there whom it could tell.
+        server.suspend()
+        try:
+            command.kill()
+            process.kill()
+            process.wait(TIMEOUT)
+        finally:
+            server.resume()
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.connect(forked_command.list_words()[4])
+    with start(*forked_command.list_words("--version")) as process:
+        process.communicate(timeout=TIMEOUT)
+        assert process.returncode == 0
+    assert server.is_running()
