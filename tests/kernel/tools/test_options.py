@@ -22,7 +22,6 @@ from mcp_notebook.kernel.tools.options import (
         ({"run": "process"}, "`run` must be 'main', 'thread' or 'fork', not 'process'"),
         ({"run": []}, "`run` must be"),
         ({"run": "fork"}, "add `read_only=True` (`--read-only`), or write `run='thread'`"),
-        ({"run": "fork", "read_only": True, "executor": Executor()}, "leave one of them out"),
         ({"timeout": 0}, "`timeout` must be a time"),
         ({"timeout": "soon"}, "`timeout` must be a time"),
         ({"timeout": math.inf}, "`timeout` must be a time"),
@@ -56,6 +55,11 @@ def test_an_option_that_means_nothing_is_refused_in_one_sentence(options, said):
         check_options(ToolOptions(**options), "rain")
     assert "`rain`" in str(refused.value)
     assert said in str(refused.value)
+
+
+def test_a_call_goes_into_a_fork_or_to_an_executor():
+    with pytest.raises(DefinitionError, match=r"`rain`.*leave one of them out"):
+        check_options(ToolOptions(run="fork", read_only=True, executor=Executor()), "rain")
 
 
 def test_the_keywords_are_the_fields_with_their_types():
