@@ -1,4 +1,6 @@
 import json
+import os
+import subprocess
 import sys
 
 from bridges import INITIALIZE, bridge
@@ -27,6 +29,14 @@ sys.addaudithook(note)
 from mcp_notebook.__main__ import main
 main()
 """
+FROZEN = """
+import gc
+import anyio
+from mcp_notebook.bridge.start import start_stdio
+from mcp_notebook.settings import Settings
+anyio.run(start_stdio, Settings())
+print(gc.isenabled(), gc.get_freeze_count() > len(gc.get_objects()))
+"""
 LIST = {"jsonrpc": "2.0", "id": "list", "method": "tools/list"}
 
 
@@ -51,3 +61,12 @@ def test_what_is_wrong_with_a_notebook_is_told_as_always(home):
     with bridge(home, "stdio", str(home / "gone.ipynb"), stdin=-1) as running:
         assert running.wait() == 1
     assert f"The file {home / 'gone.ipynb'} does not exist." in running.said
+
+
+def test_no_garbage_is_looked_for_in_what_a_bridge_has_imported(home):
+    env = os.environ | {"MCP_NOTEBOOK_HOME": str(home)}
+    command = [sys.executable, "-c", FROZEN]
+    done = subprocess.run(
+        command, env=env, input="", capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "True True\n", done.stderr
