@@ -312,6 +312,18 @@ CHANGES = (
     ),
     Change(
         "kernel/link/conversation.py",
+        "            or (self.logs is not None and self.logs.is_used)\n",
+        "",
+        "kernel/link/test_conversation.py kernel/link/test_log_notices.py",
+    ),
+    Change(
+        "kernel/link/conversation.py",
+        "(self.notices is not None and self.notices.is_used)",
+        "self.notices is not None",
+        "kernel/link/test_conversation.py",
+    ),
+    Change(
+        "kernel/link/conversation.py",
         "message.reason or _CANCELLED",
         "_CANCELLED",
         "kernel/link/test_conversation.py",

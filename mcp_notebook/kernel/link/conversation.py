@@ -107,8 +107,12 @@ class _OpenCall:
 
     @property
     def sends_only_result(self) -> bool:
-        """Whether nothing else is sent of it, or may just be on its way to be sent."""
-        return self.notices is None and self.logs is None and not self.elicitations.is_used
+        """Whether the tool has given nothing else that may just be on its way to be sent."""
+        return not (
+            self.elicitations.is_used
+            or (self.notices is not None and self.notices.is_used)
+            or (self.logs is not None and self.logs.is_used)
+        )
 
     def close(self) -> None:
         """Send nothing more of it but its result."""
@@ -281,6 +285,7 @@ class Conversation:
         def reply(result: Result) -> None:
             is_behind_others = self._changes.are_due or self._due_results
             if open_call.sends_only_result and not is_behind_others:
+                open_call.close()
                 self._send_result(message.id, result)
             else:
                 self._due_results.add(message.id)

@@ -1,8 +1,9 @@
 """Sends the log messages of one call to its client: so many a second, and a count of the others.
 
-Runs on the endpoint's thread; only `LogNotices.take` may be called from any thread. What is beyond
-the bound is left out there, so that it costs the endpoint's thread, which serves all clients,
-nothing. Warnings and errors have a bound of their own: other messages cannot crowd them out.
+Runs on the endpoint's thread; only `LogNotices.take`, and `close` before anything was taken, may be
+called from any thread. What is beyond the bound is left out there, so that it costs the endpoint's
+thread, which serves all clients, nothing. Warnings and errors have a bound of their own: other
+messages cannot crowd them out.
 """
 
 import asyncio
@@ -64,6 +65,8 @@ class LogNotices:
         self._reported = 0
         """Of both together, those that the client knows of."""
         self._is_closed = False
+        self.is_used = False
+        """Whether a message was taken."""
 
     def take(self, entry: LogMessage) -> None:
         """Take a message from any thread."""
@@ -71,6 +74,7 @@ class LogNotices:
         number = LEVELS[entry.level]
         if number < self._least:
             return
+        self.is_used = True
         if not self._periods[number >= LEVELS["warning"]].has_room(monotonic()):
             self._left_out += 1
             if not self._is_note_due:

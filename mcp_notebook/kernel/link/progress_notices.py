@@ -1,7 +1,7 @@
 """The progress notifications of one call: what its tool reports, and that it waits or still runs.
 
-Runs on the endpoint's thread, whose loop keeps the time; only `ProgressNotices.report` may be
-called from any thread.
+Runs on the endpoint's thread, whose loop keeps the time; only `ProgressNotices.report` and `close`
+may be called from any thread.
 """
 
 import asyncio
@@ -44,22 +44,26 @@ class ProgressNotices:
         self._is_scheduled = False
         self._closed = False
         self._sent_at = -HEARTBEAT
-        self._timer: asyncio.TimerHandle | None = None
+        self._call: Call | None = None
+        self.is_used = False
+        """Whether the tool has reported anything."""
         self.last: messages.Progress | None = None
         """What was sent last."""
 
     def start(self, call: Call, describe: Callable[[Call], str]) -> None:
         """Begin to send what the call does whenever its tool reports nothing."""
-        self._timer = self._loop.call_later(NOTICE_AFTER, self._send_state, call, describe)
+        self._call = call
+        self._loop.call_later(NOTICE_AFTER, self._send_state, describe)
 
     def close(self) -> None:
         """Send nothing more."""
+        # The timer, which only the loop's thread could cancel, ends by itself, and keeps no call.
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._call = None
 
     def report(self, update: Update) -> None:
         """Take progress from any thread; what is None keeps its last value."""
+        self.is_used = True
         newest = self._newest
         self._newest = Update(
             newest.done if update.done is None else update.done,
@@ -82,8 +86,11 @@ class ProgressNotices:
             self._last_sent = newest
             self._send_progress(newest.done, newest.total, newest.message)
 
-    def _send_state(self, call: Call, describe: Callable[[Call], str]) -> None:
+    def _send_state(self, describe: Callable[[Call], str]) -> None:
         """Send what the call does if it does not run, or has been silent for long."""
+        call = self._call
+        if call is None:
+            return
         silence = self._loop.time() - self._sent_at
         is_running = call.state is CallState.RUNNING and not call.is_stopping
         if not is_running or silence >= HEARTBEAT:
@@ -92,7 +99,7 @@ class ProgressNotices:
             self._send_progress(newest.done, newest.total, describe(call))
             silence = 0.0
         wait = min(HEARTBEAT - silence, NOTICE_EVERY)
-        self._timer = self._loop.call_later(wait, self._send_state, call, describe)
+        self._loop.call_later(wait, self._send_state, describe)
 
     def _send_progress(self, done: float | None, total: float | None, message: str | None) -> None:
         if not self._closed:

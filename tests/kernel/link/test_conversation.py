@@ -1,6 +1,7 @@
 """One bridge: its calls, what it is told of them, and what it reads."""
 
 import threading
+from contextlib import contextmanager
 
 import pytest
 from live import SOON, Link, text_of
@@ -83,6 +84,44 @@ def test_what_a_call_has_declared_is_told_before_its_result(listening, echo):
         tools, result = link.receive(), link.receive()
         assert [tool.name for tool in tools.tools] == ["echo", "new"]
         assert text_of(result) == "declared"
+
+
+@contextmanager
+def busy(endpoint):
+    """Keep the endpoint's thread busy within the block."""
+    has_begun, may_end = threading.Event(), threading.Event()
+    endpoint._loop.call_soon_threadsafe(lambda: (has_begun.set(), may_end.wait()))
+    assert has_begun.wait(LIMIT)
+    try:
+        yield
+    finally:
+        may_end.set()
+
+
+@pytest.mark.parametrize("asks_for", [{}, {"log_level": "info"}, {"progress": True}], ids=str)
+def test_the_thread_that_has_a_result_sends_it_itself(listening, echo, asks_for):
+    """Also if its client would have taken log messages or progress, as most clients would."""
+    endpoint, record, _ = listening
+    with Link(record) as link:
+        link.send(messages.Call(id=99, tool="never", arguments={}, **asks_for))
+        link.call("echo")  # so that the other one has begun, too
+        with busy(endpoint):
+            link.socket.settimeout(10)
+            echo.reply(Result([Text("by itself")]))
+            assert text_of(link.receive()) == "by itself"
+        assert text_of(link.call("echo")) == "echo {}"
+
+
+def test_a_result_waits_for_what_its_call_has_logged(listening, echo):
+    endpoint, record, _ = listening
+    with Link(record) as link:
+        link.send(messages.Call(id=99, tool="never", arguments={}, log_level="info"))
+        link.call("echo")
+        with busy(endpoint):
+            echo.send_log(LogMessage("info", "logged"))
+            echo.reply(Result([Text("returned")]))
+        assert link.receive().text == "logged"
+        assert text_of(link.receive()) == "returned"
 
 
 def test_a_cancellation_comes_with_its_reason(listening, echo):
