@@ -283,8 +283,8 @@ class Conversation:
 
     def _start_call(self, message: messages.Call) -> None:
         def reply(result: Result) -> None:
-            is_behind_others = self._changes.are_due or self._due_results
-            if open_call.sends_only_result and not is_behind_others:
+            is_first = not (self._changes.are_due or self._due_results)
+            if is_first and open_call.sends_only_result:
                 open_call.close()
                 self._send_result(message.id, result)
             else:
@@ -353,8 +353,7 @@ class Conversation:
 
     def _send_last(self, call_id: int, result: Result) -> None:
         """Send what has to come before a result, and the result."""
-        open_call = self._open.get(call_id)
-        if open_call is not None:
+        if (open_call := self._open.get(call_id)) is not None:
             open_call.close()
         self._changes.send()  # the client may call the tools that this call declared
         self._send_result(call_id, result)
