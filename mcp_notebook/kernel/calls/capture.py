@@ -24,7 +24,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.calls.descriptors import Descriptors
-from mcp_notebook.kernel.calls.function_patches import FunctionPatches
+from mcp_notebook.kernel.calls.function_patches import CurrentCall, FunctionPatches
 from mcp_notebook.kernel.calls.progress_bars import ProgressBars
 from mcp_notebook.kernel.calls.started_threads import start_in_context
 from mcp_notebook.kernel.calls.streams import leave_stream, route_stream
@@ -224,6 +224,21 @@ def current_capture() -> Capture | None:
     return _current.get()
 
 
+class _OneCall:
+    """Says of a copy of the kernel which call code belongs to: threads of pools, too.
+
+    Args:
+        capture: Of the call that the copy runs.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+
+    def get(self) -> Capture:
+        """Return its capture."""
+        return self._capture
+
+
 class OutputRouter:
     """Sends what calls print and show to their captures, and lets all else pass.
 
@@ -250,7 +265,8 @@ class OutputRouter:
         self._streams: list[Any] = []
         self._lock = threading.Lock()
         self._depth = 0
-        self._patches = FunctionPatches(_current)
+        self._calls: CurrentCall = _current
+        self._patches = FunctionPatches(self._calls)
 
     @contextmanager
     def route_outputs(self, capture: Capture | None) -> Iterator[None]:
@@ -303,10 +319,15 @@ class OutputRouter:
             if self._depth == 0:
                 self._patches.remove()
 
-    def start_over(self) -> None:
-        """In a copy of the kernel: count no call, whatever other threads were at when it began."""
+    def start_over(self, capture: Capture) -> None:
+        """In a copy of the kernel: whatever other threads were at when it began, all is one call's.
+
+        Args:
+            capture: The call's.
+        """
         self._lock, self._depth = threading.Lock(), 0
-        self._patches = FunctionPatches(_current)
+        self._calls = _OneCall(capture)
+        self._patches = FunctionPatches(self._calls)
 
     def close(self) -> None:
         """Leave the streams as they were before the first call."""
@@ -316,7 +337,7 @@ class OutputRouter:
 
     def _find_writer(self) -> Callable[[str], None] | None:
         """Return what takes the prints of the caller's call."""
-        capture = _current.get()
+        capture = self._calls.get()
         return self.descriptors.find_writer() if capture is None else capture.write
 
     def _create_guarded_task(self, capture: Capture, task: Any, **options: Any) -> Any:

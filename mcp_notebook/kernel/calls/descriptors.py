@@ -113,7 +113,10 @@ class OwnDescriptors(Descriptors):
         super().__init__()
         self._take = write
         self._read = 0
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `__exit__`
+        try:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `__exit__`
+        except OSError:  # the disk is full or read-only: what programs write is lost
+            self._file = Path(os.devnull).open("r+b")  # noqa: SIM115
         for number in (1, 2):
             os.dup2(self._file.fileno(), number)
 

@@ -6,9 +6,12 @@ a kernel's main thread, and its value becomes a result there: only content block
 large objects that they are made of. Nothing that the code changes is seen by the kernel.
 """
 
+import asyncio
+import contextvars
 import os
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -22,6 +25,7 @@ from mcp_notebook.kernel.calls.outcome import error_result
 from mcp_notebook.kernel.calls.runners import Runner, ThreadRunner
 from mcp_notebook.kernel.executors.fork_safety import find_fork_danger
 from mcp_notebook.kernel.results.blocks.originals import Original
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tools.context import LogMessage, Update
 from mcp_notebook.kernel.tools.elicitation import Elicitations
 
@@ -46,7 +50,7 @@ _ENDED = "The copy of the kernel that ran {!r} {}. The kernel itself goes on."
 _STUCK = (
     "The copy of the kernel that ran {!r} waited for one of the kernel's threads, which it does "
     "not have: for a lock that the thread held, or for work of a pool of threads (pyarrow reads "
-    "files by one). Read or compute that in a cell, or declare the tool with `--run thread`."
+    "files by one, `preexec_fn` ends those of OpenBLAS). Read or compute that in a cell, or declare the tool with `--run thread`."
 )
 _CANNOT_ASK = (
     "The tool {!r} cannot ask the user: it runs in a copy of the kernel (`--run fork`). Check "
@@ -90,6 +94,8 @@ class ForkRunner(ThreadRunner):
             if kind == "result":
                 result: Result = fields[0]
                 is_private: bool = fields[1]
+                if child.interrupted and result.is_error:
+                    raise KeyboardInterrupt  # the copy does not know why
                 call.elicitations.is_used |= is_private
                 return result
             self._take(call, child, kind, *fields)
@@ -116,7 +122,7 @@ class ForkRunner(ThreadRunner):
         environment, converter = self._execution.environment, self._execution.converter
         # Other threads, which are not here, may have held what these had.
         call.lock, call.follower = threading.Lock(), None
-        environment.router.start_over()
+        environment.router.start_over(call.capture)
         call.capture.send_by(report=kernel.report, send_log=kernel.send_log)
         call.elicitations = Elicitations(
             refusal=lambda _message: CannotElicit(_CANNOT_ASK.format(call.tool))
@@ -124,8 +130,31 @@ class ForkRunner(ThreadRunner):
         converter.keep_by(kernel.keep)
         gate = InterruptGate()
         with environment.read_descriptors(call.capture):
-            result = self._execution.run(call, gate, partial(self._await, gate))
+            result = self._execution.run(call, gate, partial(self._await_in_child, gate))
         kernel.send_result(result, is_private=call.elicitations.is_used)
+
+    def _await_in_child(
+        self, gate: InterruptGate, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]
+    ) -> Result:
+        async def wait() -> Any:
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            assert task is not None
+
+            def cancel(*_signal: Any) -> None:
+                loop.call_soon_threadsafe(task.cancel)
+
+            # The gate is closed: its exception would leave the loop.
+            handler_of_gate = signal.signal(signal.SIGINT, cancel)
+            try:
+                if gate.interrupted:
+                    raise asyncio.CancelledError
+                return await coroutine
+            finally:
+                signal.signal(signal.SIGINT, handler_of_gate)
+
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            value = runner.run(wait(), context=contextvars.copy_context())
+        return self._execution.convert_in_gate(call, gate, value)
 
 
 def run_and_wait(
@@ -203,8 +232,11 @@ class KernelOfChild:
             return  # a copy of the copy, which the function made and that came back out of it
         try:
             self._send("result", result, is_private)
-        except (TypeError, AttributeError, ValueError) as error:  # an author's own `Result`
-            text = f"The result cannot be sent from the copy of the kernel: {error}."
+        except OSError:
+            raise  # the kernel has ended
+        except Exception as error:  # noqa: BLE001 - an author's own `Result` may hold anything
+            reason = describe_error(error).rstrip(".")
+            text = f"The result cannot be sent from the copy of the kernel: {reason}."
             self._send("result", error_result(text), is_private)
 
     def _send(self, *message: Any) -> None:
@@ -229,8 +261,6 @@ class MadeContent:
 
 def _describe_end(status: int | None) -> str:
     """Say how a copy ended that gave no result."""
-    import signal  # noqa: PLC0415 - seldom
-
     if status is None:
         return "ended before its function did"
     if status >= 0:

@@ -5,9 +5,15 @@ gets the one that was there. What stands in its place is made once, not for each
 """
 
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+
+class CurrentCall(Protocol):
+    """A ContextVar, say."""
+
+    def get(self) -> Any:
+        """Return what belongs to the call that the caller runs in; None outside of calls."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -31,7 +37,7 @@ class FunctionPatches:
         current: Has what a call's function is given first; None outside of calls.
     """
 
-    def __init__(self, current: ContextVar[Any]) -> None:
+    def __init__(self, current: CurrentCall) -> None:
         self._current = current
         self._patches: dict[str, _Patch] = {}
         """The last one of each name."""

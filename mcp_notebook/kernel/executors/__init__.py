@@ -10,8 +10,9 @@ with its value, what its ``Context`` reports (`remote_context`) comes at once wh
 back (`ways_back`). In a pool of threads, the function runs in the context of its call.
 
 A `forked_child` is a copy of the whole kernel, made without the handlers of C libraries
-(`raw_fork`), unless a library is loaded that it would break (`fork_safety`), and ended if it waits
-for a thread of the kernel's (`endless_wait`).
+(`raw_fork`), unless a library is loaded that it would break (`fork_safety`). It first lets go of
+the kernel's sockets, pipes and files (`shared_descriptors`), and is ended if it waits for a thread
+of the kernel's (`endless_wait`).
 
 Face: `executor_call.run_in_executor`, `engine_finder.EngineFinder`, `forked_child.ForkedChild` and
 `fork_safety.find_fork_danger`.

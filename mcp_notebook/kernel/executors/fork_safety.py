@@ -4,8 +4,11 @@ Runs in the user's kernel, on the thread of a call, before it forks. Nothing is 
 what the notebook has loaded can break.
 """
 
+import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from mcp_notebook.kernel.executors.raw_fork import has_raw_fork
@@ -47,11 +50,28 @@ _UNSAFE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 """Modules that a copy may hang or crash by, whether they do so now, and why."""
 
 
-def find_fork_danger(modules: Mapping[str, Any] | None = None) -> str | None:
+_OPEN_FILES = Path("/proc/self/fd")
+_GPU = "/dev/nvidia-uvm"
+"""What CUDA opens when it is initialised, by whichever library."""
+
+
+def _uses_gpu(open_files: Path) -> bool:
+    with suppress(OSError):  # not on macOS, which has no CUDA
+        for file in open_files.iterdir():
+            with suppress(OSError):  # closed meanwhile
+                if os.readlink(file).startswith(_GPU):  # noqa: PTH115 - a Path for each is slow
+                    return True
+    return False
+
+
+def find_fork_danger(
+    modules: Mapping[str, Any] | None = None, open_files: Path = _OPEN_FILES
+) -> str | None:
     """Return why a copy of this process would not work; None if nothing is known against it.
 
     Args:
         modules: Those that are loaded, by name; None: ``sys.modules``.
+        open_files: The folder of links to the files that the process has open.
     """
     modules = sys.modules if modules is None else modules
     for name, (is_unsafe, reason) in _UNSAFE.items():
@@ -61,4 +81,6 @@ def find_fork_danger(modules: Mapping[str, Any] | None = None) -> str | None:
                 return reason
         except Exception:  # noqa: BLE001, S112 - another module by this name
             continue
+    if _uses_gpu(open_files):
+        return "the notebook uses the GPU (CUDA), which a copy of a process cannot"
     return None

@@ -16,7 +16,6 @@ import ctypes
 import gc
 import os
 import signal
-import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -30,8 +29,10 @@ from mcp_notebook.kernel.executors.endless_wait import waits_for_ever
 from mcp_notebook.kernel.executors.raw_fork import (
     BlasThreads,
     fork_process,
+    fork_terminal,
     wait_for_malloc,
 )
+from mcp_notebook.kernel.executors.shared_descriptors import let_go_of_descriptors
 
 GRACE = 0.5
 """Seconds between the interrupt, by which Python code cleans up, and the end."""
@@ -41,6 +42,9 @@ _LOOK = 0.1
 """Seconds between two looks at whether a copy still lives that sends nothing."""
 _FIRST_LOOK = 0.01
 """Seconds between two looks at whether a copy has begun."""
+_BEGIN_LIMIT = 10.0
+"""Seconds that a copy has to begin where the system does not tell what it waits for; it takes
+milliseconds."""
 _ATTEMPTS = 30
 """Copies that are made until one begins. At worst seen, every third did not."""
 _DIE_WITH_PARENT = 1
@@ -63,7 +67,8 @@ class ForkedChild:
         """Whether it was ended as it waited for a thread that it does not have."""
         self._lock = threading.Lock()
         self._pid: int | None = None
-        """None: there is nothing to send a signal to."""
+        """None: there is nothing to send a signal to. Written by the call's thread, under the lock,
+        by which nobody sends a signal to one that is no more."""
         self._kill_at: float | None = None
         self._connection: Connection[Any, Any] | None = None
 
@@ -112,17 +117,20 @@ class ForkedChild:
             os.setpgid(pid, pid)
         with self._lock:
             self._pid = pid
-            if self.interrupted:
-                self._end()
+        if self.interrupted:
+            self._end()
 
     def _begins(self) -> bool:
         """Wait until it begins or ends, and return False if it never would."""
         assert self._connection is not None
+        deadline = monotonic() + _BEGIN_LIMIT
         while self._lives():
             if self._connection.poll(_FIRST_LOOK):
                 with suppress(EOFError, OSError):  # it has ended
                     self._connection.recv_bytes()
                 break
+            if monotonic() >= deadline:
+                return False
         return not self.is_stuck
 
     def interrupt(self) -> bool:
@@ -157,46 +165,56 @@ class ForkedChild:
 
     def close(self) -> None:
         """End it, with all programs that it has started, and leave nothing of it."""
-        with self._lock:
-            self._end()
+        self._end()
         if self._connection is not None:
             self._connection.close()
 
     def _lives(self) -> bool:
         """Return whether it has not ended, once its last messages are read."""
+        if self._kill_at is not None and monotonic() >= self._kill_at:
+            self._end()
+        pid = self._pid
+        if pid is None:
+            return False
+        if self._connection is not None and self._connection.poll(0):
+            return True
         with self._lock:
-            if self._kill_at is not None and monotonic() >= self._kill_at:
-                self._end()
-            if self._pid is None:
-                return False
-            if self._connection is not None and self._connection.poll(0):
-                return True
-            self._reap(os.WNOHANG)
-            if self._pid is not None and waits_for_ever(self._pid):
-                self.is_stuck = True
-                self._end()
-            return self._pid is not None
+            if self._reap(pid, os.WNOHANG):
+                self._pid = None
+        if self._pid is None:
+            _kill_group(pid)  # nobody has its number yet, nor as long as a program is in the group
+        elif waits_for_ever(pid):
+            self.is_stuck = True
+            self._end()
+        return self._pid is not None
 
     def _end(self) -> None:
-        """Kill it and those that it has started, and wait for it; under the lock."""
-        if self._pid is None:
+        """Kill it and those that it has started, and wait for it."""
+        with self._lock:  # not while it waits: `interrupt` does not
+            pid, self._pid = self._pid, None
+        if pid is None:
             return
         # Until it is waited for, nobody else can have its number.
-        for kill in (os.killpg, os.kill):
-            with suppress(OSError):
-                kill(self._pid, signal.SIGKILL)
-        self._reap(0)
+        _kill_group(pid)
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+        self._reap(pid, 0)
 
-    def _reap(self, options: int) -> None:
-        assert self._pid is not None
+    def _reap(self, pid: int, options: int) -> bool:
+        """Return whether it has ended and nothing is left of it."""
         try:
-            pid, status = os.waitpid(self._pid, options)
+            ended, status = os.waitpid(pid, options)
         except ChildProcessError:  # somebody else waits for all children, or ignores SIGCHLD
-            self._pid = None
-        else:
-            if pid:
-                self._pid = None
-                self.status = os.waitstatus_to_exitcode(status)
+            return True
+        if ended:
+            self.status = os.waitstatus_to_exitcode(status)
+        return bool(ended)
+
+
+def _kill_group(pid: int) -> None:
+    """Kill a copy, unless it has ended, and the programs that it has started."""
+    with suppress(OSError):  # there are none
+        os.killpg(pid, signal.SIGKILL)
 
 
 # -- in the copy -----------------------------------------------------------------------------------
@@ -232,14 +250,15 @@ def leave_kernel(connection: int, seconds: float) -> None:
     with suppress(OSError):
         os.setpgid(0, 0)  # interrupts of the user's cells are not for it
     _reset_signals(seconds)
-    _let_go_of_descriptors(connection)
+    let_go_of_descriptors(connection)
     with suppress(OSError, AttributeError):  # not on macOS
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     with suppress(OSError):  # if memory gets short, it goes and not the kernel
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     if os.getppid() != kernel:
         os._exit(0)
-    os.fork = fork_process  # the handlers of C libraries would wait for the kernel's threads
+    # The handlers of C libraries would wait for the kernel's threads.
+    os.fork, os.forkpty = fork_process, fork_terminal
     gc.freeze()  # looking for garbage would write to, and so copy, all memory
     _renew_random_numbers()
 
@@ -252,22 +271,6 @@ def _reset_signals(seconds: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # until its code takes interrupts
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds + _LATE)
-
-
-def _let_go_of_descriptors(connection: int) -> None:
-    """Put nothing in the place of all sockets: what the copy sent would be of the kernel's talk.
-
-    A closed one's number could be given to a file, which those who believe that it is theirs would
-    close or write to.
-    """
-    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    for number in [int(file.name) for file in Path("/dev/fd").iterdir()]:
-        with suppress(OSError):  # the one of the folder
-            if number != connection and stat.S_ISSOCK(os.fstat(number).st_mode):
-                os.dup2(nothing, number, inheritable=False)
-    for number in (0, 1, 2):
-        os.dup2(nothing, number)
-    os.close(nothing)
 
 
 def _renew_random_numbers() -> None:

@@ -5,12 +5,14 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
 from live import TIMEOUT, Link, text_of
 
-from mcp_notebook.content import Image, ResourceLink, Result
+from mcp_notebook.content import Image, ResourceLink, Result, Text
+from mcp_notebook.kernel.calls.fork_runner import KernelOfChild
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system makes no copies")
@@ -18,6 +20,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system make
 TOOLS = '''
 import asyncio, concurrent.futures, logging, os, pathlib, random, signal, subprocess, sys
 import tempfile, threading, time
+import _thread
 import numpy as np
 import pandas as pd
 import matplotlib.pyplot as plt
@@ -65,6 +68,37 @@ async def coroutine() -> str:
     print("waits")
     await asyncio.sleep(0.01)
     return "woke up"
+
+@copy
+async def tidy_coroutine(path: str) -> None:
+    """Clean up when stopped."""
+    try:
+        pathlib.Path(path).write_text("waits")
+        await asyncio.sleep(600)
+    finally:
+        pathlib.Path(path).write_text("tidy")
+
+@copy
+def speak_in_threads() -> str:
+    """Print and display in threads that are not the notebook's own."""
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        threads.submit(print, "printed by a pool").result()
+        threads.submit(display, Markdown("**displayed by a pool**")).result()
+    _thread.start_new_thread(print, ("printed by a thread",))
+    time.sleep(0.3)
+    return "returned"
+
+@copy
+def run_shell() -> str:
+    """Run a program as `!` does, and one with code before it."""
+    get_ipython().system("echo by the shell")
+    return get_ipython().getoutput("echo returned").s
+
+@copy
+def prepare_program() -> None:
+    """Run a program by C's fork."""
+    a = np.ones((500, 500))
+    subprocess.run(["true"], preexec_fn=int)
 
 @copy
 def rows() -> pd.DataFrame:
@@ -122,6 +156,24 @@ def copies() -> str:
 def leave_program() -> int:
     """Leave a program behind."""
     return subprocess.Popen(["sleep", "600"]).pid
+
+@copy
+def leave_program_and_die(path: str) -> None:
+    """Leave a program behind, and no answer."""
+    pathlib.Path(path).write_text(str(subprocess.Popen(["sleep", "600"]).pid))
+    os._exit(3)
+
+@copy
+def read_on() -> str:
+    """Read from a file that a cell has opened."""
+    return opened.read(3).decode()
+
+@copy
+def wait_for(path: str) -> str:
+    """Wait for a file."""
+    while not pathlib.Path(path).exists():
+        time.sleep(0.005)
+    return "it came"
 
 @copy
 def lock_and_log() -> str:
@@ -197,6 +249,24 @@ def test_prints_displays_figures_and_programs_are_in_the_result_and_not_in_a_cel
     assert kernel.ok("print(plt.get_fignums())").stdout == "[]\n"
 
 
+def test_what_threads_of_libraries_print_and_display_is_not_in_a_cell(kernel, link, tmp_path):
+    release = tmp_path / "release"
+    request = kernel.start(
+        "print('mine', end='')\n"
+        f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)"
+    )
+    text = text_of(link.call("speak_in_threads"))
+    for part in ("printed by a pool", "**displayed by a pool**", "printed by a thread"):
+        assert part in text
+    release.touch()
+    shown = kernel.finish(request)
+    assert (shown.stdout, shown.displays) == ("mine", [])
+
+
+def test_programs_run_as_in_a_cell(link):
+    assert text_of(link.call("run_shell")).split("\n")[-2:] == ["by the shell", "returned"]
+
+
 def test_progress_comes_while_the_call_runs(link):
     call = link.start("step", progress=True)
     link.receive_until(lambda message: getattr(message, "progress", 0) > 1)
@@ -254,6 +324,16 @@ def test_code_that_is_stopped_cleans_up(kernel, link, tmp_path):
     until(lambda: list_children(kernel) == [])
 
 
+def test_a_coroutine_that_is_stopped_cleans_up(kernel, link, tmp_path):
+    path = tmp_path / "state"
+    call = link.start("tidy_coroutine", path=str(path))
+    until(lambda: path.exists() and path.read_text())
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
+    assert "No longer wanted." in text_of(link.result())
+    until(lambda: list_children(kernel) == [])
+    assert path.read_text() == "tidy"
+
+
 def test_a_time_limit_ends_a_call_in_c(kernel, link):
     assert "'limited' was stopped: it ran longer than 0.5 s" in text_of(link.call("limited"))
     until(lambda: list_children(kernel) == [])
@@ -293,6 +373,49 @@ def test_a_copy_of_the_copy_answers_nobody_and_is_ended(kernel, link):
 def test_a_program_that_the_function_leaves_behind_ends_with_the_call(link):
     program = int(text_of(link.call("leave_program")))
     until(lambda: not is_alive(program))
+
+
+def test_so_does_one_whose_function_ends_the_copy(link, tmp_path):
+    path = tmp_path / "program"
+    assert link.call("leave_program_and_die", path=str(path)).is_error
+    until(lambda: not is_alive(int(path.read_text())))
+
+
+def test_where_a_call_reads_in_a_file_is_not_where_the_kernel_reads_on(kernel, link, tmp_path):
+    path = tmp_path / "data"
+    path.write_text("abcdef")
+    kernel.ok(f"opened = open({str(path)!r}, 'rb', buffering=0)\nopened.read(1)")
+    assert [text_of(link.call("read_on")) for _ in range(2)] == ["bcd", "bcd"]
+    assert kernel.ok("print(opened.read())").stdout == "b'bcdef'\n"
+
+
+def test_a_call_keeps_no_pipe_of_a_cell_open(kernel, link, tmp_path):
+    release = tmp_path / "release"
+    kernel.ok("reader = subprocess.Popen(['cat'], stdin=subprocess.PIPE)")
+    call = link.start("wait_for", path=str(release))
+    until(lambda: len(list_children(kernel)) == 2)
+    # It ends when nobody can write to it any more, and the call runs until it has.
+    kernel.ok(f"reader.communicate(b'')\npathlib.Path({str(release)!r}).touch()")
+    assert text_of(link.result()) == "it came"
+    assert call
+
+
+class OddText(str):
+    __slots__ = ()
+
+    def __reduce__(self):
+        raise RuntimeError("not to be sent")
+
+
+def test_a_result_that_cannot_be_sent_is_an_error():
+    ours, theirs = Pipe()
+    with ours, theirs:
+        KernelOfChild(theirs).send_result(Result([Text(OddText("a"))]), is_private=False)
+        _kind, result, _is_private = ours.recv()
+    assert result.is_error
+    assert text_of(result) == (
+        "The result cannot be sent from the copy of the kernel: RuntimeError: not to be sent."
+    )
 
 
 HOLD_LOCKS = """
@@ -343,6 +466,13 @@ def wait(how: str) -> str:
     time.sleep(0.5)
     return "waited"
 """
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what a process waits for")
+def test_a_call_whose_library_waits_for_the_end_of_a_thread_is_ended(kernel, link):
+    kernel.ok("(np.ones((500, 500)) @ np.ones((500, 500))).sum()")  # now OpenBLAS has threads
+    text = text_of(link.call("prepare_program"))
+    assert "waited for one of the kernel's threads, which it does not have" in text
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what a process waits for")

@@ -21,6 +21,15 @@ def test_torch_is_in_the_way_once_it_uses_the_gpu():
     assert "GPU" in find_fork_danger({"torch": torch(has_cuda=True)})
 
 
+def test_cuda_is_in_the_way_whichever_library_uses_it(tmp_path):
+    (tmp_path / "5").symlink_to("/dev/nvidia-uvm")
+    assert "GPU (CUDA)" in find_fork_danger({}, tmp_path)
+    (tmp_path / "5").unlink()
+    (tmp_path / "5").symlink_to("/dev/null")
+    assert find_fork_danger({}, tmp_path) is None
+    assert find_fork_danger({}, tmp_path / "missing") is None
+
+
 def test_a_module_of_the_same_name_that_is_not_the_library_is_not_in_the_way():
     assert find_fork_danger({"torch": object()}) is None
     assert find_fork_danger({}) is None
