@@ -331,7 +331,7 @@ def _make_task_store(
 ) -> TaskStore:
     most, reserve = settings.max_resource_bytes, resources.reserve
     tasks = TaskStore(kernel_id, ttl=settings.task_ttl, max_bytes=most, reserve=reserve)
-    tasks.kept_calls.is_current = lambda call: registry.get(call.tool) is call.declared
+    tasks.kept_calls.find_declaration = registry.get
     return tasks
 
 

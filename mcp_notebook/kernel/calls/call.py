@@ -137,6 +137,14 @@ class Call:
         if self.began is None and to is CallState.RUNNING:
             self.began = self.since
 
+    def copy_without_arguments(self) -> "Call":
+        """Return where it is now, without what it was given and what its run has made."""
+        copy = Call(self.tool, run=self.run, arrived=self.arrived)
+        copy.since, copy.began = self.since, self.began
+        copy.missing_capability, copy.task_id = self.missing_capability, self.task_id
+        copy._state = self._state
+        return copy
+
 
 def describe(
     call: Call, others: Sequence[Call], *, cell_since: float | None, now: float | None = None

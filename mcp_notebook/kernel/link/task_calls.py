@@ -57,6 +57,8 @@ class _TaskCall:
     task: Task
     close: Callable[[], None]
     """Ends what reports on the call."""
+    is_kept: bool
+    """Whether it goes on when its client gives it up before it has heard of the task."""
 
 
 class TaskCalls:
@@ -100,7 +102,7 @@ class TaskCalls:
             self._send_state(call_id, follower.task)
             follower.leave()
             return
-        task = self._take_over(call_id, owner)
+        task = self._take_over(call_id, owner, is_kept=call_id in self._offers)
         if task is not None:
             self._send_state(call_id, task)
 
@@ -143,9 +145,14 @@ class TaskCalls:
         if follower is not None:
             follower.leave()
             return True
+        task_call = self._calls.get(call_id)
+        if task_call is not None and not task_call.is_kept:
+            # Bridges cancel no call that they know to be a task: nobody has this one's id.
+            self._cancel(task_call.task.call, _CANCELLED)
+            return True
         if (offer := self._take_offer(call_id)) is None or offer.keep is None:
             return False
-        self._take_over(call_id, offer.keep.owner)
+        self._take_over(call_id, offer.keep.owner, is_kept=True)
         return True
 
     def pass_answer(self, answer: messages.Answer) -> bool:
@@ -164,7 +171,7 @@ class TaskCalls:
         for unwatch in tuple(self._waiting):
             unwatch()
 
-    def _take_over(self, call_id: int, owner: str) -> Task | None:
+    def _take_over(self, call_id: int, owner: str, *, is_kept: bool) -> Task | None:
         """Return the task of a call, which it becomes by this; None if it has ended."""
         task_call = self._calls.get(call_id)
         if task_call is not None:
@@ -175,7 +182,7 @@ class TaskCalls:
             del self._calls[call_id]
             return None
         task = self._store.add(owner, open_call.call, open_call.elicitations)
-        self._calls[call_id] = _TaskCall(task, open_call.close)
+        self._calls[call_id] = _TaskCall(task, open_call.close, is_kept)
         if open_call.last_progress is not None:
             task.take_progress(open_call.last_progress)
         for question in open_call.elicitations.open_questions:  # the bridge may ask them no more
@@ -186,7 +193,8 @@ class TaskCalls:
         """Let others wait for a call of this bridge, whose client may wait for it, too."""
         is_task = call_id in self._calls
         offer = self._take_offer(call_id)
-        task = self._take_over(call_id, owner) if is_task or offer is not None else None
+        is_open = is_task or offer is not None
+        task = self._take_over(call_id, owner, is_kept=True) if is_open else None
         if task is not None and offer is not None:
             self._follow(offer, task)
         return task
@@ -251,8 +259,9 @@ class TaskCalls:
             case task_messages.AskTask() if request.after == task.version:
                 self._send_next_state(request.id, task)
                 return
-            case task_messages.AskTask() if task.result is not None:
-                self._store.kept_calls.forget(task)
+            case task_messages.AskTask():
+                self._tell_client(request.id, task)
+                return
         self._send_state(request.id, task)
 
     def _send_result(self, follower: TaskFollower, result: Result) -> None:
@@ -267,7 +276,7 @@ class TaskCalls:
 
         def tell() -> None:
             unwatch()
-            self._send_state(request_id, task)
+            self._tell_client(request_id, task)
 
         def unwatch() -> None:
             timer.cancel()
@@ -277,6 +286,12 @@ class TaskCalls:
         timer = asyncio.get_running_loop().call_later(task_messages.MAX_WAIT, tell)
         self._waiting.add(unwatch)
         task.watch(tell)
+
+    def _tell_client(self, request_id: int, task: Task) -> None:
+        """Tell the bridge a task's state for its client, which has the result with it."""
+        if task.result is not None:
+            self._store.kept_calls.forget(task)
+        self._send_state(request_id, task)
 
     def _send_state(self, request_id: int, task: Task | None) -> None:
         if task is None:

@@ -18,17 +18,19 @@ from mcp_notebook.kernel.tasks.task import Task
 
 @dataclass(eq=False)
 class _KeptCall:
-    call: Call
+    work: Call | Task
+    """The task that the call has become, or the call."""
     make_task: Callable[[], Task | None]
     """Makes it a task; None: its client has just got the result."""
-    task: Task | None = None
+    declaration: object
+    """That of its tool when it came."""
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to be found."""
-        if self.task is None:
-            return self.call.has_ended
-        return self.task.ends is not None and self.task.ends <= time.time()
+        if isinstance(self.work, Call):
+            return self.work.has_ended
+        return self.work.ends is not None and self.work.ends <= time.time()
 
 
 class KeptCalls:
@@ -36,8 +38,9 @@ class KeptCalls:
 
     def __init__(self) -> None:
         self._calls: dict[str, _KeptCall] = {}
-        self.is_current: Callable[[Any], bool] = lambda _: True
-        """Tells whether a call's tool is as it was; called on the endpoint's thread."""
+        self.find_declaration: Callable[[str], object] = lambda _: None
+        """Returns the declaration of a tool, another one after each change; called on the
+        endpoint's thread."""
 
     def add(
         self,
@@ -55,13 +58,14 @@ class KeptCalls:
             make_task: Makes it a task; returns None if its client has got the result.
         """
         self._calls = {key: entry for key, entry in self._calls.items() if not entry.is_over}
-        self._calls[_make_key(owner, call.tool, arguments)] = _KeptCall(call, make_task)
+        key = _make_key(owner, call.tool, arguments)
+        self._calls[key] = _KeptCall(call, make_task, self.find_declaration(call.tool))
 
     def note_task(self, task: Task) -> None:
         """Note that a call has become a task."""
         for entry in self._calls.values():
-            if entry.call is task.call:
-                entry.task = task
+            if entry.work is task.call:
+                entry.work = task
 
     def find(self, owner: str, tool: str, arguments: dict[str, Any]) -> Task | None:
         """Return the task that the same call has become; None if it has to run.
@@ -72,20 +76,19 @@ class KeptCalls:
         entry = self._calls.get(key)
         if entry is None:
             return None
-        task = entry.task
-        if not entry.is_over and self.is_current(entry.call):
-            task = entry.task = entry.task or entry.make_task()
+        task = None
+        if not entry.is_over and entry.declaration is self.find_declaration(tool):
+            task = entry.work if isinstance(entry.work, Task) else entry.make_task()
             if task is not None and task.result is None:
+                entry.work = task
                 return task
-        else:
-            task = None
         del self._calls[key]
         return task
 
     def forget(self, task: Task) -> None:
-        """Let nobody find a task by its call any more: a client has its result."""
+        """Let nobody find a task by its call any more: a client has its result, or it is gone."""
         for key, entry in tuple(self._calls.items()):
-            if entry.task is task:
+            if entry.work is task:
                 del self._calls[key]
 
 

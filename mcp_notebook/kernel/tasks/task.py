@@ -88,9 +88,8 @@ class Task:
     def take_question(self, question: messages.Ask) -> None:
         """Note a question; its key is changed if it has stood for another one before."""
         key = question.key
-        if self._keys.setdefault(key, question.question) != question.question:
-            key = f"{question.key}-{question.question}"
-            self._keys[key] = question.question
+        while self._keys.setdefault(key, question.question) != question.question:
+            key = f"{key}-{question.question}"
         self.questions[key] = question
         self._change()
 
@@ -104,6 +103,8 @@ class Task:
     def end(self, result: Result) -> None:
         """Take the call's result."""
         self.result = result
+        # The task may be kept for an hour, and the call's arguments and output may be large.
+        self.call, self.elicitations = self.call.copy_without_arguments(), Elicitations()
         self.questions.clear()
         text = next((block.text for block in result.content if isinstance(block, Text)), "")
         self.message = _shorten(text) if result.is_error else None

@@ -54,6 +54,8 @@ class TaskStore:
         self._tasks: dict[str, Task] = {}
         self._ended: OrderedDict[str, int] = OrderedDict()
         """The tasks that have ended, in that order, and the bytes of their results."""
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        """What will forget them."""
 
     def add(self, owner: str, call: Call, elicitations: Elicitations) -> Task:
         """Make a call a task.
@@ -83,10 +85,11 @@ class TaskStore:
         task.ends = time.time() + self._ttl
         task.end(result)
         self._ended[task.id] = measure_result(result)
+        loop = asyncio.get_running_loop()
+        self._timers[task.id] = loop.call_later(self._ttl, self._forget, task.id)
         if len(self._ended) > MAX_ENDED:
             self._forget(next(iter(self._ended)))
-        self._drop_results()
-        asyncio.get_running_loop().call_later(self._ttl, self._forget, task.id)
+        self._drop_results(newest=task.id)
 
     def limit_question(self, task: Task, question: messages.Ask) -> None:
         """End a question that nobody answers in time: the main thread may be waiting."""
@@ -99,18 +102,23 @@ class TaskStore:
         asyncio.get_running_loop().call_later(self._ttl, refuse)
 
     def _forget(self, task_id: str) -> None:
-        self._tasks.pop(task_id, None)
-        if self._ended.pop(task_id, 0):
+        self._timers.pop(task_id).cancel()
+        self.kept_calls.forget(self._tasks.pop(task_id))
+        if self._ended.pop(task_id):
             self._reserve(sum(self._ended.values()))
 
-    def _drop_results(self) -> None:
-        """Drop the oldest results until the others have room."""
+    def _drop_results(self, newest: str) -> None:
+        """Drop the oldest results until the others have room, or the newest if it never has."""
         total = sum(self._ended.values())
-        for task_id, size in tuple(self._ended.items()):
+        without_room = (newest,) if self._ended[newest] > self._max_bytes else ()
+        for task_id in (*without_room, *self._ended):
             if total <= self._max_bytes:
                 break
-            total -= size
+            if not self._ended[task_id]:
+                continue  # it was dropped before, or takes nothing
+            total -= self._ended[task_id]
             self._ended[task_id] = 0
-            text = _DROPPED.format(most=self._max_bytes)
-            self._tasks[task_id].end(Result([Text(text)], is_error=True))
+            task = self._tasks[task_id]
+            task.end(Result([Text(_DROPPED.format(most=self._max_bytes))], is_error=True))
+            self.kept_calls.forget(task)  # the same call runs, as the text says
         self._reserve(total)

@@ -117,6 +117,17 @@ def test_a_cancelled_task_is_stopped_and_one_that_has_ended_is_not(link, other, 
     assert not echo.cancelled.is_set()
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_call_that_is_cancelled_before_its_client_knows_of_the_task_is_stopped(
+    link, echo, at_once
+):
+    """Nobody has the task's id, with which it could be stopped later."""
+    start(link, at_once=at_once)  # which the bridge has not read
+    link.send(messages.Cancel(id=1))
+    assert echo.cancelled.wait(30)
+    assert echo.cancel_reason == "The client cancelled the task."
+
+
 def test_what_a_task_reports_is_its_message_and_goes_to_no_bridge(link, other, echo):
     task = start(link)
     echo.report(Update(1, 2, "half"))
@@ -250,7 +261,35 @@ def test_other_calls_and_those_of_others_run(link, other, echo, fields):
 def test_a_call_of_a_tool_that_was_changed_since_runs(link, other, echo):
     link.send(kept_call())
     assert tool_runs(echo, link)
-    echo.tasks.kept_calls.is_current = lambda _call: False
+    echo.tasks.kept_calls.find_declaration = lambda _tool: object()
+    other.send(kept_call(2))
+    assert tool_runs(echo, other)
+
+
+def test_a_kept_call_that_is_given_up_as_it_becomes_a_task_goes_on(link, other, echo):
+    link.send(kept_call())
+    reply = tool_runs(echo, link)
+    link.send(task_messages.KeepCall(id=1, keep=KEEP))
+    link.send(messages.Cancel(id=1))
+    assert link.receive().task.status == "working"
+    other.send(kept_call(2))
+    assert tool_runs(echo, other) is None
+    assert not echo.cancelled.is_set()
+    reply(Result([Text("done")]))
+    assert text_of(other.receive()) == "done"
+
+
+def test_who_has_the_result_by_the_news_of_a_task_and_calls_again_wants_a_new_one(
+    link, other, echo
+):
+    link.send(kept_call())
+    reply = tool_runs(echo, link)
+    link.send(task_messages.KeepCall(id=1, keep=KEEP))
+    task = link.receive().task
+    ask(other, task, after=task.version)
+    tool_runs(echo, other)  # the request has come
+    reply(Result([Text("done")]))
+    assert other.receive().result is not None
     other.send(kept_call(2))
     assert tool_runs(echo, other)
 

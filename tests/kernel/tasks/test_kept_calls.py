@@ -45,6 +45,18 @@ def test_another_call_does_not(calls, task, owner, tool, arguments):
     assert calls.find(owner, tool, arguments) is None
 
 
+def test_a_call_of_a_tool_that_was_declared_anew_is_not_found(calls, task):
+    declarations = {"train": object()}
+    calls.find_declaration = declarations.get
+    for _ in range(2):
+        add(calls, task)
+        assert calls.find("ann", "train", {}) is task
+        declarations["train"] = object()
+        assert calls.find("ann", "train", {}) is None
+    del declarations["train"]
+    assert calls.find("ann", "train", {}) is None
+
+
 def test_a_call_whose_client_has_the_result_is_not_found(calls, task):
     calls.add("ann", {}, task.call, lambda: None)
     assert calls.find("ann", "train", {}) is None

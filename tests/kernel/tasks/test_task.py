@@ -80,6 +80,16 @@ def test_a_task_with_open_questions_needs_input_and_a_key_stands_for_one_of_them
     assert task.status == "working"
 
 
+def test_no_key_ever_stands_for_two_questions_whatever_the_tool_calls_them(task):
+    for number, key in enumerate(["a-3", "a", "a"], 1):
+        ask(task, number, key)
+    assert {key: question.question for key, question in task.questions.items()} == {
+        "a-3": 1,
+        "a": 2,
+        "a-3-3": 3,
+    }
+
+
 def test_whoever_watches_hears_of_each_change_until_he_does_no_more(task):
     versions = []
 

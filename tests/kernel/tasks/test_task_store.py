@@ -1,6 +1,8 @@
 """The tasks of a kernel: who finds them, and for how long."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -66,10 +68,55 @@ async def test_the_oldest_results_are_dropped_for_newer_ones_and_say_so(store):
     assert tasks[0].status == "completed"
 
 
-async def test_a_result_without_room_is_dropped_at_once(store):
-    task = add(store)
+async def test_a_result_without_room_is_dropped_at_once_and_no_other_one_for_it(store):
+    other, task = add(store), add(store)
+    end(store, other, "x" * 400)
     end(store, task, "x" * 2_000)
     assert "result was dropped" in task.result.content[0].text
+    assert other.result.content[0].text == "x" * 400
+
+
+async def test_a_task_is_dropped_once_and_not_at_all_if_that_makes_no_room(store):
+    empty, oldest, *others = (add(store) for _ in range(4))
+    empty.call.move(CallState.DONE)
+    store.end(empty, Result())
+    for task in (oldest, *others):
+        end(store, task, "x" * 800)
+    assert empty.result == Result()
+    assert oldest.version == 2  # it ended, and was dropped
+
+
+@pytest.mark.parametrize("way", ["dropped", "forgotten"])
+async def test_the_same_call_runs_if_the_result_that_nobody_got_is_gone(store, monkeypatch, way):
+    monkeypatch.setattr(task_store, "MAX_ENDED", 1)
+    task, size = add(store), 2_000 if way == "dropped" else 10
+    store.kept_calls.add("ann", {}, task.call, lambda: None)
+    store.kept_calls.note_task(task)
+    end(store, task, "x" * size)
+    if way == "forgotten":
+        end(store, add(store))
+    assert store.kept_calls.find("ann", "train", {}) is None
+
+
+class Large(dict):
+    """Arguments that can be seen to be gone."""
+
+
+async def test_a_task_that_has_ended_holds_nothing_of_its_call_but_where_it_is(store):
+    arguments = Large(data="x" * 1_000)
+    call, gone = Call("train", arguments), weakref.ref(arguments)
+    store.kept_calls.add("ann", arguments, call, lambda: None)
+    call.move(CallState.RUNNING)
+    task = store.add("ann", call, Elicitations())
+    call.move(CallState.CANCELLED)
+    ran = call.run_seconds
+    store.end(task, Result(is_error=True))
+    del arguments, call
+    gc.collect()
+    assert gone() is None
+    assert task.status == "cancelled"
+    assert (task.call.task_id, task.call.run_seconds) == (task.id, ran)
+    assert store.kept_calls.find("ann", "train", {"data": "x" * 1_000}) is task
 
 
 async def test_results_take_their_part_of_the_memory_for_originals_until_they_are_forgotten():
