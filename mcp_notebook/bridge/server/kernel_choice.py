@@ -30,7 +30,7 @@ class KernelChoice:
 
     def note_end(self, call: RunningCall) -> None:
         """Note that the call has ended: if its client has the result, the same call is another."""
-        if self.forget is not None and not call.is_cancelled:
+        if self.forget is not None and not call.is_cancelled and call.task is None:
             self.forget()
 
 

@@ -72,30 +72,37 @@ class TaskFinder:
         if link is None and self._ready is not None:
             await self._ready()
             link = self.find_link(task_id)
-        task = None
         if link is not None and link.tasks.are_possible:
             try:
                 task = await request(link.tasks)
             except KernelGone:
-                link = None
+                pass
             except TimeoutError:
                 text = _SILENT.format(notebook=link.record.name, id=task_id)
                 raise MCPError(types.INTERNAL_ERROR, text) from None
-        if task is not None:
-            self.remember(owner, task.info)
-            return task
-        lost = self._running.get((owner, task_id))
-        if lost is not None:
-            return lost
-        if link is None and (kernel_id := task_ids.find_kernel_id(task_id)) is not None:
-            raise await self._explain_lack(task_id, kernel_id)
-        raise MCPError(types.INVALID_PARAMS, _UNKNOWN.format(id=task_id[:_MAX_ID]))
+            else:
+                if task is not None:
+                    self.remember(owner, task.info)
+                    return task
+                self._running.pop((owner, task_id), None)  # it has ended, and was forgotten
+                raise MCPError(types.INVALID_PARAMS, _UNKNOWN.format(id=task_id[:_MAX_ID]))
+        return await self._recall_lost(owner, task_id)
 
-    async def _explain_lack(self, task_id: str, kernel_id: str) -> MCPError:
-        """Return the error for a task whose kernel is not linked."""
+    async def _recall_lost(self, owner: str, task_id: str) -> task_messages.TaskInfo:
+        """Return what is known of a task whose kernel is gone.
+
+        Raises:
+            MCPError: Nothing is known, or the kernel lives.
+        """
+        kernel_id = task_ids.find_kernel_id(task_id)
+        if kernel_id is None:
+            raise MCPError(types.INVALID_PARAMS, _UNKNOWN.format(id=task_id[:_MAX_ID]))
         if await anyio.to_thread.run_sync(self.has_kernel, kernel_id):
-            return MCPError(types.INTERNAL_ERROR, _ELSEWHERE.format(id=task_id[:_MAX_ID]))
-        return MCPError(types.INVALID_PARAMS, LOST.format(id=task_id[:_MAX_ID]))
+            raise MCPError(types.INTERNAL_ERROR, _ELSEWHERE.format(id=task_id[:_MAX_ID]))
+        lost = self._running.get((owner, task_id))
+        if lost is None:
+            raise MCPError(types.INVALID_PARAMS, LOST.format(id=task_id[:_MAX_ID]))
+        return lost
 
     async def ask_or_recall(
         self, owner: str, task_id: str, request: AskKernel

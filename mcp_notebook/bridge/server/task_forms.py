@@ -84,7 +84,9 @@ def _find_interval(task: task_messages.TaskInfo) -> int:
 
 
 def _format_time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    # "Z" as in all of the extension's examples: some validators of dates take no "+00:00".
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return text.removesuffix("+00:00") + "Z"
 
 
 def _make_request(question: task_messages.TaskQuestion) -> TaskForm:

@@ -68,7 +68,8 @@ class TaskNotices:
         request = read_request(ctx, self._default_caller)
         if not can_follow_tasks(request):
             raise refuse_undeclared("News of tasks")
-        forms = await self._find_forms(request, ids[:MAX_TASKS])
+        texts = dict.fromkeys(task_id for task_id in ids if isinstance(task_id, str))
+        forms = await self._find_forms(request, list(texts)[:MAX_TASKS])
         session = _Session(ctx.session, list(forms))
         watchers = [
             asyncio.create_task(self._watch(request, session, form)) for form in forms.values()
@@ -79,15 +80,16 @@ class TaskNotices:
             for watcher in watchers:
                 watcher.cancel()
 
-    async def _find_forms(self, request: ClientRequest, ids: list[Any]) -> dict[str, TaskForm]:
-        """Return those of the tasks that exist for this client."""
-        forms = {}
-        for task_id in ids:
-            try:
-                forms[task_id] = await self._tasks.find_form(request, str(task_id))
-            except MCPError:
-                continue
-        return forms
+    async def _find_forms(self, request: ClientRequest, ids: list[str]) -> dict[str, TaskForm]:
+        """Return those of the tasks that exist for this client; all are asked for at once."""
+        forms = await asyncio.gather(*(self._find_form(request, task_id) for task_id in ids))
+        return {task_id: form for task_id, form in zip(ids, forms, strict=True) if form is not None}
+
+    async def _find_form(self, request: ClientRequest, task_id: str) -> TaskForm | None:
+        try:
+            return await self._tasks.find_form(request, task_id)
+        except MCPError:
+            return None
 
     async def _watch(self, request: ClientRequest, session: "_Session", form: TaskForm) -> None:
         """Tell of a task as it is now and of its changes, until it has ended or is gone."""

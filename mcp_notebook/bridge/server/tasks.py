@@ -45,6 +45,8 @@ from mcp_notebook.wire import messages, task_messages
 
 _NEWS = ("status", "statusMessage", "inputRequests")
 """What a change of a task is."""
+_PAUSE = 0.5
+"""Seconds before a task that has not changed is asked for once more."""
 _STILL_RUNS = (
     "The call of {tool!r} still runs{state}. It goes on, also if you do not wait: call `{result}` "
     "with the handle {id!r} for its result."
@@ -211,13 +213,15 @@ class Tasks:
             task = await self.finder.ask_or_recall(owner, task_id, find)
             if isinstance(task, task_messages.TaskInfo):
                 return make_error_form(task, types.INTERNAL_ERROR, LOST.format(id=task.id))
-            version = task.info.version
+            is_unchanged, version = version == task.info.version, task.info.version
             result = None
             if task.result is not None:
                 result = _make_result_form(request, self._adapt_result(request, task.result))
             form = make_task_form(task.info, result)
             if changed_from is None or _differ(form, changed_from):
                 return form
+            if is_unchanged:  # perhaps because its kernel cannot be asked, which is no wait
+                await asyncio.sleep(_PAUSE)
 
     # -- handlers ----------------------------------------------------------------------------------
 

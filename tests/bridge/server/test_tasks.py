@@ -19,8 +19,8 @@ def test_a_created_task_has_its_state_and_nothing_of_what_comes_later():
     form = make_created_form(make_info(message="epoch 1"))
     assert form.keys() == REQUIRED | {"resultType", "statusMessage"}
     assert form["resultType"] == "task"
-    assert form["createdAt"] == "1970-01-01T00:00:00.000+00:00"
-    assert form["lastUpdatedAt"] == "1970-01-01T00:00:01.500+00:00"
+    assert form["createdAt"] == "1970-01-01T00:00:00.000Z"
+    assert form["lastUpdatedAt"] == "1970-01-01T00:00:01.500Z"
     assert form["ttlMs"] is None
 
 
