@@ -50,7 +50,8 @@ _ENDED = "The copy of the kernel that ran {!r} {}. The kernel itself goes on."
 _STUCK = (
     "The copy of the kernel that ran {!r} waited for one of the kernel's threads, which it does "
     "not have: for a lock that the thread held, or for work of a pool of threads (pyarrow reads "
-    "files by one, `preexec_fn` ends those of OpenBLAS). Read or compute that in a cell, or declare the tool with `--run thread`."
+    "files by one, `preexec_fn` ends those of OpenBLAS). Read or compute that in a cell, or "
+    "declare the tool with `--run thread`."
 )
 _CANNOT_ASK = (
     "The tool {!r} cannot ask the user: it runs in a copy of the kernel (`--run fork`). Check "
