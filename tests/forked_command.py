@@ -220,6 +220,7 @@ def _leave(statuses):
 
 def _run(statuses, request, descriptors):
     """Run a module in this process, and note the status with which it ends."""
+    import multiprocessing.process  # noqa: PLC0415
     import runpy  # noqa: PLC0415
     import tempfile  # noqa: PLC0415
 
@@ -231,6 +232,7 @@ def _run(statuses, request, descriptors):
     sys.stderr = open(2, "w", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     module, arguments, folder, environment = request
     os.chdir(folder)
+    multiprocessing.process.ORIGINAL_DIR = folder  # where processes that are spawned import from
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None

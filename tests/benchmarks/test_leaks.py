@@ -18,9 +18,9 @@ WARM_UP, CALLS = 2_500, 2_500
 def test_calls_leave_no_objects_descriptors_or_threads_behind(way):
     with calling(way) as calls:
         calls.call(WARM_UP)
-        before = calls.counted()
+        before = calls.count()
         calls.call(CALLS)
-        for name, now in calls.counted().items():
+        for name, now in calls.count().items():
             more = now.more_than(before[name])
             # One object a call would be 2,500.
             assert more.objects.total() < CALLS / 5, (name, str(more))
