@@ -67,7 +67,7 @@ def alt_text(grown: Growth) -> str:
     for line in grown.lines:
         (x0, y0), *_, (x1, y1) = grown.points(line)
         ends.append(f"{line.replace('`', '')}: {y0:.3g} ms at {x0:,} and {y1:.3g} ms at {x1:,}")
-    return f"{grown.title} by {grown.sizes}. {'; '.join(ends)}"
+    return f"{grown.title}. {'; '.join(ends)}"
 
 
 def digest(grown: Growth) -> str:
@@ -100,8 +100,8 @@ def draw(grown: Growth, path: Path) -> None:
             sizes, times = zip(*points, strict=True)
             axes.plot(sizes, times, "o-", color=color, markersize=4, label=line.replace("`", ""))
             axes.plot(sizes, growth.linear(points), "--", color=color, linewidth=1, alpha=0.5)
-        axes.plot([], [], "--", color="#57606a", linewidth=1, label="if it went on linearly")
-        axes.set(title=grown.title, xlabel=grown.sizes, ylabel="ms")
+        axes.plot([], [], "--", color="#57606a", linewidth=1, label="linear growth")
+        axes.set(title=grown.title, xlabel=grown.sizes, ylabel="duration, ms")
         axes.set_xticks(sizes_of(grown), minor=False)
         axes.set_xticks([], minor=True)
         axes.xaxis.set_major_formatter(EngFormatter(sep="") if "byte" in grown.sizes else "{x:,g}")

@@ -8,7 +8,7 @@ It simulates kernels that run one call at a time, behind a bridge. Calls come at
 that kernels are busy for `LOAD` of the time. Their lengths are those that
 ``tests/benchmarks/compare.py`` has measured; one call in `LONG_EACH` takes `LONG` seconds, as when
 a model is fitted. Each call goes to the kernel with the fewest open calls, as in mcp-notebook, or
-to the kernels by turns, as plain balancers do.
+to the kernels in turn (round robin), as plain load balancers do.
 """
 
 import hashlib
@@ -35,7 +35,8 @@ LOAD = 0.7
 KERNELS = (1, 2, 4, 8, 16, 32, 64, 125, 250, 500, 1_000)
 CALLS, CALLS_EACH = 30_000, 300
 """At least, in all and for each kernel. The first third is not counted: queues begin empty."""
-WAYS = ("fewest open calls", "by turns")
+WAYS = ("fewest open calls", "round robin")
+TITLE = "How long calls wait for a kernel"
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,8 @@ def find_limit(measured: Measured) -> int:
 def describe_limit(measured: Measured) -> str:
     """Return what the page says of it."""
     return (
-        f"One bridge passes on what about {round(find_limit(measured), -1)} kernels run of such "
-        f"calls, or some {round(measured.limit, -2):,.0f} calls per second"
+        f"One bridge passes on about {round(measured.limit, -2):,.0f} calls per second, as many "
+        f"as about {round(find_limit(measured), -1)} kernels run here"
     )
 
 
@@ -129,17 +130,21 @@ def draw(measured: Measured, path: Path) -> None:
             means = [max(statistics.mean(each) * 1_000, 0.1) for each in waits]
             slow = [max(percentile(each, 0.99) * 1_000, 0.1) for each in waits]
             axes.plot(KERNELS, means, "o-", color=color, markersize=4, label=f"{way}: mean")
-            axes.plot(KERNELS, slow, "s--", color=color, markersize=4, label=f"{way}: 99 %")
+            axes.plot(
+                KERNELS, slow, "s--", color=color, markersize=4, label=f"{way}: 99th percentile"
+            )
         limit = find_limit(measured)
         axes.axvline(limit, color="#57606a", linewidth=1, linestyle=":")
-        axes.annotate(f" one bridge: {limit} kernels", (limit, 30), color="#57606a", fontsize=9)
-        axes.set(title="Waiting for a kernel", xlabel="kernels", ylabel="ms (0.1: none)")
+        axes.annotate(
+            f" one bridge: up to {limit} kernels", (limit, 30), color="#57606a", fontsize=9
+        )
+        axes.set(title=TITLE, xlabel="kernels", ylabel="waiting time, ms (0.1: none)")
         axes.xaxis.set_major_formatter("{x:,g}")
         axes.yaxis.set_major_formatter("{x:,g}")
         axes.grid(visible=True, color="#d0d7de", linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
         figure.legend(frameon=False, fontsize=9, loc="outside right upper")
-        about = {"Date": None, "Description": digest(measured), "Title": "Waiting for a kernel"}
+        about = {"Date": None, "Description": digest(measured), "Title": TITLE}
         figure.savefig(path, metadata=about)
     text = path.read_text(encoding="utf-8")
     path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", encoding="utf-8")
@@ -149,7 +154,7 @@ def write_limit(measured: Measured, page: Path) -> None:
     """Write what is said of the limit into the page."""
     text = page.read_text(encoding="utf-8")
     text, count = re.subn(
-        r"One bridge passes on .* calls per second", describe_limit(measured), text
+        r"One bridge passes on .* kernels run here", describe_limit(measured), text
     )
     assert count == 1
     page.write_text(text, encoding="utf-8", newline="\n")

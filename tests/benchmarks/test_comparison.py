@@ -94,14 +94,14 @@ def test_the_table_has_both_eras_in_a_cell_with_ratios_and_goals(run):
     run.rows["add@1"].rounds |= legacy | {"gradio http legacy": [60.0] * 3}
     (shown,) = table.tables(run)
     assert shown.title == "Over HTTP"
-    assert shown.head == ["", "mcp-notebook", "FastMCP", "gradio", "goal"]
+    assert shown.head == ["", "mcp-notebook", "goal", "FastMCP", "gradio"]
     assert shown.rows == [
         [
             "`add`, 1 caller, ms",
             "1.2 (0.25x) / 1 (0.50x)",
+            "≤ 0.3x ✓ / ≤ 0.4x ✗",
             "4 / 2",
             "- / 60 (30.00x)",
-            "≤ 0.3x ✓ / ≤ 0.4x ✗",
         ]
     ]
 

@@ -158,7 +158,7 @@ EXAMPLES = {
     ],
     "guides/long-calls.md": [
         ("mean_rain year=2015", "3.12 mm, from 2."),
-        ("wettest_weeks years=20", "mm in one year of ten"),
+        ("wettest_weeks years=20", "mm or more in one year out of ten"),
         ('median_high {"data": [1, 2, 4]}', "2"),
     ],
     "guides/results.md": [

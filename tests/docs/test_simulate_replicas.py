@@ -44,6 +44,6 @@ def test_the_page_says_for_how_many_kernels_one_bridge_is_enough(tmp_path):
     faster = simulation.Measured((1.0,), 2_345.0)
     simulation.write_limit(faster, copy)
     limit = simulation.find_limit(faster)
-    assert f"about {round(limit, -1)} kernels run of such calls, or some 2,300 calls" in (
+    assert f"about 2,300 calls per second, as many as about {round(limit, -1)} kernels run" in (
         copy.read_text(encoding="utf-8")
     )

@@ -214,26 +214,26 @@ LONGEST_TEXT = 60_000_000
 """A longer one is an error: the link takes 64 MiB of JSON; documents travel beside it."""
 GROWTHS = {
     "tools": (
-        "What a call and the list take with more tools",
+        "Duration of a call and of tools/list, by number of tools",
         "tools",
         grow_tools,
         [3, 10, 50, 200, 500, 1_000],
     ),
     "kernels": (
-        "What a call and the list take with more kernels",
+        "Duration of a call and of tools/list, by number of kernels",
         "kernels",
         grow_kernels,
         [1, 2, 5, 10, 20],
     ),
     "clients": (
-        "What each client waits",
-        "clients that call",
+        "Duration of a call, by number of clients calling at the same time",
+        "clients",
         grow_clients,
         [1, 5, 20, 50, 100, 200],
     ),
     "results": (
-        "What a call takes with a larger result",
-        "bytes of the result",
+        "Duration of a call, by size of its result",
+        "size of the result, bytes",
         grow_results,
         [10**n for n in range(9)],
     ),

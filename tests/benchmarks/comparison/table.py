@@ -29,16 +29,22 @@ def tables(run: Run) -> list[Shown]:
     parts = []
     for transport, title in TRANSPORTS.items():
         compared = {key: row for key, row in run.rows.items() if any_of(row, THEIRS, transport)}
-        servers = [s for s in COLUMNS if any(any_of(r, s, transport) for r in compared.values())]
+        servers = [
+            server
+            for server in COLUMNS
+            if server != OURS and any(any_of(r, server, transport) for r in compared.values())
+        ]
         rows = [
             [
                 f"{row.title}, {row.unit}",
-                *(cell(row, server, transport) for server in servers),
+                cell(row, OURS, transport),
                 goals_of(key, row, transport),
+                *(cell(row, server, transport) for server in servers),
             ]
             for key, row in compared.items()
         ]
-        parts.append(Shown(title, ["", *(COLUMNS[server] for server in servers), "goal"], rows))
+        head = ["", OURS, "goal", *(COLUMNS[server] for server in servers)]
+        parts.append(Shown(title, head, rows))
     head = ["", OURS, "floor", "times the floor"]
     parts.append(Shown("How far from the floor", head, [floor_row(*near) for near in floors(run)]))
     parts.append(Shown("Beside them", ["", "", "value"], others(run)))
