@@ -68,7 +68,7 @@ class FrameSender:
         if is_first:
             self._write()
             if self._waiting:
-                self._hand_over(self._loop.add_writer, self._socket.fileno(), self._write_waiting)
+                self._hand_over(self._await_reader)
 
     def _write(self) -> None:
         """Write what waits as far as the bridge takes it."""
@@ -92,6 +92,12 @@ class FrameSender:
         self._waiting.clear()
         self.backlog = 0
         self._hand_over(self._transport.abort)
+
+    def _await_reader(self) -> None:
+        """Go on as soon as the bridge takes something, unless it was given up; on the loop."""
+        with self._lock:
+            if self._waiting:
+                self._loop.add_writer(self._socket.fileno(), self._write_waiting)
 
     def _write_waiting(self) -> None:
         """Go on with what waits, now that the bridge takes something; on the loop."""

@@ -134,6 +134,26 @@ def test_nothing_waits_for_a_bridge_that_goes_without_reading(connection):
     assert connection.sender.backlog == 0
 
 
+def test_a_connection_that_is_closed_before_the_loop_looks_at_it_is_left_alone(connection):
+    """Its number may be somebody else's by then."""
+
+    def give_up_and_close():
+        connection.sender.send([b"a" * LARGE])
+        connection.sender._give_up()  # as if it had been interrupted
+        number = connection.sender.sockets[1].fileno()
+        connection.sender.close()
+        pair = socket.socketpair()
+        assert number in {end.fileno() for end in pair}
+        return number, pair
+
+    number, pair = connection.on_loop(give_up_and_close)
+    try:
+        assert connection.on_loop(connection.loop.remove_writer, number) is False
+    finally:
+        for end in pair:
+            end.close()
+
+
 @contextlib.contextmanager
 def interrupt_after(count):
     """Interrupt the sender in the block when it has called so many functions, as a signal does."""
