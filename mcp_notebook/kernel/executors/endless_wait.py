@@ -4,15 +4,19 @@ Runs in the user's kernel, on the thread of a call. A copy of the kernel has one
 where another one held a lock, or should do some work, the copy would wait until its time limit.
 Linux tells what each thread of a process waits for. If each one waits without a time limit, for
 what only a thread of the same process could give, or for the end of one that only the kernel has,
-none ever goes on.
+none ever goes on. A thread that reads a pipe of its own process counts, too: pyarrow has one, to
+hear of signals.
 """
 
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 _FUTEX = {"x86_64": "202", "aarch64": "98"}.get(platform.machine())
 """The number of Linux's call by which locks of all kinds wait; None: not known."""
+_READ = {"x86_64": "0", "aarch64": "63"}.get(platform.machine())
 _PRIVATE = 128
 """Set in its operation if the lock is not shared with other processes."""
 
@@ -31,7 +35,7 @@ def waits_for_ever(pid: int) -> bool:
         # status counts how often it began to wait.
         return (
             bool(calls)
-            and all(_is_endless(call, missing) for call in calls.values())
+            and all(_is_endless(pid, call, missing) for call in calls.values())
             and before == _read_threads(pid, "status")
         )
     except OSError:
@@ -44,17 +48,40 @@ def _read_threads(pid: int, name: str) -> dict[str, str]:
     return {task.name: (task / name).read_text("utf-8", "replace") for task in tasks}
 
 
-def _is_endless(syscall: str, missing: set[str]) -> bool:
+def _is_endless(pid: int, syscall: str, missing: set[str]) -> bool:
     """Return whether a thread waits for others of its process.
 
     Args:
+        pid: The process.
         syscall: The call that it is in, as the system tells it: its number and its arguments.
         missing: The numbers of the threads of this process, which the other one does not have.
     """
     number, *arguments = syscall.split()
+    if number == _READ:
+        return _has_both_ends(pid, int(arguments[0], 16))
     if number != _FUTEX:
         return False
     _address, operation, value, limit, *_others = (int(argument, 16) for argument in arguments)
     # Who waits for a thread's end waits for its number to be erased, in memory that counts as
     # shared since the system erases it.
     return limit == 0 and (bool(operation & _PRIVATE) or str(value) in missing)
+
+
+def _has_both_ends(pid: int, descriptor: int) -> bool:
+    """Return whether a descriptor is of a pipe to which nobody but its process can write.
+
+    Args:
+        pid: The process.
+        descriptor: Its number there.
+    """
+    pipe = (Path("/proc") / str(pid) / "fd" / str(descriptor)).readlink()
+    if pipe.parts[0].partition(":")[0] != "pipe" or any(_read_threads(pid, "children").values()):
+        return False
+    return all(pipe != other for other in _list_open_files())
+
+
+def _list_open_files() -> Iterator[Path]:
+    """Yield what the descriptors of this process stand for."""
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            yield descriptor.readlink()

@@ -11,6 +11,17 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tell
 
 LOCK = "import threading; lock = threading.Lock(); lock.acquire(); print(flush=True);"
 
+READ_A_PIPE = """
+import os, subprocess, sys, threading
+here, there = os.pipe()
+threading.Thread(target=os.read, args=(here, 1)).start()
+"""
+
+PROGRAM = """
+sleep = "import time; time.sleep(600)"
+program = subprocess.Popen([sys.executable, "-c", sleep], pass_fds=[there])
+"""
+
 PING_PONG = """
 import threading
 here, there = threading.Semaphore(), threading.Semaphore(0)
@@ -47,9 +58,16 @@ def test_a_lock_that_nobody_releases_is_waited_for_for_ever(start):
         assert program.poll() is None
 
 
+def test_a_thread_that_reads_a_pipe_of_its_own_process_brings_nothing(start):
+    program = start(f"{READ_A_PIPE}\n{LOCK} lock.acquire()")
+    while not waits_for_ever(program.pid):
+        assert program.poll() is None
+
+
 @pytest.mark.parametrize(
     "code",
     [
+        f"{READ_A_PIPE}\n{PROGRAM}\n{LOCK} lock.acquire()",
         f"{LOCK} lock.acquire(timeout=600)",
         f"{LOCK} threading.Thread(target=lock.acquire).start(); import time; time.sleep(600)",
         "import sys; print(flush=True); sys.stdin.read()",
