@@ -408,9 +408,9 @@ async def test_a_task_fails_when_its_kernel_dies_and_a_new_bridge_says_so_too(ho
             kernel.manager.signal_kernel(signal.SIGKILL)
             state = await wait_for_status(first, task.task_id, "failed")
             assert state["error"]["code"] == types.INTERNAL_ERROR
-            assert "died or was restarted, and the task was lost" in state["error"]["message"]
+            assert "and the task was lost with it" in state["error"]["message"]
         async with _over_stdio(home) as second:
-            with pytest.raises(MCPError, match="died or was restarted, and the task was lost"):
+            with pytest.raises(MCPError, match="and the task was lost with it"):
                 await ask_task(second, "tasks/get", task.task_id)
 
 

@@ -74,13 +74,20 @@ class Generation:
         self._is_outdated = anyio.Event()
         """Set when it has been retired, and so has the version after it."""
 
-    async def start(self, number: Count, progress: Progress, early: EarlyKernel | None) -> None:
+    @property
+    def has_kernels(self) -> bool:
+        """Whether not all of them have been given up."""
+        return self._running > 0
+
+    async def start(
+        self, progress: Progress, early: EarlyKernel | None, *, most: int | None = None
+    ) -> None:
         """Start all kernels, the first one alone.
 
         Args:
-            number: How many.
             progress: Shows the progress of the first one's cells.
             early: The first one, if it has been started already.
+            most: How many the first version got; None: this is the first.
 
         Raises:
             NotebookError: A kernel cannot be started, or there is no memory for all of them.
@@ -88,7 +95,7 @@ class Generation:
         """
         try:
             await self._start_kernel(progress, early)
-            await self._start_others(self._decide_number(number))
+            await self._start_others(self._decide_number(most))
         except BaseException:
             self.end()
             raise
@@ -172,31 +179,46 @@ class Generation:
                 print_note(self.reason)
         self._running -= 1
 
-    def _decide_number(self, number: Count) -> int:
+    def _decide_number(self, most: int | None) -> int:
         """Return the number of kernels that there are going to be, now that the first one runs."""
         links = self._list_links()  # none if it has just died
         each = measure_kernel(links[0].record.pid) if links else 0
-        return decide_number(number, self._path.name, each=each, free=find_free_memory())
+        versions = 2 if self._settings.watch and most is None else 1
+        return decide_number(
+            self._settings.replicas,
+            self._path.name,
+            each=each,
+            free=find_free_memory(),
+            most=most,
+            versions=versions,
+        )
 
 
-def decide_number(
-    number: Count, name: str, *, each: int, free: int, processors: int | None = None
+def decide_number(  # noqa: PLR0913 - what it depends on
+    number: Count,
+    name: str,
+    *,
+    each: int,
+    free: int,
+    most: int | None = None,
+    versions: int = 1,
 ) -> int:
     """Return the number of kernels for a notebook, one of which runs already.
 
     Args:
-        number: A number, or "auto": one for each processor, as far as there is memory.
+        number: A number, or "auto": as many as there is memory for.
         name: The notebook's, for messages.
         each: Bytes that a kernel needs.
         free: Bytes that there are for further ones.
-        processors: Those that this process may use; None: ask the system.
+        most: The most for "auto"; None: one for each processor that this process may use.
+        versions: Of the notebook, which have kernels at a time; "auto" leaves memory for them.
 
     Raises:
         NotebookError: There is no memory for as many as were asked for.
     """
     fit = 1 + free // max(each, 1)
     if isinstance(number, str):
-        return max(1, min(fit, processors or count_processors()))
+        return max(1, min(fit // versions, most or count_processors()))
     if number > fit:
         raise NotebookError(
             f"There is no memory for {number} kernels of {name}: each needs about "

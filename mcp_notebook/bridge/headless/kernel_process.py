@@ -148,17 +148,10 @@ class KernelLaunch:
         """
         if not self._is_started:
             self._is_started = True
-            async with AsyncExitStack() as stack:
-                folder = stack.enter_context(make_kernel_folder())
-                self.manager = _make_manager(self.name, folder)
-                self.log = folder / "kernel.log"
-                stack.push_async_callback(_end, self.manager)
+            try:
                 await self._start()
-                # Loads a fifth of what the bridge needs, while the kernel starts.
-                from mcp_notebook.bridge.headless.folder_owner import claim_folder  # noqa: PLC0415
-
-                claim_folder(folder)
-                self._end = stack.pop_all()
+            except OSError as error:  # a full disk
+                raise self._explain_failure(error) from error
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -169,6 +162,20 @@ class KernelLaunch:
         await self._end.aclose()
 
     async def _start(self) -> None:
+        """Start the process in a folder of its own, which goes with it."""
+        async with AsyncExitStack() as stack:
+            folder = stack.enter_context(make_kernel_folder())
+            self.manager = _make_manager(self.name, folder)
+            self.log = folder / "kernel.log"
+            stack.push_async_callback(_end, self.manager)
+            await self._start_process()
+            # Loads a fifth of what the bridge needs, while the kernel starts.
+            from mcp_notebook.bridge.headless.folder_owner import claim_folder  # noqa: PLC0415
+
+            claim_folder(folder)
+            self._end = stack.pop_all()
+
+    async def _start_process(self) -> None:
         try:
             with self.log.open("wb") as file:
                 await self.manager.start_kernel(
@@ -181,9 +188,12 @@ class KernelLaunch:
                     stderr=file,
                 )
         except Exception as error:
-            raise NotebookError(
-                f"The kernel {self.name!r} of {self.path.name} cannot be started: {error}."
-            ) from error
+            raise self._explain_failure(error) from error
+
+    def _explain_failure(self, error: Exception) -> NotebookError:
+        return NotebookError(
+            f"The kernel {self.name!r} of {self.path.name} cannot be started: {error}."
+        )
 
 
 @asynccontextmanager

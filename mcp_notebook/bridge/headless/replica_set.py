@@ -7,13 +7,14 @@ chooses the kernel of each call.
    the others will need. Then the others are started, and the notebook is served when all have run
    its cells. If one cannot be started, the caller gets the error.
 2. A kernel that is given up later is left out. The notebook is given up with the last one.
-3. If the file is watched, and its code has changed, new kernels are started for it. They get the
-   calls when all have run its cells; the old ones end `LINGER` after their last call, or with it
-   if there is a still newer version. If the new ones cannot be started, the old ones go on.
+3. If the file is watched and is saved, new kernels are started for it, unless it has the code that
+   is served or being started. They get the calls when all have run its cells; the old ones end
+   `LINGER` after their last call, or with it if there is a still newer version. If the new ones
+   cannot be started, the old ones go on; the same code saved again is another attempt.
 """
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import anyio
@@ -31,7 +32,6 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.errors import LinkError, NotebookError, UntrustedNotebook
 from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
-from mcp_notebook.settings_values import Count
 from mcp_notebook.terminal import print_note
 from mcp_notebook.wording import count
 
@@ -72,6 +72,10 @@ class ReplicaSet:
         """Of the notebook, in the catalogue."""
         self._current: Generation
         """The kernels that get the calls."""
+        self._most: int | None = None
+        """As many kernels as the first version got, which no later one exceeds."""
+        self._next: Version | None = None
+        """What is being started; None also while that cannot be done."""
         self._retired: Generation | None = None
         """Those that got them last before, and may still have some."""
         self._ended: list[str] = []
@@ -95,7 +99,8 @@ class ReplicaSet:
         async with anyio.create_task_group() as self._tasks:
             try:
                 version = read_notebook(self._path)
-                self._current = await self._start(version, self._settings.replicas)
+                self._current = await self._start(version)
+                self._most = len(self._current.kernel_ids)
             except (NotebookError, LinkError) as error:
                 failure = error
                 self._tasks.cancel_scope.cancel()
@@ -107,14 +112,14 @@ class ReplicaSet:
             raise failure
         return self._current.reason
 
-    async def _start(self, version: Version, number: Count) -> Generation:
+    async def _start(self, version: Version) -> Generation:
         """Start the kernels of a version, and let them get the calls."""
         early, self._early = self._early, None
         generation = Generation(
             self._path, version, self._settings, self._links, self._tasks, self._id
         )
         try:
-            await generation.start(number, self._progress, early)
+            await generation.start(self._progress, early, most=self._most)
         except BaseException:
             self._ended += generation.kernel_ids
             raise
@@ -133,16 +138,25 @@ class ReplicaSet:
         """Serve each version of the file; runs forever."""
         start = anyio.CancelScope()
         async with anyio.create_task_group() as starts:
-            async for version in _watch(self._path, self._current.version):
+            async for version in _watch(self._path, self._tell_failure):
+                if self._next is not None and _has_same_code(version, self._next):
+                    continue
                 start.cancel()  # of a version that is out of date before it serves
-                start = anyio.CancelScope()
+                if self._current.has_kernels and _has_same_code(version, self._current.version):
+                    if self._next is not None:
+                        print_note(f"{self._path.name} was saved as it is served")
+                    self._next = None
+                    continue
+                self._next, start = version, anyio.CancelScope()
                 starts.start_soon(self._replace, version, start)
 
     async def _replace(self, version: Version, scope: anyio.CancelScope) -> None:
         """Let new kernels take over, if they can be started."""
         with scope:
-            print_note(f"{self._path.name} was saved with other code, and is being run")
+            print_note(f"{self._path.name} was saved, and is being run")
             generation = await self._start_when_trusted(version)
+            if self._next is version:
+                self._next = None
             if generation is None:
                 return
             if self._retired is not None:
@@ -155,24 +169,32 @@ class ReplicaSet:
         is_told = False
         while True:
             try:
-                return await self._start(version, len(self._current.kernel_ids))
+                return await self._start(version)
             except (NotebookError, LinkError) as error:
                 if not is_told:
-                    name = self._path.name
-                    print_note(f"{name} is served as it was before it was saved. {error}")
+                    self._tell_failure(error)
                 if not isinstance(error, UntrustedNotebook):
                     return None
                 is_told = True
+                self._next = None  # it may be saved again, with outputs, when it is trusted
             await anyio.sleep(TRUST_INTERVAL)
+
+    def _tell_failure(self, error: NotebookError | LinkError) -> None:
+        """Say why what was saved is not served."""
+        served = "served as it was before it was saved"
+        state = served if self._current.has_kernels else "still not served"
+        print_note(f"{self._path.name} is {state}. {error}")
 
     async def _retire(self, generation: Generation) -> None:
         await generation.retire(LINGER)
         self._ended += generation.kernel_ids
 
 
-async def _watch(path: Path, version: Version) -> AsyncIterator[Version]:
-    """Yield each version of a file with other code than the one before; never end."""
-    handled_look: object = None  # it may have been saved since the version was read
+async def _watch(
+    path: Path, tell_failure: Callable[[NotebookError], None]
+) -> AsyncIterator[Version]:
+    """Yield what is in a file, now and whenever it has been saved; never end."""
+    handled_look: object = None
     failed_look: object = ""
     while True:
         await anyio.sleep(_LOOK_INTERVAL)
@@ -180,17 +202,15 @@ async def _watch(path: Path, version: Version) -> AsyncIterator[Version]:
         if look == handled_look:
             continue
         try:
-            latest = await anyio.to_thread.run_sync(read_notebook, path)
+            version = await anyio.to_thread.run_sync(read_notebook, path)
         except NotebookError as error:
             if look == failed_look:  # not just half written
-                print_note(f"{path.name} is served as it was before. {error}")
+                tell_failure(error)
                 handled_look = look
             failed_look = look
             continue
         handled_look = look
-        if _describe_code(latest) != _describe_code(version):
-            version = latest
-            yield version
+        yield version
 
 
 def _look(path: Path) -> tuple[int, int, int] | None:
@@ -200,6 +220,10 @@ def _look(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _has_same_code(version: Version, other: Version) -> bool:
+    return _describe_code(version) == _describe_code(other)
 
 
 def _describe_code(version: Version) -> tuple[object, ...]:

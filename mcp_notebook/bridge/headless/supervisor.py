@@ -113,6 +113,8 @@ class Supervisor:
         end = await self._serve(task_status.started)
         while not self.is_retired:
             await self._back_off(end)
+            if self.is_retired:
+                break
             try:
                 end = await self._serve_when_trusted()
             except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk

@@ -139,7 +139,8 @@ class Replicas:
         serving = {id_: notebook.replicas[id_] for id_ in notebook.serving}
         present = {id_: replica for id_, replica in serving.items() if replica.away is None}
         if not present:
-            reasons = [replica.away for replica in serving.values() if replica.away is not None]
+            replicas = sorted(serving.values(), key=lambda replica: replica.is_lost)  # stable
+            reasons = [replica.away for replica in replicas if replica.away is not None]
             return bool(reasons) and self._catalog.set_away(notebook.id, reasons[0])
         tools: dict[str, messages.ToolInfo] = {}
         missing: dict[str, DroppedTool] = {}

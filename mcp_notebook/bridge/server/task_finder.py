@@ -30,8 +30,9 @@ _UNKNOWN = (
     "the tool again."
 )
 LOST = (
-    "The kernel that ran the task {id!r} died or was restarted, and the task was lost with it. "
-    "Call the tool again when the notebook's cells have run again."
+    "The kernel that ran the task {id!r} died, was restarted, or ended after a newer version of "
+    "the notebook was saved, and the task was lost with it. Call the tool again; after a restart, "
+    "when the notebook's cells have run again."
 )
 _ELSEWHERE = (
     "The kernel that has the task {id!r} lives, but cannot be asked from here: it is on another "

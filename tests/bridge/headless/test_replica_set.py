@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 from contextlib import asynccontextmanager
 
 import anyio
@@ -109,6 +110,16 @@ async def kept(path, home, **options):
         yield here
         tasks.cancel_scope.cancel()
     assert psutil.Process().children() == []
+
+
+async def wait_until_said(capsys, text):
+    """Wait until stderr has a text, and return all that is there since it was last read."""
+    said = ""
+    with anyio.fail_after(TIMEOUT):
+        while text not in said:
+            await anyio.sleep(0.02)
+            said += capsys.readouterr().err
+    return said
 
 
 async def fail_to_start(path, home, **options):
@@ -240,7 +251,7 @@ async def test_a_saved_file_is_served_by_new_kernels_and_calls_that_run_end_on_t
             while any(map(psutil.pid_exists, old | new)):
                 assert set(await here.pids(2)) == newest
     said = capsys.readouterr().err
-    assert "sums.ipynb was saved with other code, and is being run" in said
+    assert "sums.ipynb was saved, and is being run" in said
     assert "restarted" not in said
 
 
@@ -292,23 +303,70 @@ async def test_a_watched_notebook_that_is_given_up_is_served_again_when_it_is_sa
     folder, home, capsys, monkeypatch
 ):
     monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
-    broken = "import os\nif os.path.exists('broken'): 1 / 0"
-    async with kept(notebook(folder, broken, TOOLS, SUICIDE), home, watch=True) as here:
+    cells = "import os\nif os.path.exists('broken'): 1 / 0", TOOLS, SUICIDE
+    async with kept(notebook(folder, *cells), home, watch=True) as here:
         (folder / "broken").touch()
         await here.gone("suicide")
-        said = ""
-        with anyio.fail_after(TIMEOUT):
-            while "sums.ipynb is no longer served: 3 starts in a row failed" not in said:
-                await anyio.lowlevel.checkpoint()
-                said += capsys.readouterr().err
+        said = await wait_until_said(capsys, "sums.ipynb is no longer served: 3 starts in a row")
         with pytest.raises(KernelGone, match=r"Fix the notebook and save it\.$"):
             here.catalog.find("pid")
-        notebook(folder, TOOLS)
-        await here.catalog.wait_for("pid", "meet")
+        notebook(folder, *cells)
+        said = await wait_until_said(capsys, "sums.ipynb is still not served. Code cell 2 of 4")
+        assert "as it was" not in said
+        (folder / "broken").unlink()
+        notebook(folder, *cells)
+        await here.catalog.wait_for("pid", "meet", "suicide")
 
 
-async def test_a_saved_file_that_is_not_trusted_is_run_as_soon_as_it_is(
+async def test_code_that_could_not_be_run_is_run_again_when_it_is_saved_again(
     folder, home, capsys, monkeypatch
+):
+    monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
+    async with kept(notebook(folder, TOOLS), home, watch=True) as here:
+        cells = "open('rain.csv')", TOOLS, MORE
+        notebook(folder, *cells)
+        await wait_until_said(capsys, "No such file or directory: 'rain.csv'")
+        (folder / "rain.csv").touch()
+        notebook(folder, *cells)
+        await here.catalog.wait_for("pid", "meet", "more")
+
+
+async def test_what_is_saved_as_it_is_served_ends_the_start_of_what_was_saved_before(
+    folder, home, capsys, monkeypatch
+):
+    monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
+    waits = "import pathlib, time\npathlib.Path('began').touch()\nwhile True: time.sleep(0.01)"
+    async with kept(notebook(folder, TOOLS), home, watch=True) as here:
+        (pid,) = await here.pids(1)
+        notebook(folder, TOOLS, waits)
+        with anyio.fail_after(TIMEOUT):
+            while not (folder / "began").exists():
+                await here.pids(1)
+            notebook(folder, TOOLS)
+            await wait_until_said(capsys, "sums.ipynb was saved as it is served")
+            while [child.pid for child in psutil.Process().children()] != [pid]:
+                assert await here.pids(1) == [pid]
+
+
+async def test_a_full_disk_leaves_the_version_before_a_saved_file(
+    folder, home, capsys, monkeypatch
+):
+    monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
+    async with kept(notebook(folder, TOOLS), home, watch=True) as here:
+        usual = tempfile.gettempdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(home / "nowhere"))
+        notebook(folder, TOOLS, MORE)
+        said = await wait_until_said(capsys, "No such file or directory")
+        assert "The kernel 'python3' of sums.ipynb cannot be started: " in said
+        await here.pids(1)
+        monkeypatch.setattr(tempfile, "tempdir", usual)
+        notebook(folder, TOOLS, MORE)
+        await here.catalog.wait_for("pid", "meet", "more")
+
+
+@pytest.mark.parametrize("is_saved_again", [False, True])
+async def test_a_saved_file_that_is_not_trusted_is_run_as_soon_as_it_is(
+    folder, home, capsys, monkeypatch, is_saved_again
 ):
     monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
     monkeypatch.setattr(replica_set, "TRUST_INTERVAL", 0.02)
@@ -324,9 +382,13 @@ async def test_a_saved_file_that_is_not_trusted_is_run_as_soon_as_it_is(
                 await here.pids(1)
                 said += capsys.readouterr().err
         await here.pids(20)
+        assert "it was before it was saved" not in capsys.readouterr().err
+        if is_saved_again:  # as Jupyter does, with what the cells have said
+            document = read_notebook(path)[1]
+            document.cells[-1].outputs = [nbformat.v4.new_output("stream", text="said")]
+            nbformat.write(document, path)
         sign(path, data)
         await here.catalog.wait_for("pid", "meet", "more")
-    assert (said + capsys.readouterr().err).count("it was before it was saved") == 1
 
 
 async def test_a_saved_file_with_the_same_code_starts_nothing(folder, home):
@@ -348,11 +410,19 @@ async def test_a_saved_file_with_the_same_code_starts_nothing(folder, home):
 
 def test_as_many_kernels_as_processors_and_memory_allow_and_at_least_one():
     decide = decide_number
-    assert decide("auto", "a.ipynb", each=100, free=10_000, processors=8) == 8
-    assert decide("auto", "a.ipynb", each=100, free=250, processors=8) == 3
-    assert decide("auto", "a.ipynb", each=100, free=0, processors=8) == 1
-    assert decide(3, "a.ipynb", each=100, free=200, processors=1) == 3
+    assert decide("auto", "a.ipynb", each=100, free=10_000, most=8) == 8
+    assert decide("auto", "a.ipynb", each=100, free=250, most=8) == 3
+    assert decide("auto", "a.ipynb", each=100, free=0, most=8) == 1
+    assert decide(3, "a.ipynb", each=100, free=200, most=1) == 3
     assert decide("auto", "a.ipynb", each=0, free=10**9) >= 1
+
+
+def test_a_watched_notebook_gets_as_many_kernels_as_leave_memory_for_those_of_the_next_version():
+    first = decide_number("auto", "a.ipynb", each=100, free=750, most=8, versions=2)
+    assert first == 4
+    free = 750 - 3 * 100 - 100  # beside them, and the first one of the next version
+    assert decide_number("auto", "a.ipynb", each=100, free=free, most=first) == 4
+    assert decide_number("auto", "a.ipynb", each=250, free=free, most=first) == 2
 
 
 def test_kernels_that_have_no_memory_are_not_started_and_one_sentence_says_how_many_could_be():

@@ -112,6 +112,16 @@ def test_a_replica_that_is_away_gets_no_calls_and_the_notebook_is_away_when_all_
     assert here.call("top") == "2"
 
 
+def test_while_one_of_those_that_are_away_returns_callers_are_told_of_that_one():
+    here = Served("1", "2")
+    here.offer("1", tool("top"))
+    here.offer("2", tool("top"))
+    here.replicas.set_away("1", "It is no longer served.", is_final=True)
+    here.lose("2", "It is being restarted.")
+    with pytest.raises(KernelGone, match=r"^It is being restarted\.$"):
+        here.catalog.find("top")
+
+
 def test_it_is_known_whether_another_replica_answers():
     here = Served("1", "2")
     here.offer("1", tool("top"))

@@ -118,7 +118,7 @@ async def test_a_task_whose_kernel_lives_is_not_lost_with_the_link(home):
         lives = False
         state = await ask_task(client, "tasks/get", task_id)
         assert state["status"] == "failed"
-        assert "died or was restarted" in state["error"]["message"]
+        assert "died, was restarted, or ended" in state["error"]["message"]
 
 
 async def test_who_waits_for_news_of_a_task_does_not_ask_without_pause(home):
@@ -151,7 +151,7 @@ async def test_who_waits_for_news_of_a_task_does_not_ask_without_pause(home):
     ("lives", "text", "code"),
     [
         (True, "lives, but cannot be asked from here", types.INTERNAL_ERROR),
-        (False, "died or was restarted, and the task was lost with it", types.INVALID_PARAMS),
+        (False, "died, was restarted, or ended after a newer version of the notebook", types.INVALID_PARAMS),
     ],
 )
 async def test_a_task_whose_kernel_is_not_linked_says_whether_it_lives(home, lives, text, code):
