@@ -151,7 +151,7 @@ async def test_who_waits_for_news_of_a_task_does_not_ask_without_pause(home):
     ("lives", "text", "code"),
     [
         (True, "lives, but cannot be asked from here", types.INTERNAL_ERROR),
-        (False, "died, was restarted, or ended after a newer version of the notebook", types.INVALID_PARAMS),
+        (False, "ended after a newer version of the notebook was saved", types.INVALID_PARAMS),
     ],
 )
 async def test_a_task_whose_kernel_is_not_linked_says_whether_it_lives(home, lives, text, code):
