@@ -139,7 +139,9 @@ class Settings(Limits):
     keep_calls: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_KEEP_CALLS"))
     """Whether calls of all tools that have run for `task_after` go on when their clients give them
     up, as all calls of tools with `--keep` do."""
-    task_ttl: float = field(default=3_600.0, metadata=_env("MCP_NOTEBOOK_TASK_TTL", least=1))
+    task_ttl: float = field(
+        default=3_600.0, metadata=_env("MCP_NOTEBOOK_TASK_TTL", least=1, most=366 * 86_400)
+    )
     """Seconds that a kernel keeps a task and its result after its end. A question of a task waits
     as long for its answer."""
     max_result_chars: int = field(

@@ -70,6 +70,8 @@ def test_a_wrong_value_is_refused_with_its_source_and_the_value(variable, value)
         ("MCP_NOTEBOOK_REPLICAS", "0", "it must be a whole number from 1 to 1,000, or auto"),
         ("MCP_NOTEBOOK_IDLE_MINUTES", "soon", "it must be a number"),
         ("MCP_NOTEBOOK_IDLE_MINUTES", "inf", "it must be a number"),
+        ("MCP_NOTEBOOK_TASK_TTL", "0", "it must be greater than or equal to 1"),
+        ("MCP_NOTEBOOK_TASK_TTL", "1e300", "it must be less than or equal to 31622400"),
         ("MCP_NOTEBOOK_ALLOW_ERRORS", "perhaps", "it must be yes or no"),
         ("MCP_NOTEBOOK_TABLE_FORMAT", "html", "it must be 'auto', 'markdown' or 'csv'"),
     ],
