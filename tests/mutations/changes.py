@@ -611,8 +611,8 @@ CHANGES = (
     ),
     Change(
         "bridge/kernels/running_call.py",
-        "        if self.task is None and not self._result.done():\n",
-        "        if self.task is None:\n",
+        "        if not self._is_task_told and not self._result.done():\n",
+        "        if not self._is_task_told:\n",
         f"bridge/kernels/test_running_call.py {_LINKS}",
     ),
     Change(

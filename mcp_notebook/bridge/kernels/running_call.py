@@ -86,6 +86,8 @@ class RunningCall:
         """How long it ran then."""
         self.task: task_messages.TaskInfo | None = None
         """The task that the call has become: it goes on without this bridge."""
+        self._is_task_told = False
+        """Whether who follows the call has been told of the task."""
         self.is_cancelled = False
         """Whether the bridge has cancelled it, or has given it up if it can go on."""
         self.is_kept = False
@@ -114,6 +116,7 @@ class RunningCall:
             while self._logs and listener.log is not None:
                 await listener.log(self._next_log())
             if self.task is not None:
+                self._is_task_told = True
                 raise BecameTask(self.task)
             if self._result.done():
                 return self._result.result()
@@ -154,8 +157,8 @@ class RunningCall:
             self._send(task_messages.KeepCall(id=self.id, keep=task_messages.Keep(owner=owner)))
 
     def cancel(self, reason: str) -> None:
-        """Stop the call if it has not ended, and is no task."""
-        if self.task is None and not self._result.done():
+        """Stop the call if it has not ended, and is no task that its client is told of."""
+        if not self._is_task_told and not self._result.done():
             self.is_cancelled = True
             self._send(messages.Cancel(id=self.id, reason=reason))
 

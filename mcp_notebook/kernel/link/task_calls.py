@@ -147,7 +147,7 @@ class TaskCalls:
             return True
         task_call = self._calls.get(call_id)
         if task_call is not None and not task_call.is_kept:
-            # Bridges cancel no call that they know to be a task: nobody has this one's id.
+            # Bridges cancel no call whose client knows the task: nobody has the id of this one.
             self._cancel(task_call.task.call, _CANCELLED)
             return True
         if (offer := self._take_offer(call_id)) is None or offer.keep is None:

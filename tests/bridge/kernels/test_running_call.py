@@ -8,11 +8,12 @@ import pytest
 from mcp_notebook.bridge.kernels.running_call import (
     MAX_LOGS,
     NO_LISTENER,
+    BecameTask,
     Listener,
 )
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import KernelGone
-from mcp_notebook.wire import content_blocks, messages
+from mcp_notebook.wire import content_blocks, messages, task_messages
 
 pytestmark = pytest.mark.anyio
 ASK = messages.Ask(id=1, question=1, key="q", message="Sure?", form={})
@@ -68,6 +69,19 @@ async def test_leaving_the_block_by_an_error_cancels_the_call_in_the_kernel(call
     with pytest.raises(ZeroDivisionError), call.cancel_on_error():
         raise ZeroDivisionError
     assert sent == [messages.Cancel(id=1, reason="The client cancelled the call.")]
+
+
+async def test_a_task_is_cancelled_with_its_call_unless_the_client_is_told_of_it(call, sent):
+    info = task_messages.TaskInfo(
+        id="t", tool="train", status="working", created=0, updated=0, version=0
+    )
+    call.handle(task_messages.TaskState(id=1, task=info), [])
+    call.cancel("given up")  # before anybody knows the task's id
+    assert sent == [messages.Cancel(id=1, reason="given up")]
+    with pytest.raises(BecameTask), call.cancel_on_error():
+        await call.follow(NO_LISTENER)
+    call.cancel("given up")
+    assert len(sent) == 1
 
 
 async def test_a_slow_client_gets_the_newest_log_messages_and_the_number_of_the_others(call):
