@@ -30,6 +30,8 @@ _ONCE = "mcp-notebook-"
 """How the keys of tasks begin that are tried on one worker only."""
 _ASK_INTERVAL = 1.0
 """Seconds between two questions to the scheduler by all calls, and before a call's first one."""
+_ANSWER_LIMIT = 5.0
+"""Seconds to wait for the scheduler's answer."""
 _WORKER_ENDED = (
     "The worker of the Dask cluster that ran {name!r} ended before the function did ({worker}). "
     "The function was not tried on another one, which it might have ended, too. The worker's log "
@@ -83,7 +85,9 @@ class Inbox:
         self.last_question = 0.0
         """When a call has asked the scheduler for its workers, on the monotonic clock."""
         self.workers: int | None = None
-        """How many there were then; None: nobody has asked."""
+        """How many there were then; None: that is not known."""
+        self.is_silent = False
+        """Whether the scheduler did not answer then."""
         self.ways: dict[str, deque[list[Any]]] = {}
         """The messages of the calls that wait, by their numbers."""
 
@@ -105,12 +109,25 @@ def open_inbox(client: Any) -> Inbox:
     client.subscribe_topic(inbox.topic, inbox.take)
     try:
         # Code of this Python would crash the scheduler if it had another one, and end the cluster.
-        python = client.sync(client.scheduler.versions)["host"]["python"]
+        python = _ask(client, client.scheduler.versions)["host"]["python"]
         if python.split(".")[:2] == [str(number) for number in sys.version_info[:2]]:
             client.register_plugin(_make_guard())
     except Exception:
         logger.debug("the scheduler takes no plugin", exc_info=True)
     return inbox
+
+
+def _ask(client: Any, question: Any) -> Any:
+    """Return what a client's scheduler answers.
+
+    Args:
+        client: A ``distributed.Client``.
+        question: A method of its ``scheduler``.
+
+    Raises:
+        OSError: It does not answer, or cannot be reached.
+    """
+    return client.sync(question, callback_timeout=_ANSWER_LIMIT)
 
 
 def _make_guard() -> Any:
@@ -230,13 +247,21 @@ class DaskEngine(Engine):
 
     def describe_wait(self) -> str:
         """Say what a call waits for that has not begun, as the scheduler knows it."""
-        inbox, now = self._inbox, monotonic()
+        inbox, client, now = self._inbox, self._client, monotonic()
+        if client.status != "running":
+            return "the scheduler of the Dask cluster, to which the connection is lost,"
         if now - self._since < _ASK_INTERVAL:
             return "a free worker of the Dask cluster"
-        if now - inbox.last_question >= _ASK_INTERVAL and self._client.status == "running":
+        if now - inbox.last_question >= _ASK_INTERVAL:
             inbox.last_question = now  # first, so that no other call asks as well
-            info = self._client.scheduler_info()
-            inbox.workers = info.get("n_workers", len(info["workers"]))
+            try:
+                info = _ask(client, client.scheduler.identity)
+                inbox.workers = info.get("n_workers", len(info["workers"]))
+                inbox.is_silent = False
+            except OSError:
+                inbox.is_silent = True
+        if inbox.is_silent:
+            return "the scheduler of the Dask cluster, which does not answer,"
         if inbox.workers is None:
             return "a free worker of the Dask cluster"
         if not inbox.workers:

@@ -17,6 +17,7 @@ from mcp_notebook.kernel.executors import remote_context, remote_outputs, remote
 from mcp_notebook.kernel.executors.large_calls import find_large_parts, format_size
 from mcp_notebook.kernel.executors.pickling import dump, pickle_call
 from mcp_notebook.kernel.executors.ways_back import WayBack
+from mcp_notebook.kernel.safe.text import describe_error
 
 _BOOT = (
     "__import__('pickle').loads(runner)(pickled_call, address, trace, values) "
@@ -27,6 +28,15 @@ _OTHER_PYTHON = (
     "The function of {name!r} cannot run on its executor's worker: the worker has Python {theirs}, "
     "the notebook {ours}, and code cannot be sent from one to the other. The user has to start the "
     "workers with Python {needed}."
+)
+_NOT_READ = (
+    "What the function of {!r} returned or raised on its executor's worker cannot be read in the "
+    "notebook ({}). The user has to have it return data, such as a text, a dict or a table, or "
+    "install in the notebook what the worker has."
+)
+_NOT_SENT_BACK = (
+    "What the function of {!r} returned cannot be sent from its executor's worker: {}. The user "
+    "has to have it return data, such as a text, a dict or a table."
 )
 
 
@@ -146,7 +156,7 @@ class Job:
             taker: Takes what the function printed and displayed on its worker.
 
         Raises:
-            ToolError: The worker cannot run it.
+            ToolError: The worker cannot run it, or what it gives cannot be sent or read.
             BaseException: What the function raised.
         """
         if self.is_local:
@@ -156,9 +166,14 @@ class Job:
         outputs, pickled, remote_traceback = value
         for output in outputs:
             _replay(output, taker)
-        result, _figures = pickle.loads(pickled)  # noqa: S301 - of the author's own worker
+        try:
+            result, _figures = pickle.loads(pickled)  # noqa: S301 - of the author's own worker
+        except Exception as error:
+            raise ToolError(_NOT_READ.format(self.name, describe_error(error))) from error
         if remote_traceback is None:
             return result
+        if not remote_traceback:
+            raise ToolError(_NOT_SENT_BACK.format(self.name, result))
         raise result from RemoteTraceback(remote_traceback)
 
     def _explain_other_python(self, version: str) -> str:

@@ -117,7 +117,8 @@ def run_remotely(
 
     Returns:
         What the function printed and displayed; the pickle of what it returned or raised, together
-        with the figures that are open; the traceback if it raised, else None.
+        with the figures that are open; the traceback if it raised, else None; an empty one if it
+        returned what cannot be pickled.
     """
     way = open_way(address)
     way.send("begin")
@@ -130,7 +131,12 @@ def run_remotely(
             function, arguments = CallUnpickler(pickled_call, way, trace, values).load()
             with join_trace(trace):
                 value = _complete(function(**arguments), outputs)
-            result = _pickle_value(value, _find_new(before), outputs)
+            try:
+                result = _pickle(value, _find_new(before), outputs)
+            except Exception as error:  # noqa: BLE001 - pickling runs the value's code
+                remote_traceback = ""
+                unsent = _describe_unsent(value, error)
+                result = _pickle_error(unsent, _find_new(before), outputs)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
             within = None if error.__traceback__ is None else error.__traceback__.tb_next
             remote_traceback = "".join(traceback.format_exception(type(error), error, within))
@@ -195,12 +201,10 @@ def _mark_end(items: list[Any]) -> list[Any]:
     return items
 
 
-def _pickle_value(value: Any, figures: list[Any], outputs: Outputs) -> bytes:
-    try:
-        return _pickle(value, figures, outputs)
-    except Exception as error:  # noqa: BLE001 - pickling runs the value's code
-        kind = type(value).__name__
-        raise TypeError(f"a value of type {kind} cannot be sent from the worker: {error}") from None
+def _describe_unsent(value: Any, error: Exception) -> TypeError:
+    """Say which value cannot be pickled, and why."""
+    reason = str(error).rstrip(".") or type(error).__name__
+    return TypeError(f"a value of type {type(value).__name__} cannot be pickled ({reason})")
 
 
 def _pickle_error(error: BaseException, figures: list[Any], outputs: Outputs) -> bytes:

@@ -161,6 +161,32 @@ def test_large_variables_are_named_once_and_can_be_scattered(cluster, link):
     assert text_of(link.call("sum_up_there")) == "12500000.0"
 
 
+FAR_CLUSTER = """
+import subprocess, sys
+options = ["--host", "127.0.0.1", "--no-dashboard", "--port", "0", "--scheduler-file", {file!r}]
+scheduler = subprocess.Popen(
+    [sys.executable, "-m", "distributed.cli.dask_scheduler", *options], stderr=subprocess.DEVNULL
+)
+far_client = Client(scheduler_file={file!r})
+@mcp_tool(executor=far_client)
+def run_far() -> None:
+    "Run."
+"""
+
+
+def test_a_scheduler_that_does_not_answer_or_is_gone_is_told(cluster, link, tmp_path):
+    cluster.ok(FAR_CLUSTER.format(file=str(tmp_path / "scheduler.json")))
+    link.start("run_far", progress=True)
+    wait_for_text(link, "waiting for a worker of the Dask cluster, which has none now")
+    try:
+        cluster.ok("import signal; scheduler.send_signal(signal.SIGSTOP)")
+        wait_for_text(link, "waiting for the scheduler of the Dask cluster, which does not answer")
+    finally:
+        cluster.ok("scheduler.kill(); scheduler.wait()")
+    assert text_of(link.result()).startswith("The Dask cluster of 'run_far' is gone: ")
+    cluster.ok("far_client.close()")
+
+
 def test_a_cluster_that_is_gone_is_one_sentence(cluster, link, paths):
     link.start("wait", **paths)
     wait_for_file(paths["began"])

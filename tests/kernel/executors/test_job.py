@@ -78,3 +78,19 @@ def test_a_worker_with_another_python_loads_nothing_and_says_so(tmp_path, monkey
         ToolError, match=r"'double' cannot run .* worker has Python 3\.9\.1, the no"
     ):
         Job("double", abs, {}).read("3.9.1", None)
+
+
+def test_a_value_that_cannot_be_sent_back_is_one_sentence():
+    job = Job("give", threading.Lock, {})
+    pickled = pickle.dumps(job)
+    with pytest.raises(
+        ToolError, match=r"'give' returned cannot be sent from .* of type lock cannot be pickled"
+    ) as raised:
+        job.read(pickle.loads(pickled)(), None)
+    assert raised.value.__cause__ is None
+
+
+def test_a_value_that_only_its_worker_knows_is_one_sentence():
+    value = b"cnot_installed\nThing\n."
+    with pytest.raises(ToolError, match=r"cannot be read in the notebook \(ModuleNotFoundError: "):
+        Job("give", abs, {}).read(([], value, None), None)
