@@ -14,6 +14,7 @@ import anyio.abc
 from mcp_notebook.bridge.headless.cell_progress import Progress, QuietProgress
 from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
 from mcp_notebook.bridge.headless.machine_limits import (
+    allow_open_files,
     count_processors,
     find_free_memory,
     format_bytes,
@@ -183,15 +184,17 @@ class Generation:
         """Return the number of kernels that there are going to be, now that the first one runs."""
         links = self._list_links()  # none if it has just died
         each = measure_kernel(links[0].record.pid) if links else 0
+        choice, name = self._settings.replicas, self._path.name
         versions = 2 if self._settings.watch and most is None else 1
-        return decide_number(
-            self._settings.replicas,
-            self._path.name,
-            each=each,
-            free=find_free_memory(),
-            most=most,
-            versions=versions,
-        )
+        free = find_free_memory()
+        number = decide_number(choice, name, each=each, free=free, most=most, versions=versions)
+        fit = max(1, (1 + allow_open_files(versions * number - 1)) // versions)
+        if fit < number and choice != "auto":
+            raise NotebookError(
+                f"{number} kernels of {name} need more open files than this process may have. "
+                f"Start at most {fit} (--replicas {fit}), or raise the limit (`ulimit -Hn`)."
+            )
+        return min(fit, number)
 
 
 def decide_number(  # noqa: PLR0913 - what it depends on

@@ -1,16 +1,26 @@
-"""How many kernels a machine, or a container, can have: its memory and its processors.
+"""How many kernels a machine, or a container, can have: memory, processors and open files.
 
 Runs on the bridge's event loop; reads what the system tells, in milliseconds.
 """
 
 import math
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
+try:
+    import resource
+except ImportError:  # Windows, which has no such limit
+    resource = None  # type: ignore[assignment]
+
 _GROUP = Path("/sys/fs/cgroup")
 """What a container is told of its own limits (cgroup v2)."""
+_FILES_EACH = 32
+"""Open files and sockets that the bridge has for a kernel: 24, and more while it starts."""
+_FILES_BESIDE = 256
+"""Those that are left for clients."""
 
 
 def measure_kernel(pid: int) -> int:
@@ -50,6 +60,26 @@ def count_processors(group: Path = _GROUP) -> int:
     except (OSError, ValueError):  # no container, or one without a limit: "max"
         return number
     return min(number, max(math.ceil(quota / period), 1))
+
+
+def allow_open_files(kernels: int) -> int:
+    """Return for how many of these further kernels this process may open files.
+
+    Raises the limit that it has set itself, usually 1,024, as far as they need that.
+    """
+    if resource is None:
+        return kernels
+    beside = psutil.Process().num_fds() + _FILES_BESIDE
+    needed = beside + kernels * _FILES_EACH
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        with suppress(OSError, ValueError):  # macOS allows fewer than it says
+            most = needed if hard == resource.RLIM_INFINITY else max(min(needed, hard), soft)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return kernels
+    return max(0, min(kernels, (soft - beside) // _FILES_EACH))
 
 
 def format_bytes(number: int) -> str:

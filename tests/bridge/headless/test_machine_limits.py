@@ -1,8 +1,12 @@
 import os
+import subprocess
+import sys
 
+import psutil
 import pytest
 
 from mcp_notebook.bridge.headless.machine_limits import (
+    allow_open_files,
     count_processors,
     find_free_memory,
     format_bytes,
@@ -31,6 +35,27 @@ def test_without_a_limit_there_is_what_the_machine_has(tmp_path):
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("1\n")
     assert find_free_memory(tmp_path) > 10**6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such limit")
+def test_the_limit_of_open_files_is_raised_for_as_many_kernels_as_it_may_be():
+    import resource  # noqa: PLC0415 - not on Windows
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    low = psutil.Process().num_fds() + 20
+    resource.setrlimit(resource.RLIMIT_NOFILE, (low, hard))
+    try:
+        assert allow_open_files(5) == 5
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > low + 5 * 24
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    limited = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (600, 600))\n"
+        "from mcp_notebook.bridge.headless.machine_limits import allow_open_files\n"
+        "print(allow_open_files(2), 5 < allow_open_files(1_000) < 15)"
+    )
+    said = subprocess.run([sys.executable, "-c", limited], capture_output=True, check=True)
+    assert said.stdout.split() == [b"2", b"True"]
 
 
 def test_a_container_has_as_many_processors_as_its_limit_says_and_the_machine_has(tmp_path):

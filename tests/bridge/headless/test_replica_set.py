@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from contextlib import asynccontextmanager
 
@@ -431,4 +433,24 @@ def test_kernels_that_have_no_memory_are_not_started_and_one_sentence_says_how_m
     assert str(caught.value) == (
         "There is no memory for 9 kernels of a.ipynb: each needs about 2.0 GB, and 5.0 GB is free "
         "beside the first. Start at most 3 (--replicas 3), or as many as fit (--replicas auto)."
+    )
+
+
+def test_kernels_that_need_more_open_files_than_there_may_be_are_not_started(folder, home):
+    import resource  # noqa: PLC0415 - not on Windows
+
+    command = [sys.executable, "-m", "mcp_notebook", "serve", str(notebook(folder, TOOLS))]
+    done = subprocess.run(
+        [*command, "--replicas", "3", "--port", "0"],
+        check=False,
+        env=kernel_env(home),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300)),
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "3 kernels of sums.ipynb need more open files than this process may have. Start at most 1 "
+        "(--replicas 1), or raise the limit (`ulimit -Hn`).\n"
     )
