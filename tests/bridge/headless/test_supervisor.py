@@ -95,6 +95,7 @@ class Kept:
         self.links = Links(self.catalog, on_change=self.catalog.note_change)
         self.ended = anyio.Event()
         self.reason = None
+        self.supervisor = None
 
     async def call(self, name, **arguments):
         return await self.links.call(self.catalog.find(name), arguments)
@@ -117,9 +118,9 @@ class Kept:
 async def kept(path, home, **options):
     here = Kept()
     settings = Settings(home=home / "state", **options)
-    supervisor = Supervisor(path, settings, here.links, SharedProgress())
+    here.supervisor = Supervisor(path, settings, here.links, SharedProgress())
     async with here.links, anyio.create_task_group() as tasks:
-        await tasks.start(here.run, supervisor)
+        await tasks.start(here.run, here.supervisor)
         yield here
         tasks.cancel_scope.cancel()
     assert psutil.Process().children() == []
@@ -274,6 +275,22 @@ async def test_delays_double_up_to_a_limit_and_begin_anew_after_a_steady_time(mo
     for _ in range(8):
         await supervisor._back_off("died")
     assert slept == [0, 1, 2, 4, 8, 16, 30, 30]
+
+
+async def test_a_kernel_that_is_retired_before_its_restart_is_not_restarted(
+    folder, home, capsys, monkeypatch
+):
+    monkeypatch.setattr(supervisor_module, "FIRST_DELAY", 2.0)
+    async with kept(notebook(folder, TOOLS), home) as here:
+        await here.gone("leave", status=0)
+        await here.catalog.wait_for(*NAMES)
+        await here.gone("leave", status=3)
+        with anyio.fail_after(TIMEOUT):
+            while "It is being restarted in 2 s" not in capsys.readouterr().err:
+                await anyio.lowlevel.checkpoint()
+            here.supervisor.retire()
+            await here.ended.wait()
+    assert here.reason == "sums.ipynb: a kernel of an earlier version ended with exit status 3."
 
 
 # -- a notebook that is not trusted any more -------------------------------------------------------
