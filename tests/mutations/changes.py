@@ -312,12 +312,6 @@ CHANGES = (
     ),
     Change(
         "kernel/link/conversation.py",
-        "            or (self.logs is not None and self.logs.is_used)\n",
-        "",
-        "kernel/link/test_conversation.py kernel/link/test_log_notices.py",
-    ),
-    Change(
-        "kernel/link/conversation.py",
         "(self.notices is not None and self.notices.is_used)",
         "self.notices is not None",
         "kernel/link/test_conversation.py",
