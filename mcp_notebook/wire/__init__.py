@@ -19,8 +19,8 @@ bridge -> kernel             `Call` (with an id that the bridge chooses, unique 
                              conversation), `Cancel`, `Answer` to a question of a call,
                              `AskConsent` and `WithdrawConsent`, `ListResources`, `ReadResource`
                              (ids from the same numbers as calls), `Clients`, `StopCall`,
-                             `KeepCall`, `FollowTask`, `AskTask`, `AnswerTask`, `CancelTask`
-                             (ids as before)
+                             `KeepCall`, `LeaveCall`, `FollowTask`, `AskTask`, `AnswerTask`,
+                             `CancelTask` (ids as before)
 kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
                              `Log` of a call, `Ask` and `Withdraw` (a question of a call),
                              `Returned` (exactly one per `Call` and `FollowTask`,
@@ -81,7 +81,8 @@ conversation, does not stop it: it goes on as a task. A later `Call` of the same
 owner, whose ``keep`` says the same, does not run while that goes on, or as long as nobody has got
 its result: it gets that. Both then wait for the same task, and each gets its `Returned`. Who has
 the task's id waits in the same way with a `FollowTask`. A `KeepCall` ends the waiting: the kernel
-answers with the task's `TaskState`, and with a `Returned` that says that nobody waits.
+answers with the task's `TaskState`, and with a `Returned` that says that nobody waits. A
+`LeaveCall` is a `Cancel` that stops no call: one that cannot go on as a task runs on as before.
 
 *Resources.* A kernel may keep more than the results of its calls; the URIs of what it keeps begin
 with `resource_uris.make_prefix` of its record's id. They are listed immediately, even while a cell

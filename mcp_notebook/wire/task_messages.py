@@ -39,6 +39,17 @@ class KeepCall(Message):
     keep: Keep
 
 
+class LeaveCall(Message):
+    """Nobody waits for a call any more.
+
+    It becomes a task if its `keep` says "give_up" and it came long enough ago; else it runs on.
+    """
+
+    type: Literal["leave_call"] = "leave_call"
+    id: int
+    """Of the call."""
+
+
 class AskTask(Message):
     """Ask where a task is."""
 
@@ -132,5 +143,5 @@ class TaskState(Message):
 
 TaskRequest: TypeAlias = AskTask | AnswerTask | CancelTask
 """What a bridge asks about a task; the kernel answers each with one `TaskState`."""
-FromBridge: TypeAlias = KeepCall | FollowTask | TaskRequest
+FromBridge: TypeAlias = KeepCall | LeaveCall | FollowTask | TaskRequest
 """What bridges send about tasks."""

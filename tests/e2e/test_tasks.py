@@ -469,6 +469,50 @@ async def test_a_kept_call_goes_on_when_its_client_leaves_and_one_of_another_too
         kernel.ok("assert kept_runs == [1], kept_runs")
 
 
+@pytest.mark.parametrize("capabilities", [{}, {"elicitation": {}}])
+async def test_a_client_that_hangs_up_without_a_word_gets_the_result_by_asking_again(
+    bridge, kernel, capabilities
+):
+    """In the older eras, that cancels nothing: many clients only say it so."""
+    kernel.ok("kept_go.clear(); kept_runs.clear()")
+    arguments = {"name": "simulate", "arguments": {"year": 1999}}
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": arguments}
+    async with httpx2.AsyncClient() as http:
+        headers = await _open_session(http, bridge.url, capabilities)
+        with pytest.raises(httpx2.ReadTimeout):
+            await _ask(http, bridge.url, headers, call, seconds=1)
+        while "as the task simulate-" not in kernel.ok("%mcp status").stdout:
+            pass
+        kernel.ok("kept_go.set()")
+        while "call of simulate" in kernel.ok("%mcp status").stdout:
+            pass
+        headers = await _open_session(http, bridge.url, capabilities)
+        answer = await _ask(http, bridge.url, headers, call)
+        assert "simulated 1999" in answer.text
+        kernel.ok("assert kept_runs == [1999], kept_runs")
+
+
+async def _open_session(http, url, capabilities):
+    """Open a session of an older era by hand, and return the headers of its requests."""
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Accept": "application/json, text/event-stream",
+    }
+    client = {"name": "raw", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client}
+    initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    answer = await _ask(http, url, headers, initialize)
+    headers["MCP-Protocol-Version"] = "2025-11-25"
+    headers["Mcp-Session-Id"] = answer.headers["Mcp-Session-Id"]
+    initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    await _ask(http, url, headers, initialized)
+    return headers
+
+
+async def _ask(http, url, headers, message, *, seconds=60):
+    return await http.post(url, headers=headers, json=message, timeout=seconds)
+
+
 async def test_a_setting_lets_long_calls_of_all_tools_go_on(kernel):
     kernel.ok("kept_go.clear(); kept_runs.clear()")
     env = {"MCP_NOTEBOOK_TASK_AFTER": "0.3", "MCP_NOTEBOOK_KEEP_CALLS": "1"}

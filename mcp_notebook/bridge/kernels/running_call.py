@@ -162,6 +162,12 @@ class RunningCall:
             self.is_cancelled = True
             self._send(messages.Cancel(id=self.id, reason=reason))
 
+    def leave(self) -> None:
+        """Let the call go on without who waits for it, if it is kept and can; it is not stopped."""
+        if self.is_kept and not self._is_task_told and not self._result.done():
+            self.is_cancelled = True
+            self._send(task_messages.LeaveCall(id=self.id))
+
     def cancel_on_error(self) -> AbstractContextManager[None]:
         """Cancel the call if a block is left by an exception or a cancellation."""
         return _CancelOnError(self)

@@ -5,6 +5,7 @@ SDK's context of a request becomes one (`read_request`), and so does a plain req
 answered without the SDK. What handles requests knows this form only.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,6 +18,9 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.server.callers import find_caller, find_client
 from mcp_notebook.bridge.server.large_calls import find_arguments
 from mcp_notebook.wire import messages
+
+HANG_UP_KEY = "mcp_notebook.hang_up"
+"""Where the ASGI scope of an HTTP request has its `ClientRequest.hang_up`."""
 
 
 class Channel(Protocol):
@@ -60,6 +64,8 @@ class ClientRequest:
     connection: Any
     """What lasts as long as the client's session; None at 2026-07-28, where every request stands
     for itself."""
+    hang_up: asyncio.Event | None = None
+    """Set when the client has hung up, if its request outlasts that: over HTTP up to 2025-11-25."""
     arguments: bytes | None = None
     """The arguments of a call, if the transport has detached them."""
     channel: Channel
@@ -93,6 +99,7 @@ def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> Clie
         meta=_read_meta(ctx),
         headers=getattr(ctx.request, "headers", None),
         connection=get_connection(ctx) if is_handshake else None,
+        hang_up=getattr(ctx.request, "scope", {}).get(HANG_UP_KEY),
         arguments=find_arguments(ctx),
         channel=_SessionChannel(ctx),
     )

@@ -5,6 +5,7 @@ fails in any way is a result with ``isError``; only a request that makes no sens
 an error of the protocol.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -194,11 +195,13 @@ class ToolCalls:
             call = outcome
         meta_tool = params.name if self._starter.is_meta_tool(params.name) else None
         timer = self.tasks.watch(request, call, meta_tool)
+        watcher = _leave_with_client(request, call)
         try:
             return await self._elicitation.follow(request, params, call, listener)
         finally:
-            if timer is not None:
-                timer.cancel()
+            for waiting in (timer, watcher):
+                if waiting is not None:
+                    waiting.cancel()
 
     def _resume(
         self, request: ClientRequest, params: types.CallToolRequestParams
@@ -224,6 +227,19 @@ class ToolCalls:
             log=None if level is None else make_log_sender(request),
             log_level=level,
         )
+
+
+def _leave_with_client(request: ClientRequest, call: RunningCall) -> asyncio.Task[None] | None:
+    """Let a call that is kept go on by itself when its client hangs up, which cancels nothing."""
+    hang_up = request.hang_up
+    if hang_up is None or not call.is_kept:
+        return None
+
+    async def leave() -> None:
+        await hang_up.wait()
+        call.leave()
+
+    return asyncio.create_task(leave())
 
 
 def _make_error(text: str) -> Result:

@@ -6,6 +6,7 @@ then unknown (404), and the client initializes anew, as MCP says. An open stream
 so does a running call, even if its client has hung up.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Self
@@ -17,6 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+from mcp_notebook.bridge.server.client_request import HANG_UP_KEY
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.json_responses import prefer_json
 from mcp_notebook.bridge.transports.large_requests import detach_large_arguments
@@ -83,7 +85,9 @@ class Endpoint:
             if scope["method"] != "POST":
                 await self._sessions.handle_request(scope, receive, send)
                 return
-            body = _Body(receive, self._count_message, outlasts_client=_is_of_handshake_era(scope))
+            hang_up = asyncio.Event() if _is_of_handshake_era(scope) else None
+            body = _Body(receive, self._count_message, hang_up)
+            scope[HANG_UP_KEY] = hang_up
             try:
                 await self._app(scope, body.receive, send)
             finally:
@@ -124,21 +128,24 @@ class _Body:
     Args:
         receive: Of the request.
         on_complete: Called when all of the body has come in.
-        outlasts_client: Whether the request runs on when its client has hung up. MCP says so up to
+        hang_up: Set when the client has hung up, if the request runs on then. MCP says so up to
             2025-11-25. The SDK would run the call, too, but take its session for unused.
     """
 
     def __init__(
-        self, receive: Receive, on_complete: Callable[[], None], *, outlasts_client: bool
+        self, receive: Receive, on_complete: Callable[[], None], hang_up: asyncio.Event | None
     ) -> None:
         self._receive = receive
         self._on_complete = on_complete
-        self._outlasts_client = outlasts_client
+        self._hang_up = hang_up
         self.is_complete = False
 
     async def receive(self) -> Message:
         """Return the next message about the request."""
-        if self.is_complete and self._outlasts_client:
+        if self.is_complete and self._hang_up is not None:
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+            self._hang_up.set()
             await anyio.sleep_forever()
         message = await self._receive()
         if message["type"] == "http.request" and not message.get("more_body", False):

@@ -233,8 +233,8 @@ class Conversation:
             case messages.Call():
                 if not self._tasks.join(message):
                     self._start_call(message)
-            case messages.Cancel():
-                self._cancel_call(message)
+            case messages.Cancel() | task_messages.LeaveCall():
+                self._leave_call(message)
             case messages.Answer():
                 self._pass_answer(message)
             case task_messages.KeepCall():
@@ -317,9 +317,9 @@ class Conversation:
             notices.start(call, self._calls.describe)
         self._calls.start(call)
 
-    def _cancel_call(self, message: messages.Cancel) -> None:
-        open_call = self._open.get(message.id)
-        if not self._tasks.leave(message.id) and open_call is not None:
+    def _leave_call(self, message: messages.Cancel | task_messages.LeaveCall) -> None:
+        open_call, is_left = self._open.get(message.id), self._tasks.leave(message.id)
+        if isinstance(message, messages.Cancel) and open_call is not None and not is_left:
             self._calls.cancel(open_call.call, message.reason or _CANCELLED)
 
     def _pass_answer(self, message: messages.Answer) -> None:

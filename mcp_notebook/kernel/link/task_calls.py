@@ -150,8 +150,9 @@ class TaskCalls:
             # Bridges cancel no call whose client knows the task: nobody has the id of this one.
             self._cancel(task_call.task.call, _CANCELLED)
             return True
-        if (offer := self._take_offer(call_id)) is None or offer.keep is None:
+        if (offer := self._find_offer(call_id)) is None or offer.keep is None:
             return False
+        del self._offers[call_id]
         self._take_over(call_id, offer.keep.owner, is_kept=True)
         return True
 
@@ -192,16 +193,17 @@ class TaskCalls:
     def _share(self, call_id: int, owner: str) -> Task | None:
         """Let others wait for a call of this bridge, whose client may wait for it, too."""
         is_task = call_id in self._calls
-        offer = self._take_offer(call_id)
+        offer = self._find_offer(call_id)
+        self._offers.pop(call_id, None)
         is_open = is_task or offer is not None
         task = self._take_over(call_id, owner, is_kept=True) if is_open else None
         if task is not None and offer is not None:
             self._follow(offer, task)
         return task
 
-    def _take_offer(self, call_id: int) -> messages.Call | None:
+    def _find_offer(self, call_id: int) -> messages.Call | None:
         """Return what the bridge has sent, if the call goes on when it is given up now."""
-        offer, open_call = self._offers.pop(call_id, None), self._open_calls.get(call_id)
+        offer, open_call = self._offers.get(call_id), self._open_calls.get(call_id)
         if offer is None or offer.keep is None or open_call is None:
             return None
         return offer if monotonic() - open_call.call.arrived >= offer.keep.after else None

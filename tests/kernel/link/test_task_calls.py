@@ -320,6 +320,25 @@ def test_who_joins_a_call_is_asked_what_it_asks(listening, other, echo):
     assert reply.result(30).action == "accept"
 
 
+@pytest.mark.parametrize("after", [0, 3600])
+def test_a_call_whose_client_has_hung_up_goes_on_as_a_task_or_as_before(link, other, echo, after):
+    keep = task_messages.Keep(owner="ann", how="give_up", after=after)
+    link.send(kept_call().model_copy(update={"keep": keep}))
+    reply = tool_runs(echo, link)
+    link.send(task_messages.LeaveCall(id=1))
+    tool_runs(echo, link)
+    reply(Result([Text("done")]))
+    goes_to_bridge = link.receive()
+    assert not echo.cancelled.is_set()
+    other.send(kept_call(2))
+    if after:
+        assert text_of(goes_to_bridge) == "done"
+        assert tool_runs(echo, other)
+    else:
+        assert goes_to_bridge == Result(())  # for its log
+        assert text_of(other.receive()) == "done"
+
+
 def test_a_bridge_that_leaves_while_it_waits_is_not_told(listening, link, echo):
     task = start(link)
     with Link(listening[1]) as leaving:
