@@ -15,7 +15,7 @@ def test_binder_installs_this_checkout_with_an_extra_that_exists():
     (line,) = (BINDER / "requirements.txt").read_text(encoding="utf-8").splitlines()
     extras = re.fullmatch(r"-e \.\[([\w,]+)\]", line)
     assert extras is not None
-    assert extras[1].split(",") == ["gallery"]  # with all that any of the notebooks imports
+    assert extras[1].split(",") == ["dask", "gallery"]  # with all that any of the notebooks imports
     assert "gallery" in PROJECT["optional-dependencies"]
 
 
