@@ -11,7 +11,7 @@ from typing import Any
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.executors.job import Job
 from mcp_notebook.kernel.executors.ways_back import FileWay, WayBack
-from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.safe.text import describe_error, is_instance
 
 _REPORTING = frozenset({"concurrent", "executorlib", "loky"})
 """Packages of executors whose futures say when their function begins to run."""
@@ -22,6 +22,7 @@ _OF_THIS_MACHINE = (
 )
 """Modules of pools of processes of this machine. The futures of some are running already while they
 wait in a worker's queue."""
+_VIEW = "ipyparallel.client.view.ViewExecutor"
 _PICKLING = frozenset({"distributed", "executorlib", "ipyparallel", "loky"})
 
 _BROKEN = (
@@ -88,6 +89,8 @@ class Engine:
 
     def describe_wait(self) -> str:
         """Say what a call waits for that has not begun."""
+        if is_instance(self.executor, _VIEW) and not self.executor.view.client.ids:
+            return "an engine of the ipyparallel cluster, which has none now,"
         return "a free worker" if self.reports_begin else "its executor's result"
 
     def explain(self, name: str, error: Exception) -> ToolError:

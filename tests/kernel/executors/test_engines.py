@@ -302,3 +302,15 @@ def test_a_function_runs_also_where_no_temporary_file_can_be_made(tmp_path, monk
         job = Job("double", lambda n: 2 * n, {"n": 4}, way=engine.open_way())
         assert job.way is None
         assert job.read(engine.submit(job).result(60), None) == 8
+
+
+@pytest.mark.slow
+def test_a_call_for_which_ipyparallel_has_no_engine_says_so():
+    ipyparallel = pytest.importorskip("ipyparallel")
+    with ipyparallel.Cluster(n=1) as client:
+        engine = Engine(client.load_balanced_view().executor)
+        assert engine.describe_wait() == "its executor's result"
+        client.shutdown(targets="all", block=True)
+        while client.ids:
+            time.sleep(0.01)  # the test's own time limit ends this
+        assert engine.describe_wait() == "an engine of the ipyparallel cluster, which has none now,"
