@@ -23,7 +23,7 @@ from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.interrupts import InterruptGate
 from mcp_notebook.kernel.calls.outcome import error_result
 from mcp_notebook.kernel.calls.runners import Runner, ThreadRunner
-from mcp_notebook.kernel.executors.fork_safety import find_fork_danger
+from mcp_notebook.kernel.executors.fork_safety import find_danger_in_copy, find_fork_danger
 from mcp_notebook.kernel.results.blocks.originals import Original
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tools.context import LogMessage, Update
@@ -99,6 +99,8 @@ class ForkRunner(ThreadRunner):
                     raise KeyboardInterrupt  # the copy does not know why
                 call.elicitations.is_used |= is_private
                 return result
+            if kind == "refusal":
+                raise ToolError(_UNSAFE.format(call.tool, *fields))
             self._take(call, child, kind, *fields)
         child.close()
         if child.interrupted:  # it may have ended by that before its code took interrupts
@@ -120,6 +122,10 @@ class ForkRunner(ThreadRunner):
 
     def _run_as_child(self, call: ActiveCall, connection: "Connection[Any, Any]") -> None:
         kernel = KernelOfChild(connection)
+        danger = find_danger_in_copy()
+        if danger is not None:
+            kernel.refuse(danger)
+            return
         environment, converter = self._execution.environment, self._execution.converter
         # Other threads, which are not here, may have held what these had.
         call.lock, call.follower = threading.Lock(), None
@@ -226,6 +232,10 @@ class KernelOfChild:
             )
             links: tuple[ResourceLink, ...] = self._connection.recv()
         return links
+
+    def refuse(self, danger: str) -> None:
+        """Say why this copy runs no function; nothing follows it."""
+        self._send("refusal", danger)
 
     def send_result(self, result: Result, *, is_private: bool) -> None:
         """Send the result; nothing follows it."""

@@ -15,7 +15,7 @@ the kernel's sockets, pipes and files (`shared_descriptors`), and is ended if it
 of the kernel's (`endless_wait`).
 
 Face: `executor_call.run_in_executor`, `engine_finder.EngineFinder`, `forked_child.ForkedChild` and
-`fork_safety.find_fork_danger`.
+`fork_safety`'s two functions.
 
 Threads: a job is made, and waited for, on the thread of its call, pickled on any thread, and run by
 the executor's worker.

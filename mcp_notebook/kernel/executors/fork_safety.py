@@ -1,7 +1,7 @@
 """Whether a copy of the kernel could work: what is known of libraries that a fork breaks.
 
-Runs in the user's kernel, on the thread of a call, before it forks. Nothing is imported here: only
-what the notebook has loaded can break.
+Runs in the user's kernel, on the thread of a call, before it forks, and in the copy. Nothing is
+imported here: only what the notebook has loaded can break.
 """
 
 import os
@@ -55,23 +55,11 @@ _GPU = "/dev/nvidia-uvm"
 """What CUDA opens when it is initialised, by whichever library."""
 
 
-def _uses_gpu(open_files: Path) -> bool:
-    with suppress(OSError):  # not on macOS, which has no CUDA
-        for file in open_files.iterdir():
-            with suppress(OSError):  # closed meanwhile
-                if os.readlink(file).startswith(_GPU):  # noqa: PTH115 - a Path for each is slow
-                    return True
-    return False
-
-
-def find_fork_danger(
-    modules: Mapping[str, Any] | None = None, open_files: Path = _OPEN_FILES
-) -> str | None:
+def find_fork_danger(modules: Mapping[str, Any] | None = None) -> str | None:
     """Return why a copy of this process would not work; None if nothing is known against it.
 
     Args:
         modules: Those that are loaded, by name; None: ``sys.modules``.
-        open_files: The folder of links to the files that the process has open.
     """
     modules = sys.modules if modules is None else modules
     for name, (is_unsafe, reason) in _UNSAFE.items():
@@ -81,6 +69,20 @@ def find_fork_danger(
                 return reason
         except Exception:  # noqa: BLE001, S112 - another module by this name
             continue
-    if _uses_gpu(open_files):
-        return "the notebook uses the GPU (CUDA), which a copy of a process cannot"
+    return None
+
+
+def find_danger_in_copy(open_files: Path = _OPEN_FILES) -> str | None:
+    """Return why this copy of a process should do no work; None if nothing is known against it.
+
+    The copy looks, as it has no other thread that holds Python meanwhile.
+
+    Args:
+        open_files: The folder of links to the files that the process has open.
+    """
+    with suppress(OSError):  # not on macOS, which has no CUDA
+        for file in open_files.iterdir():
+            with suppress(OSError):  # the one of the folder
+                if os.readlink(file).startswith(_GPU):  # noqa: PTH115 - a Path for each is slow
+                    return "the notebook uses the GPU (CUDA), which a copy of a process cannot"
     return None

@@ -87,9 +87,8 @@ class ForkedChild:
         Raises:
             OSError: The system gives no memory or process for it, or no copy begins.
         """
-        blas_threads = BlasThreads()
         for _ in range(_ATTEMPTS):
-            self._fork(run, seconds, blas_threads)
+            self._fork(run, seconds)
             if self._begins():
                 return
             self.close()
@@ -100,7 +99,6 @@ class ForkedChild:
         self,
         run: Callable[["Connection[Any, Any]"], object],
         seconds: float,
-        blas_threads: BlasThreads,
     ) -> None:
         ours, theirs = Pipe()
         try:
@@ -110,7 +108,7 @@ class ForkedChild:
             theirs.close()
             raise
         if pid == 0:
-            _live(run, theirs, seconds, blas_threads)
+            _live(run, theirs, seconds)
         theirs.close()
         self._connection = ours
         with suppress(OSError):  # it has done so itself, or has ended
@@ -124,14 +122,16 @@ class ForkedChild:
         """Wait until it begins or ends, and return False if it never would."""
         assert self._connection is not None
         deadline = monotonic() + _BEGIN_LIMIT
-        while self._lives():
-            if self._connection.poll(_FIRST_LOOK):
-                with suppress(EOFError, OSError):  # it has ended
-                    self._connection.recv_bytes()
-                break
+        # First the message, then a look: beside a cell that computes, each system call costs the
+        # time until that lets go of Python.
+        while not self._connection.poll(_FIRST_LOOK):
+            if not self._lives():
+                return not self.is_stuck
             if monotonic() >= deadline:
                 return False
-        return not self.is_stuck
+        with suppress(EOFError, OSError):  # it has ended
+            self._connection.recv_bytes()
+        return True
 
     def interrupt(self) -> bool:
         """Raise KeyboardInterrupt in its code, and end it soon after; from any thread.
@@ -151,9 +151,15 @@ class ForkedChild:
         """Yield what it sends, until it ends; `answer` may follow each of them."""
         assert self._connection is not None
         try:
-            while self._lives():
+            while True:
+                if self._kill_at is not None and monotonic() >= self._kill_at:
+                    self._end()
                 if self._connection.poll(_LOOK):
                     yield self._connection.recv()
+                elif not self._lives():
+                    break
+            while self._connection.poll(0):  # it sent this between the two looks
+                yield self._connection.recv()
         except (EOFError, OSError):
             pass  # it has ended
 
@@ -170,14 +176,12 @@ class ForkedChild:
             self._connection.close()
 
     def _lives(self) -> bool:
-        """Return whether it has not ended, once its last messages are read."""
+        """Return whether it has not ended, and is to go on."""
         if self._kill_at is not None and monotonic() >= self._kill_at:
             self._end()
         pid = self._pid
         if pid is None:
             return False
-        if self._connection is not None and self._connection.poll(0):
-            return True
         with self._lock:
             if self._reap(pid, os.WNOHANG):
                 self._pid = None
@@ -224,14 +228,13 @@ def _live(
     run: Callable[["Connection[Any, Any]"], object],
     connection: "Connection[Any, Any]",
     seconds: float,
-    blas_threads: BlasThreads,
 ) -> NoReturn:
     """Run the copy to its end: what the kernel runs at its end is not the copy's."""
     status = _FAILED
     try:
         leave_kernel(connection.fileno(), seconds)
         wait_for_malloc()
-        blas_threads.do_without()
+        BlasThreads().do_without()
         connection.send_bytes(_FIRST_MESSAGE)
         run(connection)
         status = 0

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcp_notebook.kernel.executors.fork_safety import find_fork_danger
+from mcp_notebook.kernel.executors.fork_safety import find_danger_in_copy, find_fork_danger
 
 
 def torch(*, has_cuda):
@@ -22,12 +22,11 @@ def test_torch_is_in_the_way_once_it_uses_the_gpu():
 
 
 def test_cuda_is_in_the_way_whichever_library_uses_it(tmp_path):
+    (tmp_path / "4").symlink_to("/dev/null")
+    assert find_danger_in_copy(tmp_path) is None
+    assert find_danger_in_copy(tmp_path / "missing") is None
     (tmp_path / "5").symlink_to("/dev/nvidia-uvm")
-    assert "GPU (CUDA)" in find_fork_danger({}, tmp_path)
-    (tmp_path / "5").unlink()
-    (tmp_path / "5").symlink_to("/dev/null")
-    assert find_fork_danger({}, tmp_path) is None
-    assert find_fork_danger({}, tmp_path / "missing") is None
+    assert "GPU (CUDA)" in find_danger_in_copy(tmp_path)
 
 
 def test_a_module_of_the_same_name_that_is_not_the_library_is_not_in_the_way():
