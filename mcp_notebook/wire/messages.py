@@ -36,6 +36,8 @@ class ToolInfo(Message):
     """Its calls go on when clients give them up."""
     stateful: bool = False
     """All calls of a client go to the same one of the notebook's kernels."""
+    place: Literal["main", "loop", "apart"] = "apart"
+    """Where calls run: on the main thread, one at a time; on its event loop; apart from both."""
 
 
 class Hello(Message):

@@ -26,6 +26,13 @@ def table() -> pd.DataFrame:
     "A long table of this kernel."
     return pd.DataFrame({"n": range(20_000), "pid": os.getpid()})
 
+def block() -> int:
+    "Holds the main thread until somebody says so."
+    pathlib.Path("block.began").touch()
+    while not pathlib.Path("released").exists():
+        time.sleep(0.01)
+    return os.getpid()
+
 async def ask(ctx: Context) -> str:
     "Asks, and says which kernel has asked and which has got the answer."
     asked = os.getpid()
@@ -47,6 +54,14 @@ def train(name: str) -> str:
         time.sleep(0.01)
     return f"trained {os.getpid()}"
 """
+APART = """%%mcp_tool --run thread
+def hold(mark: str) -> int:
+    "Waits in a thread until somebody says so."
+    pathlib.Path(f"{mark}.began").touch()
+    while not pathlib.Path("released").exists():
+        time.sleep(0.01)
+    return os.getpid()
+"""
 KEPT = """%%mcp_tool --keep --run thread
 def count(mark: str) -> int:
     "Counts its runs."
@@ -67,7 +82,7 @@ def folder(module_home):
 @pytest.fixture(scope="module")
 def url(module_home, folder):
     """The address of a bridge with two kernels of one notebook."""
-    cells = ("%load_ext mcp_notebook", TOOLS, STATEFUL, TASK, KEPT)
+    cells = ("%load_ext mcp_notebook", TOOLS, STATEFUL, TASK, APART, KEPT)
     made = [nbformat.v4.new_code_cell(cell) for cell in cells]
     nbformat.write(nbformat.v4.new_notebook(cells=made), folder / "sums.ipynb")
     with http_bridge(module_home, str(folder / "sums.ipynb"), "--replicas", "2") as served:
@@ -83,7 +98,7 @@ async def call(client, name, **arguments):
 async def test_two_kernels_are_one_notebook_whose_calls_they_share(url, era):
     async with over_http(url, era) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["pid", "table", "ask", "add", "train", "count"]
+        assert names == ["pid", "table", "block", "ask", "add", "train", "hold", "count"]
         pids = {await call(client, "pid") for _ in range(4)}
         assert len(pids) == 2
         assert await call(client, "sums.pid") in pids
@@ -152,3 +167,19 @@ async def test_the_same_kept_call_gets_the_result_of_the_one_that_was_given_up(u
             (folder / name).touch()
             assert await call(client, "count", mark=name) == "1"
             assert await call(client, "count", mark=name) == "2"
+
+
+async def test_a_call_does_not_wait_for_a_main_thread_while_another_kernels_is_free(url, folder):
+    async with over_http(url, "auto") as client:
+        with anyio.fail_after(TIMEOUT):
+            async with anyio.create_task_group() as tasks:
+                # Three calls are in the kernel of "a"; two in the other, one on its main thread.
+                for name, mark in zip(("hold",) * 3 + ("block", "hold"), "abcde", strict=True):
+                    arguments = {} if name == "block" else {"mark": mark}
+                    tasks.start_soon(client.call_tool, name, arguments)
+                    began = folder / f"{'block' if name == 'block' else mark}.began"
+                    while not began.exists():
+                        await client.list_tools()
+                free = {await call(client, "pid") for _ in range(4)}
+                (folder / "released").touch()
+            assert len(free) == 1

@@ -562,6 +562,12 @@ CHANGES = (
     ),
     Change(
         "bridge/kernels/replicas.py",
+        "link.main_calls if needs_main else 0",
+        "0",
+        "bridge/kernels/test_replicas.py",
+    ),
+    Change(
+        "bridge/kernels/replicas.py",
         "key=lambda replica: replica.is_lost)",
         "key=lambda _: False)",
         "bridge/kernels/test_replicas.py",

@@ -108,6 +108,11 @@ class Link:
         """The number of its calls that have not ended."""
         return len(self._calls)
 
+    @property
+    def main_calls(self) -> int:
+        """The number of those that wait for the kernel's main thread, or hold it."""
+        return sum(call.is_on_main_thread for call in self._calls.values())
+
     async def connect(self) -> None:
         """Connect, and wait for the kernel's welcome and its tools.
 
@@ -188,10 +193,8 @@ class Link:
 
         The streams of a process end a moment before the process: it would still seem to be alive.
         """
-        while self._goodbye is None and self._failure is None and is_alive(self.record):  # noqa: ASYNC110
-            await anyio.sleep(
-                _DEATH_CHECK_INTERVAL
-            )  # there is no event for the end of a process that is not a child
+        while self._goodbye is None and self._failure is None and is_alive(self.record):  # noqa: ASYNC110 - it is no child
+            await anyio.sleep(_DEATH_CHECK_INTERVAL)
 
     def start_call(  # noqa: PLR0913 - what one message says
         self,
@@ -301,8 +304,7 @@ class Link:
                 self._goodbye = message.reason
 
     def _tell_call(self, message: _OfCall, attachments: list[bytes]) -> None:
-        call = self._calls.get(message.id)
-        if call is not None:
+        if (call := self._calls.get(message.id)) is not None:
             call.handle(message, attachments)
             if isinstance(message, messages.Returned):
                 del self._calls[message.id]

@@ -8,7 +8,8 @@ says that is no replica goes to the catalogue as it is. For the replicas of a no
    after a call that has declared it anew in one of them, the first one's declaration is listed, and
    calls go to those that have the same.
 3. A call goes to the one with the fewest open calls; among equals, to the one whose last call was
-   the longest ago.
+   the longest ago. A call that needs a kernel's main thread goes to one where the fewest hold or
+   want it, whatever runs in threads.
 4. One that is away gets no calls. The notebook is away when all of them are.
 5. Calls of a client that is kept at one kernel go there, and are told if it is away; if it does not
    return, they go to another one. The same call as one that its client gave up goes to the kernel
@@ -221,8 +222,12 @@ class Replicas:
         if not linked:
             raise _explain_absence(entry)
 
-        def rank(kernel_id: str) -> tuple[int, int]:
-            return links[kernel_id].open_calls, notebook.replicas[kernel_id].last_call
+        needs_main = entry.tool.place != "apart"
+
+        def rank(kernel_id: str) -> tuple[int, int, int]:
+            link = links[kernel_id]
+            last_call = notebook.replicas[kernel_id].last_call
+            return link.main_calls if needs_main else 0, link.open_calls, last_call
 
         return min(linked, key=rank)
 

@@ -92,6 +92,8 @@ class RunningCall:
         """Whether the bridge has cancelled it, or has given it up if it can go on."""
         self.is_kept = False
         """Whether it goes on if whoever waits for it goes."""
+        self.is_on_main_thread = False
+        """Whether it holds the kernel's main thread while it runs."""
         self.stopped: str | None = None
         """"cancelled" or "timed out" if it was stopped, as far as the kernel says so."""
 

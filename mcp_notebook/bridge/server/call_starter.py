@@ -169,6 +169,7 @@ class CallStarter:
                 trace=trace,
                 keep=keep,
             )
+        call.is_on_main_thread = entry.tool.place == "main"
         self._observe(call, start, began, choice)
         return call
 
@@ -209,8 +210,7 @@ class CallStarter:
         return self.tools.find(caller, name)
 
     def _check_rate(self, caller: Caller) -> None:
-        excess = self._rates.take(caller.name)
-        if excess is not None:
+        if (excess := self._rates.take(caller.name)) is not None:
             raise CallError(excess.reason)
 
     def _check_room(self, caller: Caller) -> None:

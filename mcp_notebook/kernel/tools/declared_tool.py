@@ -4,6 +4,7 @@ Runs in the user's kernel, at definition, on the thread that declares the tool. 
 one from any callable; the mark that ``@mcp_tool`` leaves on a function is read and written here.
 """
 
+import inspect
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -141,6 +142,7 @@ def make_tool(
     )
     metadata = make_metadata(options, name, schema)
     info = _make_info(name, options, metadata, schema, output)
+    info = info.model_copy(update={"place": _find_place(function, options)})
     return DeclaredTool(
         info=add_result_size(info, options.max_result_chars or 0),
         function=function,
@@ -174,6 +176,13 @@ def _make_info(
         icons=metadata.icons,
         meta=metadata.meta,
     )
+
+
+def _find_place(function: Callable[..., Any], options: ToolOptions) -> str:
+    """Return where calls run; see `messages.ToolInfo.place`."""
+    if options.run_mode != "main":
+        return "apart"
+    return "loop" if inspect.iscoroutinefunction(function) else "main"
 
 
 def _freeze_options(

@@ -20,6 +20,7 @@ class OpenLink:
 
     id: str
     open_calls: int = 0
+    main_calls: int = 0
 
 
 def make_record(kernel_id, name="sales"):
@@ -89,6 +90,19 @@ def test_a_call_goes_to_the_replica_with_the_fewest_open_calls():
     assert here.call("top") == "2"
     assert here.call("top") == "2"
     assert here.call("top") == "1"
+
+
+def test_a_call_that_needs_the_main_thread_goes_where_that_is_free_whatever_runs_in_threads():
+    here = Served("1", "2")
+    for kernel_id in "12":
+        places = {"top": "main", "low": "loop", "far": "apart"}
+        here.offer(kernel_id, *(tool(name, place=place) for name, place in places.items()))
+    here.links["1"].open_calls = 7
+    here.links["2"].open_calls = here.links["2"].main_calls = 2
+    assert here.choose("top").id == here.choose("low").id == "1"
+    assert here.choose("far").id == "2"
+    here.links["1"].main_calls = 2
+    assert here.choose("top").id == "2"
 
 
 def test_among_idle_replicas_a_call_goes_to_the_one_whose_last_call_was_the_longest_ago():
