@@ -23,6 +23,11 @@ async def train(epochs: int) -> str:
     await go.wait()
     return f"trained {epochs}"
 
+async def sleep(seconds: int) -> str:
+    """Sleep."""
+    await asyncio.sleep(seconds)
+    return f"slept {seconds} s"
+
 async def greet(ctx: Context) -> str:
     """Ask for a name."""
     return f"Hello, {(await ctx.elicit_async('Name?', str)).data}!"
@@ -72,9 +77,9 @@ def start(url, npm_programs):
         process.communicate(timeout=TIMEOUT)
 
 
-def said(process):
+def said(process, limit=TIMEOUT):
     """Return what the client says until it ends."""
-    lines = process.communicate(timeout=TIMEOUT)[0].splitlines()
+    lines = process.communicate(timeout=limit)[0].splitlines()
     assert process.returncode == 0
     return [json.loads(line) for line in lines]
 
@@ -106,3 +111,14 @@ def test_a_client_that_was_killed_gets_the_result_of_its_task_later(start, share
     (result,) = said(second)
     assert result["result"]["content"][0]["text"] == "trained 3"
     shared_kernel.ok("assert runs == [3], runs")
+
+
+def test_a_call_of_60_s_is_completed_although_its_client_is_killed_after_5(start):
+    first = start("call", "sleep", '{"seconds": 60}')
+    task = json.loads(first.stdout.readline())["task"]
+    with pytest.raises(subprocess.TimeoutExpired):
+        first.wait(5)
+    first.kill()
+    first.wait(TIMEOUT)
+    _, result = said(start("resume", task), limit=2 * TIMEOUT)
+    assert result["result"]["content"][0]["text"] == "slept 60 s"
