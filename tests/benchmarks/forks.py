@@ -3,12 +3,15 @@
     python tests/benchmarks/forks.py            # with 480 MB of data, a minute
     python tests/benchmarks/forks.py --mb 4000
 
-*overhead*: a call that returns at once, rounds of both kinds alternating. *parallel*: a call that
+*overhead*: a call that returns at once, rounds of both kinds alternating; then the same beside a
+cell that computes in Python. *parallel*: a call that
 only computes, and two of them at the same time, on two cores that should be free: the ratio of the
 minima is what to trust.
 """
 
 import argparse
+import os
+import signal
 import statistics
 import sys
 import tempfile
@@ -53,6 +56,17 @@ def measure_call(link: Link, tool: str) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
+def print_overhead(link: Link, calls: int, where: str) -> None:
+    """Measure calls of both kinds, alternating, and print what came out."""
+    times: dict[str, list[float]] = {"forked": [], "threaded": []}
+    for _ in range(calls):
+        for tool, milliseconds in times.items():
+            milliseconds.append(measure_call(link, tool))
+    for tool, milliseconds in times.items():
+        median, least = statistics.median(milliseconds), min(milliseconds)
+        print(f"overhead  {where:7} {tool:9} median {median:6.1f} ms  minimum {least:6.1f} ms")
+
+
 def measure_together(links: list[Link], rounds: int) -> float:
     """Return the seconds until calls that compute, one for each link, have all ended."""
     began = time.perf_counter()
@@ -76,13 +90,12 @@ def main() -> None:
         record = record_of(kernel)
         with Link(record) as link, Link(record) as other:
             link.call("forked")
-            times: dict[str, list[float]] = {"forked": [], "threaded": []}
-            for _ in range(options.calls):
-                for tool, milliseconds in times.items():
-                    milliseconds.append(measure_call(link, tool))
-            for tool, milliseconds in times.items():
-                median, least = statistics.median(milliseconds), min(milliseconds)
-                print(f"overhead  {tool:9} median {median:6.1f} ms  minimum {least:6.1f} ms")
+            print_overhead(link, options.calls, "idle")
+            cell = kernel.start("print('began', flush=True)\nwhile True: sum(range(1000))")
+            kernel.wait_for("stream")
+            print_overhead(link, options.calls, "busy")
+            os.kill(kernel.pid, signal.SIGINT)
+            kernel.finish(cell)
             one, two = [], []
             for _ in range(5):
                 one.append(measure_together([link], options.rounds))

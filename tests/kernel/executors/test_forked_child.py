@@ -44,6 +44,18 @@ def test_what_it_sends_is_received_and_its_status_is_known():
     ) == ["([1, 'two'], 0)", "([], 3)", "([], -9)", "([], 70)"]
 
 
+def test_what_it_sends_just_before_it_ends_is_received():
+    assert run_program(
+        "class Watched(ForkedChild):\n"
+        "    def _reap(self, pid, _options):\n"
+        "        while not self._connection.poll(1): pass\n"
+        "        return super()._reap(pid, 0)\n"
+        "child = Watched()\n"
+        "child.start(lambda c: (time.sleep(0.3), c.send('late')), seconds=30)\n"
+        "print(list(child.receive()))\n"
+    ) == ["['late']"]
+
+
 def test_it_shares_no_socket_no_standard_stream_and_no_handler_with_its_kernel():
     assert run_program(
         "ours, theirs = socket.socketpair()\n"
