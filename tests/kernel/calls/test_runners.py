@@ -189,7 +189,8 @@ def interrupted(kernel, link):
     deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         os.kill(kernel.pid, signal.SIGINT)
-        if select.select([link.socket], [], [], 0.5)[0]:
+        # Longer than the answer is held back: the next one would stop the call that waits.
+        if select.select([link.socket], [], [], 3)[0]:
             return link.result()
     raise TimeoutError
 
