@@ -55,16 +55,16 @@ Replicas = Annotated[
     str | None,
     typer.Option(
         metavar="NUMBER",
-        help="Kernels that run each notebook and share its calls (default: 1); `auto`: one for "
-        "each processor, as far as there is memory.",
+        help="Number of kernels that run each notebook and share its calls (default: 1), or "
+        "`auto`: one per processor, as far as memory allows.",
     ),
 ]
 Watch = Annotated[
     bool,
     typer.Option(
         "--watch",
-        help="Run a notebook again, in new kernels, when it is saved with other code. They take "
-        "over when all cells have run; calls that run end on the old ones.",
+        help="Run a notebook again, in new kernels, when it is saved with changed code. They take "
+        "over when all cells have run; running calls finish on the old ones.",
     ),
 ]
 IgnoreErrors = Annotated[

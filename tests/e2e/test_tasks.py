@@ -244,7 +244,9 @@ async def test_what_a_task_asks_is_answered_through_it(client):
 
         state = await answer(where=_accept("Rome"), nobody={"asked": True})
         assert state["inputRequests"].keys() == {"days"}
-        with pytest.raises(MCPError, match="The answer to 'days' is not one of an elicitation"):
+        with pytest.raises(
+            MCPError, match="The answer to 'days' is not the answer to an elicitation"
+        ):
             await answer(days="seven")
         await answer(days=_accept(7))
         state = await wait_for_status(one, task.task_id, "input_required")

@@ -75,4 +75,4 @@ def _read_kernel_name(path: Path) -> str:
                 return find_kernel_name(document["metadata"])
     except (AttributeError, KeyError, OSError, TypeError, ValueError):
         pass
-    raise NotebookError(f"{path} has to be read with care.")
+    raise NotebookError(f"{path} is not a plain notebook file of the current format.")

@@ -69,7 +69,7 @@ class _CallArguments(_DescribeArguments):
 
 
 class _ResultArguments(_Arguments):
-    handle: str = Field(description=f"The call's handle, as `{CALL}` has given it.")
+    handle: str = Field(description=f"The call's handle, as `{CALL}` has returned it.")
 
 
 class NotebookTool(BaseModel):
@@ -139,18 +139,18 @@ TOOLS = (
         title="Call a notebook's tool",
         description="Call a tool of the user's live Jupyter notebooks by its name, even if it is "
         f"not in your own list of tools. `{LIST}` shows the tools, `{DESCRIBE}` a tool's "
-        "arguments. The result is the tool's own, or, of some tools that take long, a handle for "
-        f"`{RESULT}`.",
+        "arguments. The result is the tool's own. Some calls that take long return a handle for "
+        f"`{RESULT}` instead.",
         input_schema=_make_schema(_CallArguments),
         # The most that a client has to expect: what it does depends on the tool.
         annotations={"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
     ),
     messages.ToolInfo(
         name=RESULT,
-        title="Get the result of a notebook's call",
-        description=f"Wait for the result of a call that `{CALL}` has answered with a handle, for "
-        f"{RESULT_WAIT:.0f} s at most: if it still runs then, the answer says how far it is, and "
-        "you can wait again. The result is the tool's own.",
+        title="Get the result of a call",
+        description=f"Get the result of a call for which `{CALL}` has returned a handle. This "
+        f"waits for up to {RESULT_WAIT:.0f} s: if the call is still running then, the answer says "
+        "how far it is, and you can wait again. The result is the tool's own.",
         input_schema=_make_schema(_ResultArguments),
         annotations=_READS,
     ),
@@ -259,7 +259,7 @@ def _dump(model: BaseModel) -> dict[str, Any]:
 
 _EXPECTED = {
     "name": f"the tool's name as text, as `{LIST}` shows it",
-    "handle": f"the call's handle as text, as `{CALL}` has given it",
+    "handle": f"the call's handle as text, as `{CALL}` has returned it",
     "arguments": f"an object of the tool's own arguments, as `{DESCRIBE}` shows them",
 }
 _KINDS: dict[type, str] = {str: "text", bool: "a boolean", list: "an array", dict: "an object"}

@@ -25,9 +25,9 @@ MAX_REMEMBERED = 1_000
 _MAX_ID = 200
 """Characters of an unknown id that a message repeats."""
 _UNKNOWN = (
-    "There is no task {id!r}. It has never been there or is another client's, or it was forgotten: "
-    "a kernel keeps a task for some time after its end, and loses it when it is restarted. Call "
-    "the tool again."
+    "There is no task {id!r} for this client: the id is wrong, the task belongs to another client, "
+    "or it was forgotten, as happens some time after its end and when its kernel is restarted. "
+    "Call the tool again."
 )
 LOST = (
     "The kernel that ran the task {id!r} died, was restarted, or ended after a newer version of "
@@ -41,7 +41,7 @@ _ELSEWHERE = (
 )
 _SILENT = (
     f"The kernel of {{notebook!r}} did not say within {ANSWER_LIMIT:g} s where the task {{id!r}} "
-    "is: its process is halted, or code in C keeps Python from answering. Ask again."
+    "is: its process is suspended, or code in C keeps Python from answering. Ask again."
 )
 
 

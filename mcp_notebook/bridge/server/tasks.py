@@ -48,12 +48,12 @@ _NEWS = ("status", "statusMessage", "inputRequests")
 _PAUSE = 0.5
 """Seconds before a task that has not changed is asked for once more."""
 _STILL_RUNS = (
-    "The call of {tool!r} still runs{state}. It goes on, also if you do not wait: call `{result}` "
-    "with the handle {id!r} for its result."
+    "The call of {tool!r} is still running{state}. It continues even if you do not wait: call "
+    "`{result}` with the handle {id!r} to get its result."
 )
 _NOT_DECLARED = (
-    "{what} is for clients that can follow a task: declare the extension "
-    f"{EXTENSION!r} in the request's client capabilities."
+    "{what} is for clients that support tasks: declare the extension "
+    f"{EXTENSION!r} in the client capabilities of the request."
 )
 
 
@@ -289,8 +289,8 @@ def _read_answer(key: str, response: Any) -> task_messages.TaskAnswer:
     except ValidationError:
         raise MCPError(
             types.INVALID_PARAMS,
-            f"The answer to {key!r} is not one of an elicitation: it has an `action` (accept, "
-            "decline or cancel), and `content` if that is accept.",
+            f"The answer to {key!r} is not the answer to an elicitation: that has an `action` "
+            "(accept, decline or cancel), and `content` if the action is accept.",
         ) from None
     content = {} if answer.content is None else dict(answer.content)
     return task_messages.TaskAnswer(action=answer.action, content=content)

@@ -39,19 +39,19 @@ REPORT_INTERVAL = 0.05
 MAX_ORIGINAL = 50_000_000
 """Bytes of an original that is sent to the kernel, which keeps it for clients."""
 _UNSAFE = (
-    "The tool {!r} cannot run in a copy of the kernel (`--run fork`): {}. The user has to declare "
-    "it with `--run thread`, or without `--run`."
+    "The tool {!r} cannot run in a copy of the kernel (`--run fork`): {}. Declare it with "
+    "`--run thread`, or without `--run`."
 )
 _NO_FORK = (
-    "The tool {!r} cannot run now, as no copy of the kernel could be made: {}. Try again when less "
-    "runs."
+    "The tool {!r} cannot run now, because the kernel could not be copied: {}. Try again when "
+    "fewer calls and programs are running."
 )
-_ENDED = "The copy of the kernel that ran {!r} {}. The kernel itself goes on."
+_ENDED = "The copy of the kernel that ran {!r} {}. The kernel itself is not affected."
 _STUCK = (
     "The copy of the kernel that ran {!r} waited for one of the kernel's threads, which it does "
-    "not have: for a lock that the thread held, or for work of a pool of threads (pyarrow reads "
-    "files by one, `preexec_fn` ends those of OpenBLAS). Read or compute that in a cell, or "
-    "declare the tool with `--run thread`."
+    "not have: for a lock that the thread held, or for a thread pool (pyarrow reads files with "
+    "one, `preexec_fn` ends that of OpenBLAS). Read or compute that in a cell, or declare the "
+    "tool with `--run thread`."
 )
 _CANNOT_ASK = (
     "The tool {!r} cannot ask the user: it runs in a copy of the kernel (`--run fork`). Check "
@@ -275,10 +275,10 @@ def _describe_end(status: int | None) -> str:
     if status is None:
         return "ended before its function did"
     if status >= 0:
-        return f"ended before its function did, with exit status {status} (by `os._exit`, say)"
+        return f"ended before its function did, with exit status {status} (`os._exit`, perhaps)"
     try:
         name = signal.Signals(-status).name
     except ValueError:
         name = f"signal {-status}"
-    cause = {"SIGKILL": "memory is a frequent cause", "SIGSEGV": "a bug in C code"}.get(name)
-    return f"was ended by {name}" + (f": {cause}" if cause else "")
+    cause = {"SIGKILL": "out of memory, perhaps", "SIGSEGV": "a bug in C code"}.get(name)
+    return f"was killed by {name}" + (f" ({cause})" if cause else "")

@@ -34,16 +34,16 @@ _ANSWER_LIMIT = 5.0
 """Seconds to wait for the scheduler's answer."""
 _WORKER_ENDED = (
     "The worker of the Dask cluster that ran {name!r} ended before the function did ({worker}). "
-    "The function was not tried on another one, which it might have ended, too. The worker's log "
-    "may say why: memory is a frequent cause."
+    "The function was not retried on another worker, since it might end that one, too. The "
+    "worker's log may say why; running out of memory is a frequent cause."
 )
 _CLUSTER_GONE = (
-    "The Dask cluster of {name!r} is gone: {error}. The user has to start one, make a new client, "
-    "and declare the tool again with it."
+    "The Dask cluster of {name!r} is gone: {error}. The user has to start a new one, and declare "
+    "the tool again with a client of it."
 )
 _ADVICE = (
-    "To send such data once and not with each call, write `shared = client.scatter({name}, "
-    "broadcast=True)` in the notebook and `shared.result()` in the function."
+    "To send it only once, write `shared = client.scatter({name}, broadcast=True)` in the notebook "
+    "and `shared.result()` in the function."
 )
 
 

@@ -26,12 +26,12 @@ _VIEW = "ipyparallel.client.view.ViewExecutor"
 _PICKLING = frozenset({"distributed", "executorlib", "ipyparallel", "loky"})
 
 _BROKEN = (
-    "A worker of the executor of {!r} ended: {}. The executor cannot be used any more: the user "
-    "has to make a new one and declare the tool again."
+    "A worker of the executor of {!r} ended: {}. The executor can no longer be used: the user has "
+    "to make a new one and declare the tool again with it."
 )
 _FAILED = (
-    "The executor of {!r} did not run it: {}. If this happens again, the user has to look "
-    "after the executor, or make a new one and declare the tool again."
+    "The executor of {!r} did not run it: {}. If this happens again, the user has to check the "
+    "executor, or make a new one and declare the tool again with it."
 )
 
 
@@ -43,7 +43,7 @@ class Engine:
         large_tools: The tools of which an author was told that their calls are large; None: none.
     """
 
-    advice = "Such data is best loaded by the function itself, on its worker."
+    advice = "It is better if the function loads such data itself, on its worker."
     """How to make a call smaller; ``{name}`` is a variable."""
 
     def __init__(self, executor: Any, large_tools: set[str] | None = None) -> None:

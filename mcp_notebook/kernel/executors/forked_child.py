@@ -93,7 +93,7 @@ class ForkedChild:
                 return
             self.close()
             self.is_stuck = False
-        raise OSError("other threads of the notebook allocate memory all the time")
+        raise OSError("other threads of the notebook keep allocating memory")
 
     def _fork(
         self,

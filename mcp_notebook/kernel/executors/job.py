@@ -26,8 +26,8 @@ _BOOT = (
 """What a worker evaluates: another Python must not even load the code of this one."""
 _OTHER_PYTHON = (
     "The function of {name!r} cannot run on its executor's worker: the worker has Python {theirs}, "
-    "the notebook {ours}, and code cannot be sent from one to the other. The user has to start the "
-    "workers with Python {needed}."
+    "the notebook has {ours}, and functions can only be sent to the same version. The user has to "
+    "start the workers with Python {needed}."
 )
 _NOT_READ = (
     "What the function of {!r} returned or raised on its executor's worker cannot be read in the "
@@ -131,7 +131,7 @@ class Job:
         size = len(self.pickle_call())
         parts, largest = find_large_parts(self._function, self._arguments, size)
         return (
-            f"[Each call of {self.name!r} carries {format_size(size)} to its worker: {parts}. "
+            f"[Each call of {self.name!r} sends {format_size(size)} to its worker: {parts}. "
             f"{advice.format(name=largest or 'data')}]\n"
         )
 

@@ -36,7 +36,7 @@ def find_large_parts(
     for name, value in arguments.items():
         if (its_size := _measure(value)) > _SHARE * size:
             parts.append(f"the argument {name!r} ({format_size(its_size)})")
-    return " and ".join(parts) or "many small things", large[0] if large else None
+    return " and ".join(parts) or "many small values", large[0] if large else None
 
 
 def format_size(size: int) -> str:

@@ -19,8 +19,8 @@ from mcp_notebook.kernel.tools.options import ToolOptions
 
 _NOT_PICKLED = (
     "The function of {name!r} cannot be sent to its executor: {culprit} cannot be pickled "
-    "({error}). What exists in the notebook's process only (a lock, an open file or connection, an "
-    "executor) has to be created inside the function."
+    "({error}). Create what exists only in the notebook's process (a lock, an open file or "
+    "connection, an executor) inside the function."
 )
 
 

@@ -15,7 +15,7 @@ from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tools.elicitation import Reply
 from mcp_notebook.wire import content_blocks, messages, task_messages
 
-_LEFT = "The client does not wait for the call any more. It goes on: the same call again finds it."
+_LEFT = "The client no longer waits for this call, which goes on: the same call again finds it."
 
 
 class TaskFollower:

@@ -20,8 +20,8 @@ from mcp_notebook.wire import messages, task_ids
 MAX_ENDED = 1_000
 """Tasks that have ended and are not forgotten; beyond it, the oldest of them are."""
 _DROPPED = (
-    "The task's result was dropped: the results of tasks together may take {most:,} bytes in the "
-    "kernel (the setting `max_resource_bytes`). Call the tool again."
+    "The task's result was dropped: all results of tasks together may take up {most:,} bytes in "
+    "the kernel (the setting `max_resource_bytes`). Call the tool again."
 )
 
 

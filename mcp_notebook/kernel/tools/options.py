@@ -108,7 +108,7 @@ class ToolOptions:
     """Where calls run. ``"main"``: on the kernel's main thread between cells, as if you had run a
     cell; coroutine functions run on the kernel's event loop. ``"thread"``: each call in a thread of
     its own, even while a cell runs. ``"fork"`` (Linux and macOS, with `read_only`): each call in a
-    copy of the kernel, also while a cell runs; what it changes stays there."""
+    fork, a copy of the kernel, even while a cell runs; what it changes there is lost."""
     executor: "Executor | DaskClient | None" = None
     """An executor of ``concurrent.futures`` that runs the calls, such as a
     ``ProcessPoolExecutor``, or a Dask client (``distributed.Client``)."""
@@ -117,15 +117,15 @@ class ToolOptions:
     ``"5min"``. Waiting for its turn does not count. Without it, the setting ``call_timeout``
     applies."""
     task: bool | Literal["only"] = False
-    """Whether calls become tasks at once, for clients that can follow one: these need not wait, and
-    find the result later, even after a restart of theirs. Other clients wait as usual;
-    with ``"only"`` they are refused."""
+    """Whether each call becomes a task at once, for clients that support MCP's tasks: these need
+    not wait, and can fetch the result later, even after they have been restarted. Other clients
+    wait as usual; with ``"only"`` they are refused."""
     keep: bool = False
-    """Whether a call goes on when its client gives it up or leaves. The same call again (same
+    """Whether a call continues when its client gives up or leaves. Making the same call again (same
     arguments, same caller) waits for it or gets its result; the function does not run twice."""
     stateful: bool = False
-    """Whether all calls of a client go to the same kernel, where several run the notebook (the
-    setting `replicas`): calls see what earlier ones of the client have left."""
+    """Whether all calls of a client go to the same kernel if several run the notebook (the setting
+    `replicas`), so that calls see what earlier calls of the client have stored there."""
     max_concurrency: int | None = None
     """How many calls of the tool may run at the same time; further calls wait. Without it, there is
     no limit; with ``run="fork"`` it is the number of processors, at least 2."""
@@ -242,19 +242,18 @@ def _runs_calls(executor: Any) -> bool:
 def _check_fork(options: ToolOptions, name: str) -> None:
     if not hasattr(os, "fork"):
         raise DefinitionError(
-            f"`{name}`: `run='fork'` is for Linux and macOS, as this system makes no copies of "
-            "processes: write `run='thread'` (`--run thread`)."
+            f"`{name}`: `run='fork'` needs Linux or macOS, because this system cannot fork a "
+            "process: write `run='thread'` (`--run thread`)."
         )
     if options.read_only is not True:
         raise DefinitionError(
-            f"`{name}`: `run='fork'` is only for tools that change nothing, as what they change in "
-            "a copy of the kernel is lost: add `read_only=True` (`--read-only`), or write "
-            "`run='thread'`."
+            f"`{name}`: `run='fork'` is only for tools that change nothing, because what they "
+            "change in a copy of the kernel is lost: add `read_only=True` (`--read-only`), or "
+            "write `run='thread'` (`--run thread`)."
         )
     if options.executor is not None:
         raise DefinitionError(
-            f"`{name}`: `executor` and `run='fork'` both say where calls run: leave one of them "
-            "out."
+            f"`{name}`: `executor` and `run='fork'` both say where calls run: remove one of them."
         )
 
 

@@ -423,9 +423,9 @@ SOON = {"tasks": TaskPolicy(after=0.2, keeps_all=False)}
 def handle_of(result):
     """Return the handle that the answer to a long call names."""
     assert not result.is_error
-    return re.search(f"call `{RESULT}` with the handle '([^']+)' for its result", text_of(result))[
-        1
-    ]
+    return re.search(
+        f"call `{RESULT}` with the handle '([^']+)' to get its result", text_of(result)
+    )[1]
 
 
 @pytest.mark.anyio
@@ -437,7 +437,7 @@ async def test_a_long_call_that_is_kept_is_answered_with_a_handle_for_its_result
     async with served(Catalog(), era, notebook, server_options=SOON) as client:
         told = await client.call_tool(CALL, request)
         assert text_of(told).startswith(
-            "The call of 'simulate' still runs (half (1 of 2)). It goes"
+            "The call of 'simulate' is still running (half (1 of 2)). It"
         )
         handle = handle_of(told)
         assert handle.startswith("simulate-")

@@ -293,8 +293,11 @@ def test_the_whole_of_a_table_can_be_read_from_the_kernel(link):
         ("raise", "ValueError: on purpose"),
         ("exit", "SystemExit"),
         ("os._exit", "'fail' ended before its function did, with exit status 3"),
-        ("SIGSEGV", "'fail' was ended by SIGSEGV: a bug in C code. The kernel itself goes on."),
-        ("SIGKILL", "'fail' was ended by SIGKILL: memory is a frequent cause."),
+        (
+            "SIGSEGV",
+            "'fail' was killed by SIGSEGV (a bug in C code). The kernel itself is not affected.",
+        ),
+        ("SIGKILL", "'fail' was killed by SIGKILL (out of memory, perhaps)."),
     ],
 )
 def test_a_call_that_ends_otherwise_says_how(kernel, link, how, said):

@@ -147,9 +147,7 @@ def test_large_variables_are_named_once_and_can_be_scattered(cluster, link):
         "def sum_up() -> float:\n    'Sum up.'\n    return float(table.sum())\n"
     )
     text = text_of(link.call("sum_up"))
-    assert (
-        "Each call of 'sum_up' carries 100 MB to its worker: the variable 'table' (100 MB)" in text
-    )
+    assert "Each call of 'sum_up' sends 100 MB to its worker: the variable 'table' (100 MB)" in text
     assert "`shared = client.scatter(table, broadcast=True)`" in text
     assert "Sending large graph" not in text
     assert text_of(link.call("sum_up")) == "12500000.0"

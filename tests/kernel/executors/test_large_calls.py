@@ -33,10 +33,10 @@ def test_what_is_large_is_named_the_largest_first():
 
 
 def test_many_small_things_have_no_name():
-    assert find_large_parts(len, {"a": 1}, 18_000_000) == ("many small things", None)
+    assert find_large_parts(len, {"a": 1}, 18_000_000) == ("many small values", None)
 
 
 def test_a_job_says_what_it_carries():
     text = Job("use", make_function(), {"rows": 1}).describe_size("Write `{name}` smaller.")
-    assert text.startswith("[Each call of 'use' carries 14 MB to its worker: the variable 'other'")
+    assert text.startswith("[Each call of 'use' sends 14 MB to its worker: the variable 'other'")
     assert text.endswith(" Write `other` smaller.]\n")

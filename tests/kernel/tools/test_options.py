@@ -58,7 +58,7 @@ def test_an_option_that_means_nothing_is_refused_in_one_sentence(options, said):
 
 
 def test_a_call_goes_into_a_fork_or_to_an_executor():
-    with pytest.raises(DefinitionError, match=r"`rain`.*leave one of them out"):
+    with pytest.raises(DefinitionError, match=r"`rain`.*remove one of them"):
         check_options(ToolOptions(run="fork", read_only=True, executor=Executor()), "rain")
 
 
@@ -83,5 +83,5 @@ def test_a_time_is_seconds_or_has_its_unit(duration, expected):
 
 def test_a_system_without_fork_is_told_what_to_write(monkeypatch):
     monkeypatch.delattr("os.fork")
-    with pytest.raises(DefinitionError, match=r"for Linux and macOS.*`--run thread`"):
+    with pytest.raises(DefinitionError, match=r"needs Linux or macOS.*`--run thread`"):
         check_options(ToolOptions(run="fork", read_only=True), "rain")
