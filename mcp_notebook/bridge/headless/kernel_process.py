@@ -216,7 +216,9 @@ async def run_kernel(launch: KernelLaunch, settings: Settings) -> AsyncIterator[
         session = Session(key=of_manager.key, signature_scheme=of_manager.signature_scheme)
         client: AsyncKernelClient = launch.manager.client(session=session)
         kernel = KernelProcess(launch.manager, client, launch.log)
-        client.start_channels(stdin=False)  # so that input() fails instead of waiting forever
+        # Without stdin, input() fails instead of waiting forever. The heartbeat has a thread that
+        # breaks if it is stopped while it starts; the process itself is watched instead.
+        client.start_channels(stdin=False, hb=False)
         try:
             await _wait_until_ready(kernel, launch.path, settings)
             yield kernel

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import anyio
@@ -43,6 +44,14 @@ async def test_a_kernel_runs_in_the_notebooks_folder_and_ends_with_the_block(hom
     assert not process.is_running()
     assert not folder.exists()
     assert list((home / ".ipython").rglob("history*")) == []  # nobody has typed these cells
+
+
+async def test_a_kernel_costs_no_thread_that_could_break_when_it_is_left(home):
+    launch = KernelLaunch("python3", home / "sums.ipynb", kernel_env(home))
+    before = set(threading.enumerate())
+    async with run_kernel(launch, Settings(home=home / "state")):
+        threads = {type(thread).__name__ for thread in set(threading.enumerate()) - before}
+        assert "HBChannel" not in threads
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
