@@ -2,8 +2,8 @@
 
 Requests from a seed (`generated_requests`), plain ones, odd ones and broken ones, go to a server
 with the short way and to one without it (`short_way`): status, headers, messages and what the
-observers of calls hear have to be equal. ``pytest -m slow`` makes 100,000 of them; the report says
-how many were answered on which way.
+observers of calls hear have to be equal. ``pytest -m slow`` makes 10,000 of them, ``pytest -m
+exhaustive`` 100,000; the report says how many were answered on which way.
 """
 
 import asyncio
@@ -37,8 +37,9 @@ def _quiet(caplog):
 
 
 def _count(many):
-    slow = pytest.param(many, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])
-    return pytest.mark.parametrize("count", [FEW, slow])
+    slow = pytest.param(many // 10, marks=[pytest.mark.slow, pytest.mark.timeout(300)])
+    exhaustive = pytest.param(many, marks=[pytest.mark.exhaustive, pytest.mark.timeout(1200)])
+    return pytest.mark.parametrize("count", [FEW, slow, exhaustive])
 
 
 async def _compare_over_http(kernel, era, count, record_property, **options):
