@@ -6,7 +6,6 @@ import inspect
 import pytest
 
 from mcp_notebook import Context
-from mcp_notebook.kernel.executors import remote_context
 from mcp_notebook.kernel.executors.remote_context import RemoteContext, WayBack, WorkerCancelled
 
 
@@ -29,8 +28,21 @@ def way():
 
 
 @pytest.fixture
-def context(way, monkeypatch):
-    monkeypatch.setattr(remote_context, "PROGRESS_INTERVAL", 0)
+def report_every(monkeypatch):
+    """Set after how many seconds a report of progress may follow another one."""
+
+    def report_every(seconds):
+        # Where a class that was pickled by value is read again in its own process, its methods
+        # have copies of the module's variables from then on.
+        variables = RemoteContext.progress.__globals__
+        monkeypatch.setitem(variables, "PROGRESS_INTERVAL", seconds)
+
+    return report_every
+
+
+@pytest.fixture
+def context(way, report_every):
+    report_every(0)
     return RemoteContext("train", {"traceparent": "00-a-b-01"}, way, wants_progress=True)
 
 
@@ -55,8 +67,8 @@ def test_progress_and_logs_are_sent(context, way):
     ]
 
 
-def test_not_more_than_a_reader_can_take_is_sent(context, way, monkeypatch):
-    monkeypatch.setattr(remote_context, "PROGRESS_INTERVAL", 1000)
+def test_not_more_than_a_reader_can_take_is_sent(context, way, report_every):
+    report_every(1000)
     for _ in context.track(range(1000)):
         pass
     assert way.sent == [("progress", 0.0, 1000.0, None), ("progress", 1000.0, 1000.0, None)]
