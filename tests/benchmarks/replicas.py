@@ -7,6 +7,7 @@ Bridges are real ones over HTTP on loopback. Each figure is printed, and a figur
 reached ends the script with status 1.
 """
 
+import argparse
 import asyncio
 import json
 import os
@@ -145,8 +146,13 @@ def main() -> int:
     """Run one of the measurements."""
     measure: dict[str, Callable[[Path], Awaitable[bool]]]
     measure = {"speed": compare_speed, "losses": count_losses}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("figure", choices=measure)
+    figure = parser.parse_args().figure
     with tempfile.TemporaryDirectory(prefix="mcpnb-", ignore_cleanup_errors=True) as folder:
-        return 0 if asyncio.run(measure[sys.argv[1]](Path(folder))) else 1
+        return 0 if asyncio.run(measure[figure](Path(folder))) else 1
 
 
 if __name__ == "__main__":
