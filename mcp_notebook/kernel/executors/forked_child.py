@@ -126,12 +126,13 @@ class ForkedChild:
         # time until that lets go of Python.
         while not self._connection.poll(_FIRST_LOOK):
             if not self._lives():
-                return not self.is_stuck
+                break
             if monotonic() >= deadline:
                 return False
         with suppress(EOFError, OSError):  # it has ended
-            self._connection.recv_bytes()
-        return True
+            if self._connection.poll(0):  # it may have begun and ended between the two looks
+                self._connection.recv_bytes()
+        return not self.is_stuck
 
     def interrupt(self) -> bool:
         """Raise KeyboardInterrupt in its code, and end it soon after; from any thread.

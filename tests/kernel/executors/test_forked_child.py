@@ -56,6 +56,19 @@ def test_what_it_sends_just_before_it_ends_is_received():
     ) == ["['late']"]
 
 
+def test_one_that_ends_before_it_was_seen_to_begin_is_received():
+    assert run_program(
+        "from mcp_notebook.kernel.executors import forked_child\n"
+        "forked_child._FIRST_LOOK = 0\n"
+        "class Watched(ForkedChild):\n"
+        "    def _reap(self, pid, _options):\n"
+        "        return super()._reap(pid, 0)\n"
+        "child = Watched()\n"
+        "child.start(lambda c: c.send('soon'), seconds=30)\n"
+        "print(list(child.receive()))\n"
+    ) == ["['soon']"]
+
+
 def test_it_shares_no_socket_no_standard_stream_and_no_handler_with_its_kernel():
     assert run_program(
         "ours, theirs = socket.socketpair()\n"

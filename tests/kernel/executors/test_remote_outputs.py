@@ -11,7 +11,6 @@ from threading import Barrier
 
 import pytest
 
-from mcp_notebook.kernel.executors import remote_outputs
 from mcp_notebook.kernel.executors.remote_outputs import (
     Outputs,
     close_figures,
@@ -56,8 +55,20 @@ def test_a_display_is_what_it_was_when_it_was_displayed(outputs):
     assert displayed(outputs.items[0])[1] == ([1],)
 
 
-def test_what_cannot_be_sent_is_its_text(outputs, monkeypatch):
-    monkeypatch.setattr(remote_outputs, "MAX_DISPLAYED", 0)
+@pytest.fixture
+def set_limit(monkeypatch):
+    """Set how much of a call is kept, by the name of the module's variable."""
+
+    def set_limit(name, value):
+        # Where a class that was pickled by value is read again in its own process, its methods
+        # have copies of the module's variables from then on.
+        monkeypatch.setitem(Outputs.__init__.__globals__, name, value)
+
+    return set_limit
+
+
+def test_what_cannot_be_sent_is_its_text(outputs, set_limit):
+    set_limit("MAX_DISPLAYED", 0)
 
     class Silent:
         def __repr__(self):
@@ -70,8 +81,8 @@ def test_what_cannot_be_sent_is_its_text(outputs, monkeypatch):
     assert "[a display of type Silent, whose repr failed: no words]" in text
 
 
-def test_displays_beyond_the_bound_are_their_texts(monkeypatch):
-    monkeypatch.setattr(remote_outputs, "MAX_DISPLAYED", 1000)
+def test_displays_beyond_the_bound_are_their_texts(set_limit):
+    set_limit("MAX_DISPLAYED", 1000)
     outputs = Outputs()
     outputs.display("a" * 600)
     outputs.display("b" * 600)
@@ -119,8 +130,8 @@ def test_a_displayed_figure_stays_open_here_and_is_not_opened_where_it_is_read(o
     assert open_figures() == []
 
 
-def test_a_flood_of_prints_is_cut(monkeypatch):
-    monkeypatch.setattr(remote_outputs, "MAX_PRINTED", 10)
+def test_a_flood_of_prints_is_cut(set_limit):
+    set_limit("MAX_PRINTED", 10)
     outputs = Outputs()
     outputs.write("x" * 25)
     outputs.write("y")
