@@ -236,8 +236,9 @@ def _write_arguments(arguments: dict[str, Any]) -> bytes:
 
 
 def _write_value(value: Any) -> bytes:
-    # Both write the same, but json takes eight times as long, and stops the bridge meanwhile.
-    if type(value) is str and len(value) >= _LONG and value.isascii():
+    # Both write the same, but json takes eight times as long, and stops the bridge meanwhile. Only
+    # old versions of pydantic write DEL in another way.
+    if type(value) is str and len(value) >= _LONG and value.isascii() and "\x7f" not in value:
         return to_json(value)
     return _ARGUMENTS.encode(value).encode("ascii")
 
