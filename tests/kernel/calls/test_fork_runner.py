@@ -84,8 +84,13 @@ def speak_in_threads() -> str:
     with concurrent.futures.ThreadPoolExecutor() as threads:
         threads.submit(print, "printed by a pool").result()
         threads.submit(display, Markdown("**displayed by a pool**")).result()
-    _thread.start_new_thread(print, ("printed by a thread",))
-    time.sleep(0.3)
+    has_printed = _thread.allocate_lock()
+    has_printed.acquire()
+    def speak():
+        print("printed by a thread")
+        has_printed.release()
+    _thread.start_new_thread(speak, ())
+    has_printed.acquire()
     return "returned"
 
 @copy
