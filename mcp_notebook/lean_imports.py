@@ -1,7 +1,8 @@
 """Imports packages without the parts of them that a bridge does not use.
 
-Runs in the process of a bridge or a command, before anything else imports those packages; never in
-a kernel, whose user may want all of them. What is left out can still be imported afterwards.
+Runs in the process of a bridge or a command, before anything else imports those packages. Not in
+kernels, whose users may want all of them: only the debugger is left out of headless ones. What is
+left out can still be imported afterwards.
 """
 
 import sys

@@ -4,7 +4,7 @@ It turns functions of the notebook into tools, runs the calls that bridges send,
 the functions return.
 
 Face: `extension`, which builds all of it on ``%load_ext`` and takes it apart again, and is the only
-module that knows all rooms.
+module that knows all rooms; `headless_launcher`, the program of a headless notebook's kernel.
 
 Each room imports only from those after it:
 

@@ -21,8 +21,8 @@ NOTED = """
 import sys
 
 def note(event, arguments):
-    if event == "subprocess.Popen" and "ipykernel_launcher" in str(arguments):
-        large = {"mcp", "nbclient", "nbformat", "pydantic", "starlette"}
+    if event == "subprocess.Popen" and "headless_launcher" in str(arguments):
+        large = {"IPython.core", "mcp", "nbclient", "nbformat", "pydantic", "starlette"}
         print("The kernel starts after", sorted(large & sys.modules.keys()), file=sys.stderr)
 
 sys.addaudithook(note)

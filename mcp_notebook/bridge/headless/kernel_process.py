@@ -17,6 +17,10 @@ from queue import Empty
 from typing import Any, Self
 
 import anyio
+
+from mcp_notebook.bridge.headless import jupyter_client_import  # noqa: F401
+
+# isort: split
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
@@ -28,6 +32,10 @@ from mcp_notebook.settings import Settings
 
 _DEFAULT_KERNEL = "python3"
 """For a notebook that does not name one."""
+_IPYKERNEL = ["-m", "ipykernel_launcher"]
+"""How the usual kernelspec starts a kernel..."""
+_LAUNCHER = Path(__file__).parents[2] / "kernel" / "headless_launcher.py"
+"""...and what the bridge runs in its place, in an environment that has this package for sure."""
 _SHUTDOWN_WAIT = 1.0
 """Seconds for a kernel to end: half of them after the request, half after SIGTERM, then SIGKILL."""
 _SHUTDOWN_LIMIT = 5.0
@@ -226,8 +234,18 @@ async def run_kernel(launch: KernelLaunch, settings: Settings) -> AsyncIterator[
             client.stop_channels()
 
 
+class _KernelManager(AsyncKernelManager):
+    """Starts kernels of the bridge's own Python with `kernel.headless_launcher`."""
+
+    def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
+        program, *words = super().format_kernel_cmd(extra_arguments)
+        if program == sys.executable and words[:2] == _IPYKERNEL:
+            words[:2] = [str(_LAUNCHER)]
+        return [program, *words]
+
+
 def _make_manager(name: str, folder: Path) -> AsyncKernelManager:
-    manager = AsyncKernelManager(
+    manager = _KernelManager(
         kernel_name=name, connection_file=str(folder / "kernel.json"), log=make_silent_logger()
     )
     # Ports of 127.0.0.1 are open to all users of the machine, and the messages are not encrypted.

@@ -1,0 +1,97 @@
+"""The program of a headless kernel, started as the bridge does."""
+
+import json
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+from live import TIMEOUT, kernel_env
+
+from mcp_notebook.bridge.headless.kernel_process import KernelLaunch, run_kernel
+from mcp_notebook.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+IS_LOADED = "import sys; print('mcp_notebook.kernel.extension' in sys.modules)"
+LOAD = "%load_ext mcp_notebook\nprint('loaded')"
+FIND_LAUNCHER = "import importlib.util as u; print(u.find_spec('headless_launcher'))"
+
+
+@asynccontextmanager
+async def _cells(home, *, kernel="python3", **env):
+    """Run a kernel for the block, and a cell whenever what this yields is called."""
+    launch = KernelLaunch(kernel, home / "sums.ipynb", kernel_env(home) | env)
+
+    async def run_cell(source):
+        texts = []
+
+        def note(message):
+            texts.append(message["content"].get("text", ""))
+
+        reply = await running.client.execute_interactive(source, output_hook=note, timeout=TIMEOUT)
+        content = reply["content"]
+        assert content["status"] == "ok", content
+        return "".join(texts).strip()
+
+    async with run_kernel(launch, Settings(home=home / "state")) as running:
+        yield run_cell
+
+
+async def test_the_extension_is_in_memory_before_a_cell_asks_for_it(home):
+    async with _cells(home) as run_cell:
+        assert await run_cell(IS_LOADED) == "True"
+        assert (await run_cell(LOAD)).endswith("loaded")
+
+
+async def test_no_debugger_is_loaded_until_a_cell_imports_it(home):
+    async with _cells(home) as run_cell:
+        assert await run_cell("import sys; print('debugpy' in sys.modules)") == "False"
+        assert await run_cell("import debugpy; print(callable(debugpy.listen))") == "True"
+
+
+async def test_nothing_in_the_notebooks_folder_takes_the_place_of_what_a_kernel_loads(
+    home, monkeypatch
+):
+    monkeypatch.chdir(home)
+    for name in ("contextlib", "ipykernel", "mcp_notebook", "pydantic"):
+        (home / f"{name}.py").write_text(f"raise SystemExit({name!r})", encoding="utf-8")
+    async with _cells(home) as run_cell:
+        assert await run_cell(IS_LOADED) == "True"
+
+
+async def test_cells_import_from_the_notebooks_folder_and_not_from_the_launchers(home):
+    (home / "helpers.py").write_text("number = 7", encoding="utf-8")
+    async with _cells(home) as run_cell:
+        assert await run_cell("import helpers; print(helpers.number)") == "7"
+        assert await run_cell(FIND_LAUNCHER) == "None"
+
+
+async def test_a_python_that_is_told_to_add_no_folder_loses_none_of_its_own(home):
+    (home / "added").mkdir()
+    (home / "added" / "helpers.py").write_text("number = 7", encoding="utf-8")
+    env = {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(home / "added")}
+    async with _cells(home, **env) as run_cell:
+        assert await run_cell("import helpers; print(helpers.number)") == "7"
+        assert await run_cell(FIND_LAUNCHER) == "None"
+
+
+async def test_an_extension_that_cannot_be_loaded_keeps_no_kernel_from_starting(home):
+    (home / "broken").mkdir()
+    hook = "import sys; sys.modules['annotated_types'] = None"
+    (home / "broken" / "sitecustomize.py").write_text(hook, encoding="utf-8")
+    async with _cells(home, PYTHONPATH=str(home / "broken")) as run_cell:
+        assert await run_cell(IS_LOADED) == "False"
+
+
+async def test_a_kernelspec_with_options_of_its_own_is_started_as_it_says(home, monkeypatch):
+    for name, value in kernel_env(home).items():
+        monkeypatch.setenv(name, value)
+    folder = home / ".local" / "share" / "jupyter" / "kernels" / "optimized"
+    folder.mkdir(parents=True)
+    argv = [sys.executable, "-O", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": argv, "display_name": "Optimized", "language": "python"}
+    (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+    async with _cells(home, kernel="optimized") as run_cell:
+        assert await run_cell("print(__debug__)") == "False"
+        assert await run_cell(IS_LOADED) == "False"
+        assert (await run_cell(LOAD)).endswith("loaded")
