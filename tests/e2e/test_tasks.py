@@ -122,13 +122,13 @@ async def long(ctx: Context) -> str:
     global long_runs
     long_runs += 1
     ctx.progress(1, 3, "begun")
-    await asyncio.sleep(0.6)
+    await asyncio.sleep(3)
     return "long"
 
 async def greet_slowly(ctx: Context) -> str:
     "Ask, then take a moment."
     answer = await ctx.elicit_async("Name?", str)
-    await asyncio.sleep(0.6)
+    await asyncio.sleep(3)
     return f"Hello, {answer.data}!"
 """
 
@@ -143,7 +143,7 @@ def kernel(shared_kernel):
 @pytest.fixture(scope="module")
 def bridge(kernel):
     """An HTTP bridge whose calls become tasks soon."""
-    with http_bridge(kernel.home, env={"MCP_NOTEBOOK_TASK_AFTER": "0.3"}) as served:
+    with http_bridge(kernel.home, env={"MCP_NOTEBOOK_TASK_AFTER": "2"}) as served:
         yield served
 
 
@@ -521,7 +521,7 @@ async def test_a_setting_lets_long_calls_of_all_tools_go_on(kernel):
     with http_bridge(kernel.home, env=env) as served:
         async with over_http(served.url, "auto") as one:
             with pytest.raises(MCPError, match=r"[Tt]imed out"):
-                await one.call_tool("ponder", {"year": 1}, read_timeout_seconds=0.8)
+                await one.call_tool("ponder", {"year": 1}, read_timeout_seconds=2)
             await one.call_tool("short", {})
             kernel.ok("kept_go.set()")
             assert text_of(await one.call_tool("ponder", {"year": 1})) == "pondered 1"
