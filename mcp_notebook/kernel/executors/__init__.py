@@ -14,8 +14,8 @@ A `forked_child` is a copy of the whole kernel, made without the handlers of C l
 the kernel's sockets, pipes and files (`shared_descriptors`), and is ended if it waits for a thread
 of the kernel's (`endless_wait`).
 
-Face: `executor_call.run_in_executor`, `engine_finder.EngineFinder`, `forked_child.ForkedChild` and
-`fork_safety`'s two functions.
+Face: `executor_call.run_in_executor`, `engine_finder.EngineFinder`, `dask_engine.find_client`,
+`forked_child.ForkedChild` and `fork_safety`'s two functions.
 
 Threads: a job is made, and waited for, on the thread of its call, pickled on any thread, and run by
 the executor's worker.

@@ -4,20 +4,25 @@ Runs on any thread. Pure. Facts are texts only: a card whose tool is gone keeps 
 nor what that refers to.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from mcp_notebook import meta_keys
+from mcp_notebook.kernel.executors.dask_engine import find_client
 from mcp_notebook.kernel.notebook.cards.signatures import format_signature
 from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schema
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.redaction import has_secrets
 
 READ_ONLY = "read-only"
 DESTRUCTIVE = "destructive"
 ASKS = "asks before each call"
+_PLACES = {"thread": "runs in a thread", "fork": "runs in a copy of the kernel"}
+"""By `ToolOptions.run`; tools on the main thread have no such detail."""
+_TASKS = {True: "each call is a task", "only": "each call is a task, for clients that support them"}
 _HINTS = {
     ("readOnlyHint", True): READ_ONLY,
     ("readOnlyHint", False): "not read-only",
@@ -109,6 +114,7 @@ def _list_details(tool: DeclaredTool) -> tuple[str, ...]:
     details = []
     if output := _describe_output(tool):
         details.append(f"structured result: {output}")
+    details += _list_ways(tool.options)
     if tags := meta.get(meta_keys.TAGS):
         details.append(f"tags: {', '.join(tags)}")
     if priority := meta.get(meta_keys.PRIORITY):
@@ -116,6 +122,21 @@ def _list_details(tool: DeclaredTool) -> tuple[str, ...]:
     if related := meta.get(meta_keys.RELATED):
         details.append(f"see also: {', '.join(related)}")
     return tuple(details)
+
+
+def _list_ways(options: ToolOptions) -> Iterator[str]:
+    """List what is special about how calls run."""
+    if options.executor is not None:
+        is_dask = find_client(options.executor) is not None
+        yield f"runs elsewhere, by {'Dask' if is_dask else type(options.executor).__name__}"
+    elif options.run in _PLACES:
+        yield _PLACES[options.run]
+    if options.task:
+        yield _TASKS[options.task]
+    if options.keep:
+        yield "continues without its client"
+    if options.stateful:
+        yield "one kernel for each client"
 
 
 def _describe_output(tool: DeclaredTool) -> str:

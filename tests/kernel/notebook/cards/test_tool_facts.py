@@ -1,6 +1,7 @@
 """What a card says of its tools, as HTML and as plain text."""
 
 import enum
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -114,6 +115,25 @@ def test_a_line_to_copy_can_be_selected_where_no_script_adds_the_button():
     ]
     assert all("user-select:all" in line["style"] for line in lines)
     assert not page("button")
+
+
+@pytest.mark.parametrize(
+    ("options", "detail"),
+    [
+        ({"run": "thread"}, "runs in a thread"),
+        ({"run": "fork", "read_only": True}, "runs in a copy of the kernel"),
+        ({"executor": ThreadPoolExecutor(1)}, "runs elsewhere, by ThreadPoolExecutor"),
+        ({"task": True}, "each call is a task"),
+        ({"task": "only"}, "each call is a task, for clients that support them"),
+        ({"keep": True}, "continues without its client"),
+        ({"stateful": True}, "one kernel for each client"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_card_shows_how_calls_run_unless_that_is_as_usual(options, detail):
+    for card, usual in zip(shown(**options), shown(), strict=True):
+        assert detail in card
+        assert detail not in usual
 
 
 @pytest.mark.parametrize("kind", [0, 1])
