@@ -42,7 +42,9 @@ its place. Bridges tell people and those who call them; clients do not list them
 *Large arguments.* A bridge does not parse the arguments of a call if they are large. It attaches
 them to the `Call` as the JSON text of the client, and the kernel parses them; what is not an object
 is the tool's failure, not the link's. It does so only if the kernel's `Welcome` has
-``attached_arguments`` set.
+``attached_arguments`` set. The attachment may also be a longer text that has the arguments in it,
+such as the whole request of the client, if the `Welcome` has ``finds_arguments`` set: the `Call`
+says where, in ``arguments_at``.
 
 *Questions.* A call whose ``can_elicit`` is true may `Ask`, even several questions at once. It waits
 for an `Answer` to each of them without a time limit, unless it retracts the question with

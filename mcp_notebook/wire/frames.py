@@ -165,8 +165,12 @@ def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
         ) from error
 
 
-def parse_arguments(attachment: bytes) -> dict[str, Any]:
+def parse_arguments(attachment: bytes, path: Sequence[str] = ()) -> dict[str, Any]:
     """Return the arguments that are attached to a `Call`; numbers beyond floats are infinity.
+
+    Args:
+        attachment: The JSON.
+        path: Names of the members that lead to the arguments.
 
     Raises:
         FrameError: They are not a JSON object.
@@ -175,6 +179,8 @@ def parse_arguments(attachment: bytes) -> dict[str, Any]:
         arguments = _from_json(attachment, too_long=math.inf)
     except ValueError as error:
         raise FrameError(f"They are not JSON: {error}.") from None
+    for name in path:
+        arguments = arguments.get(name) if isinstance(arguments, dict) else None
     if not isinstance(arguments, dict):
         raise FrameError("They are not a JSON object.")
     return arguments

@@ -1,4 +1,4 @@
-"""What all messages of the link have in common, and the form of a result in several of them.
+"""What all messages of the link have in common, and the forms that are in several of them.
 
 Runs on both sides; pure.
 
@@ -14,6 +14,13 @@ class Message(BaseModel):
     """Base of all messages."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ClientInfo(Message):
+    """The program that calls a tool, as it says itself."""
+
+    name: str = ""
+    version: str = ""
 
 
 class PackedResult(Message):

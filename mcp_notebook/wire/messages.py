@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 
 from mcp_notebook.missing_tools import DroppedTool
 from mcp_notebook.wire import task_messages
+from mcp_notebook.wire.message_base import ClientInfo as ClientInfo  # noqa: PLC0414 - one of them
 from mcp_notebook.wire.message_base import Message, PackedResult
 
 PROTOCOL_VERSION = 1
@@ -51,13 +52,6 @@ class Hello(Message):
     """The record's token; needed on TCP only."""
 
 
-class ClientInfo(Message):
-    """The program that calls a tool, as it says itself."""
-
-    name: str = ""
-    version: str = ""
-
-
 class ClientCount(ClientInfo):
     """The number of clients of one program."""
 
@@ -72,6 +66,8 @@ class Call(Message):
     tool: str
     arguments: dict[str, Any]
     """Empty if they are attached, as JSON."""
+    arguments_at: list[str] = Field(default_factory=list)
+    """Names of the members of the attached JSON that lead to the arguments; none: it is these."""
     progress: bool = False
     """The client asked for progress."""
     log_level: str | None = None
@@ -210,6 +206,8 @@ class Welcome(Message):
     """The kernel answers `ListResources` and `ReadResource`."""
     attached_arguments: bool = False
     """The kernel takes a `Call` with its arguments as an attachment."""
+    finds_arguments: bool = False
+    """The kernel takes a `Call` with ``arguments_at``."""
     consent: bool = False
     """The kernel takes an `AskConsent`, and its notebook may be seen by somebody."""
     clients: bool = False

@@ -164,6 +164,7 @@ def _normalise_text(text: str) -> str:
 
 def _describe(event: Any) -> Any:
     left_out = {"id", "at", "kernel", "seconds", "queue_seconds", "run_seconds", "input_schema"}
+    left_out.add("may_have_escapes")  # what is known of the texts, not what is written down
     return (
         type(event).__name__,
         *(

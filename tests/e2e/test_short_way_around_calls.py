@@ -26,6 +26,7 @@ from live import live_kernel, record_of
 from short_way import both_sides
 
 from mcp_notebook.bridge.server.large_calls import LARGE
+from mcp_notebook.bridge.server.plain_requests import LONG
 from mcp_notebook.bridge.server.task_forms import EXTENSION
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.bridge.transports import http_exchange
@@ -180,7 +181,7 @@ async def test_a_client_that_waits_is_told_that_its_call_runs(kernel, monkeypatc
 async def test_large_arguments_over_stdio(kernel, era):
     async def ask(side, pipes):
         lines = []
-        for size in (10, LARGE - 300, LARGE, LARGE + 300, 2 * LARGE):
+        for size in (10, LONG - 1, 5 * LONG, LARGE - 300, LARGE, LARGE + 300, 2 * LARGE):
             await pipes.send(make_call(era, "size_of", size, text="x" * size).body)
             lines += await take_lines(pipes, size)
         return lines, take_notes(side)

@@ -5,6 +5,7 @@ are answered at once. When this side closes the link, it cancels its calls, whic
 continue in the kernel.
 """
 
+import itertools
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,13 +16,13 @@ import anyio
 from mcp_notebook.bridge.kernels.consent_requests import ConsentRequests
 from mcp_notebook.bridge.kernels.greeting import greet
 from mcp_notebook.bridge.kernels.kernel_notices import KernelNotices
+from mcp_notebook.bridge.kernels.packed_arguments import ArgumentPacker
 from mcp_notebook.bridge.kernels.resource_requests import ResourceRequests
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
 from mcp_notebook.bridge.kernels.task_requests import TaskRequests
 from mcp_notebook.content import Result, Text
 from mcp_notebook.discovery import Record, is_alive
 from mcp_notebook.errors import (
-    CallError,
     FrameError,
     KernelGone,
     LinkError,
@@ -40,10 +41,6 @@ logger = logging.getLogger(__name__)
 _DEATH_CHECK_INTERVAL = 0.02
 """Seconds between two checks whether the process behind a closed link is gone, too."""
 
-_TOO_LARGE = (
-    "The arguments are too large for the mcp-notebook in the kernel of {name!r}, which is older "
-    "than the bridge. Upgrade it there and restart the kernel."
-)
 OnTools: TypeAlias = Callable[[messages.Welcome | messages.Tools], None]
 """Takes the message with a kernel's tools."""
 _OfCall: TypeAlias = (
@@ -79,8 +76,8 @@ class Link:
         self.record = record
         self._on_tools = on_tools
         self._calls: dict[int, RunningCall] = {}
-        self._takes_attached_arguments = False
-        self._last_id = 0
+        self._arguments = ArgumentPacker(record.name, messages.Welcome(version="", tools=[]))
+        self._next_id = itertools.count(1).__next__
         self._connection: FrameProtocol | None = None
         self._goodbye: str | None = None
         self._ended = 0.0
@@ -136,7 +133,7 @@ class Link:
 
     def _take_welcome(self, welcome: messages.Welcome) -> None:
         self.initial_calls = tuple(welcome.calls)
-        self._takes_attached_arguments = welcome.attached_arguments
+        self._arguments = ArgumentPacker(self.record.name, welcome)
         self.notices.are_possible = welcome.clients
         self.resources.is_possible = welcome.resources
         self.consent.is_possible = welcome.consent
@@ -207,6 +204,7 @@ class Link:
         trace: Mapping[str, str] | None = None,
         confirmed: str | None = None,
         keep: task_messages.Keep | None = None,
+        request: bytes | None = None,
     ) -> RunningCall:
         """Run a tool in the kernel.
 
@@ -219,20 +217,20 @@ class Link:
             trace: The trace that the call belongs to, as W3C's headers; None if there is none.
             confirmed: The revision of the tool that a person has agreed to.
             keep: Make the call a task at once.
+            request: The client's request, if the arguments are in it and not short.
 
         Raises:
             KernelGone: The kernel died or left.
             CallError: The kernel is of an older version, which takes no JSON of clients.
         """
-        if isinstance(arguments, bytes) and not self._takes_attached_arguments:
-            raise CallError(_TOO_LARGE.format(name=self.record.name))
-        call = self._add_call()
-        call.is_kept = keep is not None
+        packed = self._arguments.pack(arguments, request)
+        call = self._add_call(is_kept=keep is not None)
         self._send(
             messages.Call(
                 id=call.id,
                 tool=tool,
-                arguments={} if isinstance(arguments, bytes) else arguments,
+                arguments=packed.arguments,
+                arguments_at=list(packed.path),
                 progress=listener.wants_progress or keep is not None,
                 log_level=listener.log_level,
                 can_elicit=can_elicit,
@@ -241,7 +239,7 @@ class Link:
                 confirmed=confirmed,
                 keep=keep,
             ),
-            [arguments] if isinstance(arguments, bytes) else (),
+            packed.attachments,
         )
         return call
 
@@ -251,21 +249,17 @@ class Link:
         Raises:
             KernelGone: The kernel died or left.
         """
-        call = self._add_call()
-        call.is_kept = True
+        call = self._add_call(is_kept=True)
         self._send(make_message(call.id))
         return call
 
-    def _add_call(self) -> RunningCall:
+    def _add_call(self, *, is_kept: bool) -> RunningCall:
         if not self.is_open:
             raise KernelGone(self._describe_end())
         call = RunningCall(self._next_id(), self._send_if_open)
+        call.is_kept = is_kept
         self._calls[call.id] = call
         return call
-
-    def _next_id(self) -> int:
-        self._last_id += 1
-        return self._last_id
 
     def _send_if_open(self, message: messages.AnyMessage) -> None:
         assert self._connection is not None

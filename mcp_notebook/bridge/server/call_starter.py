@@ -44,6 +44,7 @@ from mcp_notebook.limits import Limits
 from mcp_notebook.wire import messages, task_messages
 
 FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], task_messages.Keep | None]
+_Arguments: TypeAlias = dict[str, Any] | bytes
 _CANCELLED = "The call was cancelled before it was started."
 _FAILED = "The call was not started because of an internal error in mcp-notebook: {}."
 _IS_STOPPED = (
@@ -111,7 +112,7 @@ class CallStarter:
         self,
         request: ClientRequest,
         params: types.CallToolRequestParams,
-        arguments: dict[str, Any] | bytes,
+        arguments: _Arguments,
         listener: Listener,
         find_keep: FindKeep,
     ) -> RunningCall | Result | types.InputRequiredResult | meta_tools.RequestedResult:
@@ -168,6 +169,7 @@ class CallStarter:
                 confirmed=choice.revision,
                 trace=trace,
                 keep=keep,
+                request=request.text if arguments is params.arguments else None,
             )
         call.is_on_main_thread = entry.tool.place == "main"
         self._observe(call, start, began, choice)
@@ -183,7 +185,7 @@ class CallStarter:
         return self._tracer.open(start, headers, describe_request(request))
 
     async def _find_requested(
-        self, caller: Caller, name: str, arguments: dict[str, Any] | bytes
+        self, caller: Caller, name: str, arguments: _Arguments
     ) -> Result | meta_tools.RequestedCall | meta_tools.RequestedResult:
         """Return which tool is to be called with what, or the bridge's own answer."""
         if self.is_meta_tool(name):
@@ -191,7 +193,7 @@ class CallStarter:
         return meta_tools.RequestedCall(await self._find(caller, name), arguments)
 
     async def _ask_meta_tool(
-        self, caller: Caller, name: str, arguments: dict[str, Any] | bytes
+        self, caller: Caller, name: str, arguments: _Arguments
     ) -> Result | meta_tools.RequestedCall | meta_tools.RequestedResult:
         assert self._meta_tools_hint is not None
         if self._ready is not None:
@@ -263,11 +265,7 @@ class CallStarter:
         )
 
     def _describe_start(
-        self,
-        request: ClientRequest,
-        entry: CatalogEntry,
-        arguments: dict[str, Any] | bytes,
-        kernel_id: str,
+        self, request: ClientRequest, entry: CatalogEntry, arguments: _Arguments, kernel_id: str
     ) -> CallStart:
         return CallStart(
             id=f"{self._prefix}-{next(self._numbers)}",
@@ -279,6 +277,7 @@ class CallStarter:
             tool=entry.tool.name,
             arguments=arguments,
             input_schema=entry.tool.input_schema,
+            may_have_escapes=request.text is None or b"\\" in request.text,
         )
 
     def _observe(

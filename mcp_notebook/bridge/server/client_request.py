@@ -68,6 +68,8 @@ class ClientRequest:
     """Set when the client has hung up, if its request outlasts that: over HTTP up to 2025-11-25."""
     arguments: bytes | None = None
     """The arguments of a call, if the transport has detached them."""
+    text: bytes | None = None
+    """Its JSON as it came, if that is long and was parsed."""
     channel: Channel
     """The way to the client."""
 

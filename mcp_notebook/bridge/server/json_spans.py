@@ -25,9 +25,6 @@ _SLICE = 32 * 2**10
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _STRINGS = re.compile(_STRING, re.DOTALL)
-_IN_STRING = re.compile(rb"(?:[^\"\\]++|\\.)*+", re.DOTALL)
-_COMPLETE = re.compile(rb'(?:[^"]++|' + _STRING + rb")*+", re.DOTALL)
-"""Matches up to the first string that does not end within the slice."""
 _BRACKETS_AND_STRINGS = re.compile(rb"[\[\]{}]|" + _STRING, re.DOTALL)
 _SCALAR = re.compile(rb"[-+0-9.A-Za-z]{1,5000}+(?=[\s,}\]]|\Z)")
 _SPACE = re.compile(rb"[ \t\r\n]*+")
@@ -144,9 +141,13 @@ async def _skip_value(text: bytes, position: int) -> int:
 async def _skip_string(text: bytes, position: int) -> int:
     """Return where the string ends that this position is within."""
     while True:
-        content = _IN_STRING.match(text, position, position + _SLICE)
-        assert content is not None  # it may be empty
-        end = content.end()
+        limit = min(position + _SLICE, len(text))
+        end = text.find(b'"', position, limit)
+        end = limit if end < 0 else end
+        if end > position and text[end - 1 : end] == b"\\":  # which may escape what is at the end
+            piece = _hide_escapes(text[position:limit])
+            end = piece.find(b'"')
+            end = position + (end if end >= 0 else len(piece) - piece.endswith(b"\\"))
         if text[end : end + 1] == b'"':
             return end + 1
         if end == position:  # the text ends
@@ -177,13 +178,20 @@ async def _skip_brackets(text: bytes, position: int) -> int:
 
 def _remove_strings(piece: bytes) -> tuple[int, bytes]:
     """Return what is outside of strings, and how long the piece is without its unfinished end."""
-    if b"\\" in piece:
-        complete = _COMPLETE.match(piece)
-        assert complete is not None  # it may be empty
-        return complete.end(), _STRINGS.sub(b"", complete[0])
-    parts = piece.split(b'"')  # much faster
+    parts = _hide_escapes(piece).split(b'"')
     length = len(piece) if len(parts) % 2 else len(piece) - len(parts[-1]) - 1
     return length, b"".join(parts[::2])
+
+
+def _hide_escapes(piece: bytes) -> bytes:
+    """Return a piece of the same length in which each quote begins or ends a string.
+
+    Args:
+        piece: It does not begin with what a backslash before it escapes.
+    """
+    if b"\\" not in piece:
+        return piece
+    return piece.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
 
 
 def _count_brackets(outside: bytes) -> tuple[int, int, int]:

@@ -34,6 +34,8 @@ _RESERVED = (
     types.CLIENT_CAPABILITIES_META_KEY,
     types.LOG_LEVEL_META_KEY,
 )
+LONG = 2**13
+"""Bytes from which a kernel gets a request as it came."""
 _MAX_ENVELOPE = 4_096
 """Bytes of what a client says of itself that are remembered."""
 
@@ -47,6 +49,13 @@ class PlainRequest:
     params: Mapping[str, Any]
     meta: Mapping[str, Any]
     """Its ``_meta``."""
+    text: bytes
+    """Its JSON."""
+
+    @property
+    def long_text(self) -> bytes | None:
+        """Its JSON if that is long: to write its arguments anew would take a while."""
+        return self.text if len(self.text) >= LONG else None
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ def read_plain_request(text: bytes) -> PlainRequest | None:
         or not _has_plain_values(method, params)
     ):
         return None
-    return PlainRequest(request_id, method, params, params.get("_meta", {}))
+    return PlainRequest(request_id, method, params, params.get("_meta", {}), text)
 
 
 def _has_plain_values(method: str, params: dict[str, Any]) -> bool:

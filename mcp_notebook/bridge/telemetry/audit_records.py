@@ -8,6 +8,7 @@ length, and secrets (`redaction`) are not in it.
 
 import json
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -98,7 +99,13 @@ def describe_start(
         "kernel": start.kernel,
         "notebook": start.notebook,
         "tool": start.tool,
-        **_describe_arguments(start.arguments, start.input_schema, mode, schemas),
+        **_describe_arguments(
+            start.arguments,
+            start.input_schema,
+            mode,
+            schemas,
+            may_have_escapes=start.may_have_escapes,
+        ),
     }
 
 
@@ -195,6 +202,8 @@ def _describe_arguments(
     schema: dict[str, Any],
     mode: ArgumentsInAudit,
     schemas: PlainSchemas | None = None,
+    *,
+    may_have_escapes: bool = True,
 ) -> Record:
     try:
         if (schemas or PlainSchemas()).has_secrets(schema):
@@ -203,7 +212,7 @@ def _describe_arguments(
             arguments = redact_arguments(schema, arguments)
         if isinstance(arguments, bytes):
             return _describe_large(arguments, mode)
-        return _describe_small(arguments, mode)
+        return _describe_small(arguments, mode, may_have_escapes=may_have_escapes)
     except Exception as error:  # noqa: BLE001 - whatever a client sends, its call has a line
         # An integer of too many digits, for example.
         return {"arguments_problem": type(error).__name__}
@@ -216,31 +225,44 @@ def _describe_large(arguments: bytes, mode: ArgumentsInAudit) -> Record:
     return {"arguments_sha256": LargeHash(arguments)} | size
 
 
-def _describe_small(arguments: dict[str, Any], mode: ArgumentsInAudit) -> Record:
-    text = _write_arguments(arguments)
-    size = {"arguments_size": len(text)}
+def _describe_small(
+    arguments: dict[str, Any], mode: ArgumentsInAudit, *, may_have_escapes: bool
+) -> Record:
+    pieces = list(_write_arguments(arguments, may_have_escapes=may_have_escapes))
+    total = sum(map(len, pieces))
+    size = {"arguments_size": total}
     if mode == "none":
         return size
-    if mode == "full" and len(text) <= MAX_ARGUMENTS:
+    if mode == "full" and total <= MAX_ARGUMENTS:
         return {"arguments": arguments} | size
-    return {"arguments_sha256": sha256(text).hexdigest()} | size
+    digest = sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return {"arguments_sha256": digest.hexdigest()} | size
 
 
-def _write_arguments(arguments: dict[str, Any]) -> bytes:
+def _write_arguments(arguments: dict[str, Any], *, may_have_escapes: bool) -> Iterator[bytes]:
+    """Yield the arguments' JSON in pieces: together, a long text would be copied once more."""
     if not any(type(value) is str and len(value) >= _LONG for value in arguments.values()):
-        return _ARGUMENTS.encode(arguments).encode("ascii")
-    members = (
-        b"%b:%b" % (_write_value(name), _write_value(arguments[name])) for name in sorted(arguments)
-    )
-    return b"{%b}" % b",".join(members)
+        yield _ARGUMENTS.encode(arguments).encode("ascii")
+        return
+    before = b"{"
+    for name in sorted(arguments):
+        yield b"%b%b:" % (before, b"".join(_write_value(name)))
+        yield from _write_value(arguments[name], may_have_escapes=may_have_escapes)
+        before = b","
+    yield b"}"
 
 
-def _write_value(value: Any) -> bytes:
-    # Both write the same, but json takes eight times as long, and stops the bridge meanwhile. Only
-    # old versions of pydantic write DEL in another way.
-    if type(value) is str and len(value) >= _LONG and value.isascii() and "\x7f" not in value:
-        return to_json(value)
-    return _ARGUMENTS.encode(value).encode("ascii")
+def _write_value(value: Any, *, may_have_escapes: bool = True) -> Sequence[bytes]:
+    # All three write the same. json takes eight times as long as pydantic, and stops the bridge
+    # meanwhile; to ask of each character whether it needs an escape takes longer than the hash.
+    if type(value) is str and len(value) >= _LONG and value.isascii():
+        if not may_have_escapes:
+            return b'"', value.encode("ascii"), b'"'
+        if "\x7f" not in value:  # old versions of pydantic write it in another way
+            return [to_json(value)]
+    return [_ARGUMENTS.encode(value).encode("ascii")]
 
 
 def _cut(text: str, most: int) -> str:

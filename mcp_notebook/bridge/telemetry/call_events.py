@@ -35,6 +35,9 @@ class CallStart:
     """The arguments; if large, as the client's JSON."""
     input_schema: dict[str, Any]
     """The tool's, which says what is secret."""
+    may_have_escapes: bool = True
+    """Whether texts in the arguments may have characters that JSON escapes; what is not ASCII is
+    looked for later."""
 
 
 @dataclass(frozen=True, kw_only=True)

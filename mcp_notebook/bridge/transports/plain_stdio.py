@@ -109,6 +109,7 @@ class PlainStdio:
             client=client,
             capabilities=capabilities,
             meta=plain.meta,
+            text=plain.long_text,
             headers=None,
             connection=connection,
             channel=PlainChannel(self._send_line, plain.meta.get("progressToken"), connection),

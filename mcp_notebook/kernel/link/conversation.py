@@ -266,7 +266,7 @@ class Conversation:
 
     def _take_large_call(self, message: messages.Call, attachment: bytes) -> None:
         try:
-            arguments = frames.parse_arguments(attachment)
+            arguments = frames.parse_arguments(attachment, message.arguments_at)
         except FrameError as error:
             text = f"The tool was not called, because its arguments cannot be read. {error}"
             self._send_result(message.id, Result([Text(text)], is_error=True))

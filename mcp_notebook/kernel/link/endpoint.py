@@ -280,6 +280,7 @@ class Endpoint:
             calls=calls,
             resources=True,
             attached_arguments=True,
+            finds_arguments=True,
             consent=self._prompts is not None,
             clients=True,
             stops_calls=True,

@@ -122,6 +122,30 @@ async def test_large_arguments_are_attached_unless_the_kernel_is_too_old_for_tha
             links.find_link(catalog.find("old")).start_call("old", b"{}")
 
 
+async def test_a_request_is_sent_as_it_came_to_kernels_that_find_the_arguments_in_it(home):
+    catalog = Catalog()
+    new = welcome("top").model_copy(update={"finds_arguments": True})
+    request = b'{"params":{"arguments":{"a":1}}}'
+    async with (
+        peer(home, new) as kernel,
+        peer(home, welcome("old")) as old,
+        Links(catalog, on_change=int) as links,
+    ):
+        await links.connect(kernel.record)
+        await links.connect(old.record)
+        for tool in ("top", "old"):
+            link = links.find_link(catalog.find(tool))
+            link.start_call(tool, {"a": 1}, request=request)
+        with anyio.fail_after(TIMEOUT):
+            await kernel.called.wait()
+            await old.called.wait()
+    call = kernel.heard[-1]
+    assert (call.arguments, call.arguments_at) == ({}, ["params", "arguments"])
+    assert kernel.attached[-1] == [request]
+    assert (old.heard[-1].arguments, old.heard[-1].arguments_at) == ({"a": 1}, [])
+    assert old.attached[-1] == []
+
+
 async def test_what_a_kernel_says_of_a_call_after_its_result_is_not_heard(home):
     catalog, heard = Catalog(), []
 

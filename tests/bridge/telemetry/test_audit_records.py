@@ -82,6 +82,17 @@ def test_the_hash_of_arguments_is_that_of_their_json_however_long_their_texts_ar
         assert line["arguments_size"] == len(text)
 
 
+@given(st.dictionaries(st.text(), ASCII | st.text() | st.integers() | st.lists(st.text())))
+@settings(max_examples=50)
+def test_the_hash_is_the_same_if_it_is_known_that_nothing_was_escaped(arguments):
+    long = {k: v * 1000 if isinstance(v, str) else v for k, v in arguments.items()}
+    has_escapes = "\\" in json.dumps(long, ensure_ascii=False)
+    first, second = (
+        _line(start_of(arguments=long, may_have_escapes=known)) for known in (True, has_escapes)
+    )
+    assert first == second
+
+
 def test_without_arguments_there_is_their_size_only():
     line = _line(start_of(), mode="none")
     assert line["arguments_size"] == 21

@@ -73,6 +73,25 @@ def test_attached_arguments_are_parsed_and_if_they_cannot_be_only_that_call_fail
         assert text_of(link.call("echo")) == "echo {}"
 
 
+@pytest.mark.parametrize(
+    ("attachment", "answer"),
+    [
+        (b'{"id": 1, "params": {"arguments": {"a": [1, NaN]}}}', "echo {'a': [1, nan]}"),
+        (b'{"params": {"arguments": {"a": 1}, "arguments": {"a": 2}}}', "echo {'a': 2}"),
+        (b'{"params": {"arguments": [1]}}', "They are not a JSON object."),
+        (b'{"params": [1]}', "They are not a JSON object."),
+        (b"[1]", "They are not a JSON object."),
+    ],
+)
+def test_arguments_are_found_in_the_attached_request(listening, attachment, answer):
+    _, record, _ = listening
+    with Link(record) as link:
+        call = messages.Call(id=7, tool="echo", arguments={}, arguments_at=["params", "arguments"])
+        link.socket.sendall(b"".join(frames.encode(call, [attachment])))
+        assert answer in text_of(link.receive())
+        assert text_of(link.call("echo")) == "echo {}"
+
+
 def test_what_a_call_has_declared_is_told_before_its_result(listening, echo):
     endpoint, record, _ = listening
     with Link(record) as link:
