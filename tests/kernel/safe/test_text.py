@@ -128,7 +128,22 @@ def test_the_interrupt_that_stops_a_call_is_no_failed_repr():
         safe_repr(Stops())
 
 
+@pytest.mark.parametrize("before", [0, 300, 2**16 - 1, 2**16, 2**17])
+@given(st.text(st.characters(max_codepoint=0x9F) | st.characters(), max_size=3))
+def test_what_cannot_be_sent_is_replaced_wherever_it_is_in_a_text(before, text):
+    assume("\x1b" not in text)
+    made = clean_text(f"{'é' * before}{text}{'x' * before}")
+    assert made == f"{'é' * before}{clean_text(text)}{'x' * before}"
+    is_text = clean_text(text) == text
+    if text.isprintable():
+        assert is_text
+    if before and not re.search("[\ud800-\udfff]", text):
+        data = f"{'é' * before}{text}".encode()
+        assert describe_bytes(data).startswith("é") == is_text
+
+
 def test_bytes_are_text_where_they_are_text():
+    assert describe_bytes(b"a\0") == "<2 bytes: 61 00>"
     assert (describe_bytes(b"a"), encode_bytes(b"a")) == ("a", "a")
     assert describe_bytes(b"\xff" * 20) == f"<20 bytes: {'ff ' * 16}...>"
     assert encode_bytes(b"\xff") == "/w=="
