@@ -270,6 +270,23 @@ class FrameError(LinkError):
     """The bytes on a link are not a frame of its protocol."""
 
 
+class FrameTooLarge(FrameError):
+    """A message has too many bytes, apart from its attachments.
+
+    Args:
+        kind: What the message is.
+        size: Its bytes.
+        most: The bytes that it may have.
+    """
+
+    def __init__(self, kind: str, size: int, most: int) -> None:
+        self.size, self.most = size, most
+        super().__init__(
+            f"A {kind!r} message has {size} bytes without its attachments; at most {most} are "
+            "allowed."
+        )
+
+
 class VersionMismatch(LinkError):
     """The two ends of a link speak different protocol versions.
 

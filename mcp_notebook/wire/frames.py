@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
-from mcp_notebook.errors import FrameError
+from mcp_notebook.errors import FrameError, FrameTooLarge
 from mcp_notebook.wire import messages
 
 MAX_HEADER = 64 * 2**20
@@ -57,10 +57,7 @@ def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> l
     except ValueError:
         body = _to_json_cleaned(header, numbers)
     if len(body) > MAX_HEADER:
-        raise FrameError(
-            f"A {message.type!r} message has {len(body)} bytes without its attachments; "
-            f"at most {MAX_HEADER} are allowed."
-        )
+        raise FrameTooLarge(message.type, len(body), MAX_HEADER)
     return [len(body).to_bytes(_LENGTH, "big") + body, *attachments]
 
 

@@ -26,6 +26,7 @@ from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.task_calls import TaskCalls
 from mcp_notebook.kernel.link.task_followers import describe_end
 from mcp_notebook.kernel.link.tool_changes import ToolChanges
+from mcp_notebook.kernel.link.unsent_results import make_failure
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.context import Client, ClientProgram
@@ -370,8 +371,7 @@ class Conversation:
             self.send(*content_blocks.pack_result(call_id, result, **about_call))
         except Exception as error:
             logger.exception("a result could not be sent")
-            text = f"The result could not be sent: {type(error).__name__}: {error}"
-            self.send(*content_blocks.pack_result(call_id, Result([Text(text)], is_error=True)))
+            self.send(*content_blocks.pack_result(call_id, make_failure(error)))
 
 
 def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage | None:

@@ -17,6 +17,7 @@ from mcp_notebook.errors import FrameError
 from mcp_notebook.kernel.calls.call import Call
 from mcp_notebook.kernel.link.call_questions import make_ask
 from mcp_notebook.kernel.link.task_followers import TaskFollower, describe_end
+from mcp_notebook.kernel.link.unsent_results import make_failure
 from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.elicitation import Elicitations, Reply
@@ -315,6 +316,5 @@ def _pack(
         packed, attachments = content_blocks.pack_result(call_id, result, **about_call)
         frames.encode(packed, attachments)
     except (FrameError, TypeError) as error:
-        failure = Result([Text(f"The result could not be sent: {error}")], is_error=True)
-        return content_blocks.pack_result(call_id, failure, **about_call)
+        return content_blocks.pack_result(call_id, make_failure(error), **about_call)
     return packed, attachments

@@ -1,5 +1,6 @@
 """One bridge: its calls, what it is told of them, and what it reads."""
 
+import re
 import threading
 from contextlib import contextmanager
 
@@ -103,6 +104,25 @@ def test_what_a_call_has_declared_is_told_before_its_result(listening, echo):
         tools, result = link.receive(), link.receive()
         assert [tool.name for tool in tools.tools] == ["echo", "new"]
         assert text_of(result) == "declared"
+
+
+def test_in_place_of_a_result_that_is_too_large_comes_what_can_be_done(
+    listening, echo, monkeypatch
+):
+    _, record, _ = listening
+    with Link(record) as link:
+        monkeypatch.setattr(frames, "MAX_HEADER", 1_000)
+        link.start("never")
+        assert text_of(link.call("echo")) == "echo {}"  # so that the other one has begun, too
+        echo.reply(Result([Text("x" * 1_000)]))
+        result = link.receive()
+        assert result.is_error
+        assert re.search(
+            r"too large to be sent: .* 1,\d\d\d bytes, and at most 1,000 .* as a file .* "
+            r"`max_result_chars`",
+            text_of(result),
+        )
+        assert text_of(link.call("echo")) == "echo {}"
 
 
 @contextmanager
