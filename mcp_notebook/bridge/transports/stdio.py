@@ -35,6 +35,8 @@ from mcp_notebook.limits import DEFAULT_LIMITS, Limits
 
 ANSWER_GRACE = 2.0
 """Seconds that clients have to take the last answers when the bridge stops, over HTTP, too."""
+_AT_ONCE = 16
+"""Plain requests that are begun before the loop does anything else."""
 _NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
 
 
@@ -101,15 +103,16 @@ async def _open_pipes(max_bytes: int) -> AsyncIterator[tuple["_Incoming", "_Outg
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    lines, outgoing = asyncio.StreamReader(limit=max_bytes), _Outgoing()
+    outgoing = _Outgoing()
+    incoming = _Incoming(asyncio.StreamReader(limit=max_bytes), outgoing, max_bytes)
     # Duplicates: uvloop's transports close their descriptors when the client leaves, whatever
     # `closefd` says (True would close them twice).
     pipe_in = os.fdopen(os.dup(wire_in), "rb", 0, closefd=False)
     pipe_out = os.fdopen(os.dup(wire_out), "wb", 0, closefd=False)
-    reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), pipe_in)
+    reading, _ = await loop.connect_read_pipe(lambda: _LineProtocol(incoming), pipe_in)
     writing, _ = await loop.connect_write_pipe(lambda: outgoing, pipe_out)
     try:
-        yield _Incoming(lines, outgoing, max_bytes), outgoing
+        yield incoming, outgoing
     finally:
         reading.close()
         writing.close()
@@ -170,7 +173,10 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
     """
 
     def __init__(self, lines: asyncio.StreamReader, outgoing: _Outgoing, max_bytes: int) -> None:
-        self._lines = lines
+        self.lines = lines
+        """What has come in and has not been looked at."""
+        self.is_waiting = False
+        """Whether there is no such line."""
         self.outgoing = outgoing
         """Where errors go to."""
         self._max_bytes = max_bytes
@@ -203,7 +209,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
             await self.outgoing.send(_make_error(types.INVALID_REQUEST, reason))
         elif len(line) >= LARGE:
             return await self._take_large(line)
-        elif self.plain is not None and self.plain.take(line):
+        elif self.take_plain(line):
             await asyncio.sleep(0)  # it begins now, however many lines have come in
         elif line.strip():
             try:
@@ -240,16 +246,41 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
         too_long = False
         while True:
             try:
-                line = await self._lines.readuntil(b"\n")
+                self.is_waiting = True
+                line = await self.lines.readuntil(b"\n")
             except asyncio.LimitOverrunError as overrun:
-                await self._lines.readexactly(overrun.consumed)
+                await self.lines.readexactly(overrun.consumed)
                 too_long = True
                 continue
             except asyncio.IncompleteReadError as end:
                 if not end.partial:
                     raise anyio.EndOfStream from None
                 line = end.partial
+            finally:
+                self.is_waiting = False
             return None if too_long else line
+
+    def take_plain(self, line: bytes) -> bool:
+        """Begin to answer the plain request in a line, or return False if it is anything else."""
+        return self.plain is not None and len(line) < LARGE and self.plain.take(line)
+
+
+class _LineProtocol(asyncio.StreamReaderProtocol):
+    """Reads stdin; no task is woken up for plain requests, unless something else comes first."""
+
+    def __init__(self, incoming: _Incoming) -> None:
+        super().__init__(incoming.lines)
+        self._incoming = incoming
+
+    def data_received(self, data: bytes) -> None:
+        for _ in range(_AT_ONCE):
+            end = data.find(b"\n") + 1
+            if not (end and self._incoming.is_waiting and self._incoming.take_plain(data[:end])):
+                break
+            data = data[end:]
+        if data:
+            self._incoming.is_waiting = False
+            super().data_received(data)
 
 
 class _OddRequestId(McpNotebookError):
