@@ -86,11 +86,12 @@ class FrameProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take a piece of the stream."""
-        rest = memoryview(data)
+        view, size, start = memoryview(data), len(data), 0
         try:
-            while rest and not self.is_over:
-                piece, rest = rest[: self._parser.missing], rest[self._parser.missing :]
-                frame = self._parser.feed(piece)
+            while start < size and not self.is_over:
+                end = start + self._parser.missing
+                frame = self._parser.feed(view[start:end])
+                start = end
                 if frame is None:
                     continue
                 if self._take is not None:

@@ -31,6 +31,7 @@ _Numbers: TypeAlias = Literal["constants", "null"]
 _ANY_MESSAGE: TypeAdapter[messages.AnyMessage] = TypeAdapter(
     Annotated[messages.AnyMessage, Field(discriminator="type")]
 )
+_validate_message = _ANY_MESSAGE.validator.validate_python
 
 
 Frame: TypeAlias = tuple[messages.AnyMessage, list[bytes]]
@@ -101,7 +102,8 @@ class FrameParser:
     def _begin(self) -> None:
         self.missing = _LENGTH
         """Bytes that are missing of the frame's present part, at least one."""
-        self._part = io.BytesIO()
+        self._part: io.BytesIO | None = None
+        """The pieces of the present part, if it does not come in one."""
         self._has_length = False
         self._message: messages.AnyMessage | None = None
         self._lengths: list[int] = []
@@ -116,23 +118,34 @@ class FrameParser:
         Raises:
             FrameError: The bytes are no frame of this protocol; the stream cannot be used further.
         """
-        # What BytesIO has grown to is given out without a copy, so a part takes its size once.
-        self.missing -= self._part.write(piece)
+        self.missing -= len(piece)
+        if self._part is None and not self.missing:
+            part = bytes(piece)
+        else:
+            # What it has grown to is given out without a copy, so a part takes its size once.
+            self._part = self._part or io.BytesIO()
+            self._part.write(piece)
+            part = b"" if self.missing else self._part.getvalue()
         while not self.missing:
-            part, self._part = self._part.getvalue(), io.BytesIO()
+            self._part = None
             if not self._has_length:
                 self._take_length(part)
-                continue
-            if self._message is None:
-                self._message, self._lengths = _parse(part)
-            else:
-                self._attachments.append(part)
-            if len(self._attachments) == len(self._lengths):
-                frame = self._message, self._attachments
-                self._begin()
+            elif (frame := self._take_part(part)) is not None:
                 return frame
-            self.missing = self._lengths[len(self._attachments)]
+            part = b""
         return None
+
+    def _take_part(self, part: bytes) -> Frame | None:
+        if self._message is None:
+            self._message, self._lengths = _parse(part)
+        else:
+            self._attachments.append(part)
+        if len(self._attachments) < len(self._lengths):
+            self.missing = self._lengths[len(self._attachments)]
+            return None
+        frame = self._message, self._attachments
+        self._begin()
+        return frame
 
     def _take_length(self, part: bytes) -> None:
         length = int.from_bytes(part, "big")
@@ -155,7 +168,7 @@ def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
         lengths = header.pop("attachments")
         _check_attachments(lengths)
     try:
-        return _ANY_MESSAGE.validate_python(header), lengths
+        return _validate_message(header), lengths
     except ValidationError as error:
         raise FrameError(
             f"A frame's header is no message: {describe_first_error(error)}."

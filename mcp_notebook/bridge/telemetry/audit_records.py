@@ -10,7 +10,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -35,6 +35,8 @@ _ARGUMENTS = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", 
 """Sorted, so that equal arguments have equal hashes."""
 _LONG = 2**10
 """Characters of a text that is worth a closer look."""
+_LARGE = 2**53
+"""Integers from which is not relied on that all libraries write them alike."""
 _LOST = "The bridge was killed before it could write down how the call ended."
 
 
@@ -116,13 +118,11 @@ def describe_end(record: Record, end: CallEnd) -> Record:
         record: That of its start.
         end: How it ended.
     """
-    times = {
-        "seconds": end.seconds,
-        "queue_seconds": end.queue_seconds,
-        "run_seconds": end.run_seconds,
-    }
-    ended = record | {"outcome": end.outcome}
-    ended |= {name: round(value, 6) for name, value in times.items() if value is not None}
+    ended = {**record, "outcome": end.outcome, "seconds": round(end.seconds, 6)}
+    if end.queue_seconds is not None:
+        ended["queue_seconds"] = round(end.queue_seconds, 6)
+    if end.run_seconds is not None:
+        ended["run_seconds"] = round(end.run_seconds, 6)
     if end.task is None:
         ended["result_size"] = end.size
     else:
@@ -180,7 +180,9 @@ def describe_gap(at: float, missing: int) -> Record:
 def encode(record: Record) -> bytes:
     """Return a record as a line."""
     try:
-        line = to_json(record, ensure_ascii=True, fallback=_get_hash)
+        line = to_json(record, fallback=_get_hash)
+        if not line.isascii():  # seldom, and it takes longer
+            line = to_json(record, ensure_ascii=True, fallback=_get_hash)
     except ValueError:  # there is a lone surrogate in it
         line = json.dumps(record, separators=(",", ":"), default=_get_hash).encode("ascii")
     return line.replace(b"\x7f", b"\\u007f") + b"\n"  # the one control character that JSON may have
@@ -188,8 +190,13 @@ def encode(record: Record) -> bytes:
 
 def format_time(at: float) -> str:
     """Return a time as in ISO 8601, in UTC."""
-    moment = datetime.fromtimestamp(at, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    seconds, microseconds = divmod(round(at * 1e6), 1_000_000)
+    return f"{_format_second(seconds)}.{microseconds // 1_000:03}Z"
+
+
+@lru_cache(maxsize=8)
+def _format_second(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _get_hash(value: Any) -> str:
@@ -243,6 +250,9 @@ def _describe_small(
 
 def _write_arguments(arguments: dict[str, Any], *, may_have_escapes: bool) -> Iterator[bytes]:
     """Yield the arguments' JSON in pieces: together, a long text would be copied once more."""
+    if all(map(_is_plain, arguments)) and all(map(_is_plain, arguments.values())):
+        yield to_json(dict(sorted(arguments.items())))
+        return
     if not any(type(value) is str and len(value) >= _LONG for value in arguments.values()):
         yield _ARGUMENTS.encode(arguments).encode("ascii")
         return
@@ -263,6 +273,13 @@ def _write_value(value: Any, *, may_have_escapes: bool = True) -> Sequence[bytes
         if "\x7f" not in value:  # old versions of pydantic write it in another way
             return [to_json(value)]
     return [_ARGUMENTS.encode(value).encode("ascii")]
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a value is a small one that pydantic, which is faster, writes as `json` does."""
+    if type(value) is str:
+        return len(value) < _LONG and value.isascii() and "\x7f" not in value
+    return value is None or type(value) is bool or (type(value) is int and abs(value) < _LARGE)
 
 
 def _cut(text: str, most: int) -> str:

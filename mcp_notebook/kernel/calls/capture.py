@@ -14,7 +14,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import groupby
@@ -259,7 +259,8 @@ class OutputRouter:
         self._loop = loop
         self._format_display = format_display
         self._create_task = loop.create_task
-        self._main_thread = threading.main_thread().ident
+        self.main_thread = threading.main_thread().ident
+        """The one that cells run on."""
         self.descriptors: Descriptors = Descriptors()
         """Sends to the call on the main thread what the programs that it starts print."""
         self._streams: list[Any] = []
@@ -268,25 +269,13 @@ class OutputRouter:
         self._calls: CurrentCall = _current
         self._patches = FunctionPatches(self._calls)
 
-    @contextmanager
-    def route_outputs(self, capture: Capture | None) -> Iterator[None]:
-        """Route the outputs of calls within this block; blocks may overlap, on any threads.
+    def route_outputs(self, capture: Capture | None) -> AbstractContextManager[None]:
+        """Route the outputs of calls within a block; blocks may overlap, on any threads.
 
         Args:
             capture: Of the call that the block belongs to.
         """
-        streams = sys.stdout, sys.stderr
-        self.acquire()
-        token = _current.set(capture)
-        try:
-            yield
-        finally:
-            _current.reset(token)
-            # What a tool left in their place would swallow the prints of the user's cells. Beside
-            # a thread a cell may run, and have put something there for a while.
-            if threading.get_ident() == self._main_thread:
-                sys.stdout, sys.stderr = streams
-            self.release()
+        return _Routing(self, capture)
 
     def acquire(self) -> None:
         """Start routing if nobody does."""
@@ -345,6 +334,27 @@ class OutputRouter:
 
     def _start_thread(self, _capture: Capture, thread: threading.Thread) -> None:
         start_in_context(thread, acquire=self.acquire, release=self.release)
+
+
+class _Routing(AbstractContextManager[None]):
+    """Routes the outputs of a call for a block."""
+
+    def __init__(self, router: OutputRouter, capture: Capture | None) -> None:
+        self._router = router
+        self._capture = capture
+
+    def __enter__(self) -> None:
+        self._streams = sys.stdout, sys.stderr
+        self._router.acquire()
+        self._token = _current.set(self._capture)
+
+    def __exit__(self, *error: object) -> None:
+        _current.reset(self._token)
+        # What a tool left in their place would swallow the prints of the user's cells. Beside
+        # a thread a cell may run, and have put something there for a while.
+        if threading.get_ident() == self._router.main_thread:
+            sys.stdout, sys.stderr = self._streams
+        self._router.release()
 
 
 def _publish(

@@ -5,7 +5,8 @@ outside of calls pass; `close` puts all of it back.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
 
 from mcp_notebook.kernel.calls.capture import Capture, OutputRouter, current_capture
 from mcp_notebook.kernel.calls.descriptors import OwnDescriptors
@@ -28,24 +29,20 @@ class CallEnvironment:
         self._bars = ProgressBarPatcher(_current_bars)
         self._logging = LoggingPatcher(current_capture)
 
-    @contextmanager
-    def surround(self, capture: Capture) -> Iterator[None]:
-        """Run the code of a call in this block, apart from cells and from other calls.
+    def surround(self, capture: Capture) -> AbstractContextManager[None]:
+        """Run the code of a call in a block, apart from cells and from other calls.
 
         Args:
             capture: Takes what the code prints, displays and logs.
         """
+        return _Surroundings(self, capture)
+
+    def install(self, capture: Capture) -> None:
+        """Change what is not changed yet, and stays as it is when a call ends."""
         self._pyplot.begin()
         self._bars.install()
         if capture.wants_logs:
             self._logging.install()
-        descriptors = self.router.descriptors
-        with self.router.route_outputs(capture):
-            claim = descriptors.claim(capture.write)
-            try:
-                yield
-            finally:
-                descriptors.release(claim)
 
     @contextmanager
     def read_descriptors(self, capture: Capture) -> Iterator[None]:
@@ -63,6 +60,36 @@ class CallEnvironment:
         self._pyplot.uninstall()
         self._bars.uninstall()
         self._logging.uninstall()
+
+
+class _Surroundings(AbstractContextManager[None]):
+    """What surrounds the code of a call."""
+
+    def __init__(self, environment: CallEnvironment, capture: Capture) -> None:
+        self._environment = environment
+        self._capture = capture
+
+    def __enter__(self) -> None:
+        self._environment.install(self._capture)
+        router = self._environment.router
+        self._routing, self._descriptors = router.route_outputs(self._capture), router.descriptors
+        self._routing.__enter__()
+        try:
+            self._claim = self._descriptors.claim(self._capture.write)
+        except BaseException as error:
+            self._routing.__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self._descriptors.release(self._claim)
+        finally:
+            self._routing.__exit__(kind, error, traceback)
 
 
 def _current_bars() -> ProgressBars | None:

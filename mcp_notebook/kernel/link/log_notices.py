@@ -99,8 +99,9 @@ class LogNotices:
 
     def close(self) -> None:
         """Send what was logged and how much was left out, and nothing more."""
-        self.write()
-        self._write_note()
+        if self.is_used:
+            self.write()
+            self._write_note()
         self._is_closed = True
 
     def _make_log(self, level: str, logger: str | None, text: str) -> messages.Log:

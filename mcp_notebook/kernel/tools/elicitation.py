@@ -194,7 +194,8 @@ class Elicitations:
             self._closed = error
             waiting = [future for _, future in self._open.values()]
             self._open.clear()
-            self._waits(False)
+            if self._count:
+                self._waits(False)
             self._waits = _ignore  # or this and the call would keep each other alive
         for future in waiting:
             _settle(future, error)

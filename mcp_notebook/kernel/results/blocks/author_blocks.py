@@ -30,6 +30,8 @@ MAX_URI = 8_000
 """Characters of a block's URI."""
 MAX_JSON = 2**24
 """Elements and characters of a value that is written as JSON: more could not be sent."""
+_LARGE = 10**15
+"""Numbers beyond are written with care: they may have more digits than Python writes."""
 _UNCUT_FIELDS = frozenset({"uri", "data"})
 _TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
 
@@ -102,6 +104,9 @@ def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -
         max_items: Elements and characters of it that are written.
         repeats_data: Structured content says the same.
     """
+    if type(value) is bool or (type(value) is int and -_LARGE < value < _LARGE):
+        text = str(value).lower()  # one of a few characters is its own original
+        return Piece(Text(text), repeats_data=repeats_data)
     json_value, is_partial = to_bounded_json(value, max_items)
     text = json_value if isinstance(json_value, str) else format_json(json_value)
     if is_partial:
