@@ -276,8 +276,6 @@ def _make_plain(random: Random, era: str) -> Request:
         del message["params"]
     session = None if era == "modern" else random.choice(list(SESSIONS))
     request = Request(era, message, session=session)
-    if session == "asking":
-        request.kind = EITHER
     if session == "another's" or (era == "modern" and random.random() < 0.1):
         request.caller, request.kind = "reader", EITHER
     return request

@@ -198,6 +198,8 @@ class Side:
     open_exchanges: "list[Exchange]" = field(default_factory=list)
     """The requests over HTTP that are not answered."""
     endpoint: Endpoint | None = None
+    answers_questions: bool = True
+    """Whether its client answers, over HTTP."""
     _app: Any = None
 
     @asynccontextmanager
@@ -340,7 +342,8 @@ class Exchange:
         self.is_complete = not message.get("more_body", False)
         if self.is_complete or self._is_endless:
             self._leaving.set()
-        if body.startswith(b"event: message") and b'"elicitation/create"' in body:
+        is_question = body.startswith(b"event: message") and b'"elicitation/create"' in body
+        if is_question and self._side.answers_questions:
             await self._answer_question(body)
 
     async def _answer_question(self, event: bytes) -> None:

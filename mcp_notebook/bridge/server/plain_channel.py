@@ -23,6 +23,8 @@ class PlainChannel:
         send: Leads to the client.
         progress_token: Identifies the request in notices of progress; None if it wants none.
         connection: The SDK's of a session whose client can be asked.
+        request_id: The request's, if what the client is asked goes where its answer goes to; None:
+            there is one way to the client.
     """
 
     def __init__(
@@ -30,10 +32,12 @@ class PlainChannel:
         send: SendMessage,
         progress_token: types.ProgressToken | None,
         connection: Connection | None = None,
+        request_id: types.RequestId | None = None,
     ) -> None:
         self._send = send
         self._progress_token = progress_token
         self._connection = connection
+        self._request_id = request_id
 
     @property
     def can_ask(self) -> bool:
@@ -49,8 +53,9 @@ class PlainChannel:
         """
         if self._connection is None:
             raise NoBackChannelError("elicitation/create")
-        session = ServerSession(cast("Any", None), self._connection)  # it belongs to no request
-        return await session.elicit_form(form.message, form.requested_schema)
+        outbound = cast("Any", _RequestOutbound(self._connection.outbound, self._request_id))
+        session = ServerSession(outbound, self._connection)
+        return await session.elicit_form(form.message, form.requested_schema, self._request_id)
 
     async def send_progress(
         self, progress: float, total: float | None, message: str | None
@@ -70,3 +75,23 @@ class PlainChannel:
 
     async def _notify(self, method: str, params: dict[str, Any]) -> None:
         await self._send(to_json({"jsonrpc": "2.0", "method": method, "params": params}))
+
+
+class _RequestOutbound:
+    """Sends a client's requests where the answer to one of its own goes to.
+
+    Args:
+        outbound: The SDK's, of a session.
+        request_id: That of the client's request.
+    """
+
+    def __init__(self, outbound: Any, request_id: types.RequestId | None) -> None:
+        self._outbound = outbound
+        self._request_id = request_id
+
+    async def send_raw_request(self, *request: Any) -> dict[str, Any]:
+        """Send a request, and return its result."""
+        answer: dict[str, Any] = await self._outbound.send_raw_request(
+            *request, _related_request_id=self._request_id
+        )
+        return answer

@@ -45,6 +45,8 @@ class HttpExchange:
         """Why the block was cancelled, if the client is there."""
         self._turn = asyncio.Lock()
         self._is_stream = False
+        self._is_over = False
+        """Whether the response has ended, or is about to."""
         self._task: asyncio.Task[object] | None = None
         """That of the block."""
         self._cancels_before = 0
@@ -88,6 +90,8 @@ class HttpExchange:
     async def _send_event(self, event: bytes) -> None:
         """Send an event of the stream, which begins if it has not."""
         async with self._turn:
+            if self._is_over:
+                return
             if not self._is_stream:
                 await self._start(200, [(b"content-type", b"text/event-stream"), *_STREAM_HEADERS])
                 self._is_stream = True  # after: a call may end while its client does not read
@@ -101,6 +105,7 @@ class HttpExchange:
             status: HTTP's, if nothing has preceded the answer.
         """
         async with self._turn:
+            self._is_over = True
             if self._is_stream:
                 message = [_format_event(b"".join(message))]
                 if len(message[0]) > MAX_EVENT:

@@ -1,12 +1,13 @@
 """ASGI middleware that answers plain requests itself, and hands all others on to the SDK.
 
 Runs on the bridge's event loop, between the endpoint and what it does for the SDK. Whatever is not
-recognised completely, headers included, goes on as it came. So do the requests of clients with a
-session that can show forms: only the SDK can await what they answer.
+recognised completely, headers included, goes on as it came. So does what clients with a session
+answer to questions: the SDK awaits that.
 """
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -124,6 +125,9 @@ class PlainHttp:
         with (
             self._sessions.keep(session),
             self._server.sessions.run(session.mcp_session_id, plain.id, exchange.end),
+            self._sessions.route(session, plain.id, exchange.send)
+            if request.channel.can_ask
+            else nullcontext(),
         ):
             return await self._answers.find(plain, request)
 
@@ -153,15 +157,17 @@ class PlainHttp:
         self, plain: PlainRequest, head: _Head, exchange: HttpExchange
     ) -> ClientRequest | None:
         """Return a plain request whose client and headers are plain, too, or None."""
-        channel = PlainChannel(exchange.send, plain.meta.get("progressToken"))
+        token = plain.meta.get("progressToken")
         if head.session is None:
-            return self._recognise_modern(plain, head, channel)
+            return self._recognise_modern(plain, head, PlainChannel(exchange.send, token))
         session = self._server.sessions.find(head.session.mcp_session_id)
         if session is None:
             return None
         capabilities = session.connection.client_capabilities
-        if capabilities is not None and capabilities.elicitation is not None:
-            return None
+        can_ask = capabilities is not None and capabilities.elicitation is not None
+        channel = PlainChannel(
+            exchange.send, token, session.connection if can_ask else None, plain.id
+        )
         return ClientRequest(
             protocol_version=session.connection.protocol_version,
             id=plain.id,

@@ -9,14 +9,21 @@ A caller with as many sessions as it may have makes room among its own.
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import anyio
+import mcp_types as types
 from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
 from mcp.server.lowlevel.server import Server
-from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
+from mcp.server.streamable_http import (
+    MCP_SESSION_ID_HEADER,
+    EventMessage,
+    StreamableHTTPServerTransport,
+)
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import RequestId
 from starlette.types import Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
@@ -93,6 +100,23 @@ class Sessions(StreamableHTTPSessionManager):
             if not session._requests_in_flight:  # noqa: SLF001
                 session.idle_scope.deadline = anyio.current_time() + self._idle_seconds
 
+    @contextmanager
+    def route(
+        self,
+        session: StreamableHTTPServerTransport,
+        request_id: RequestId,
+        send: Callable[[bytes], Awaitable[None]],
+    ) -> Iterator[None]:
+        """Send what the SDK has for the client of a request by its response, for the block."""
+        streams: dict[RequestId, Any] = session._request_streams  # noqa: SLF001 - as above
+        ours = _RequestStream(send), _RequestStream(send)
+        streams[str(request_id)] = ours
+        try:
+            yield
+        finally:
+            if streams.get(str(request_id)) is ours:  # else its id has been used again
+                del streams[str(request_id)]
+
     def hold(self, scope: Scope) -> AbstractContextManager[None]:
         """Keep the session of a request in use for a block, if it is the caller's own."""
         session_id = read_header(scope, MCP_SESSION_ID_HEADER)
@@ -161,6 +185,28 @@ class Sessions(StreamableHTTPSessionManager):
         assert http_transport.mcp_session_id is not None
         with self._use(http_transport.mcp_session_id):
             await super()._serve_opening_request(http_transport, scope, receive, send)
+
+
+class _RequestStream:
+    """Takes the SDK's messages on their way to the client of a request.
+
+    Args:
+        send: Sends one.
+    """
+
+    def __init__(self, send: Callable[[bytes], Awaitable[None]]) -> None:
+        self._send = send
+
+    async def send(self, event: EventMessage) -> None:
+        """Send a message."""
+        await self._send(
+            types.jsonrpc_message_adapter.dump_json(
+                event.message, by_alias=True, exclude_unset=True
+            )
+        )
+
+    async def aclose(self) -> None:
+        """Do nothing: the request ends by itself."""
 
 
 def read_header(scope: Scope, name: str) -> str | None:
