@@ -4,7 +4,7 @@ Runs on both sides, pure. Bytes become attachments and are never copied.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -98,14 +98,18 @@ def _unpack_block(packed: dict[str, Any], attachments: Sequence[bytes]) -> Conte
     if isinstance(data, int):
         if not 0 <= data < len(attachments):
             raise FrameError(f"A content block refers to attachment {data} of {len(attachments)}.")
-        packed = packed | {"data": attachments[data]}
+        packed = packed | {"data": b""}
     elif packed["type"] == "image":  # its class takes anything, for authors
         raise FrameError("A result contains an image block without an attachment.")
     try:
-        return reader.validate_python(packed)
+        block = reader.validate_python(packed)
     except ValidationError as error:
         reason = describe_first_error(error)
         raise FrameError(f"A result's {packed['type']} block cannot be read: {reason}.") from error
+    # Not before: a validator would try whether the bytes of a resource are a text, and copy them.
+    if isinstance(data, int) and isinstance(block, Image | Audio | Resource):
+        return replace(block, data=attachments[data])
+    return block
 
 
 def pack_resource(request_id: int, resource: Resource) -> tuple[messages.Contents, list[bytes]]:

@@ -8,7 +8,7 @@ Face:
 - `tool_form.find_rejection`: why MCP does not accept a tool.
 - `large_calls`: `detach_arguments` (and `json_spans.NotJson`), for transports.
 - `plain_requests`, `plain_answers`, `plain_channel`, `client_request` and `client_sessions`: what
-  transports answer without the SDK.
+  transports answer without the SDK; `base64_text`: the parts of such an answer.
 
 Threads: everything runs on the bridge's event loop, except the encoding of large resources.
 

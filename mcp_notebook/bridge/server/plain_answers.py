@@ -5,7 +5,7 @@ picture three times on its way. Here, its bytes become base64 in the text that l
 """
 
 import logging
-from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic_core import to_json
 
+from mcp_notebook.bridge.server.base64_text import Base64Text, Piece
 from mcp_notebook.bridge.server.client_request import ClientRequest
 from mcp_notebook.bridge.server.mcp_types import (
     choose_structured,
@@ -27,15 +28,12 @@ from mcp_notebook.content import Result
 
 logger = logging.getLogger(__name__)
 
-_PIECE = 3 * 2**16
-"""Bytes that become base64 at a time; a multiple of three, so that the pieces can be joined."""
-
 
 @dataclass(frozen=True)
 class Answer:
     """The answer to a request."""
 
-    pieces: list[bytes]
+    pieces: list[Piece]
     """The JSON-RPC message."""
     error_code: int | None = None
     """None if it is a result."""
@@ -62,6 +60,7 @@ class PlainAnswers:
         """
         try:
             self._server.request_rates.check(request)
+            result: Sequence[Piece]
             with self._server.clients.visit(request):
                 if plain.method == CALL:
                     result = await self._call(plain, request)
@@ -77,7 +76,7 @@ class PlainAnswers:
         head = b'{"jsonrpc":"2.0","id":%b,"result":' % to_json(request.id)
         return Answer([head, *result, b"}"])
 
-    async def _call(self, plain: PlainRequest, request: ClientRequest) -> list[bytes]:
+    async def _call(self, plain: PlainRequest, request: ClientRequest) -> list[Piece]:
         params = types.CallToolRequestParams(
             name=plain.params["name"], arguments=plain.params.get("arguments")
         )
@@ -99,7 +98,7 @@ class PlainAnswers:
 
     def write_result(
         self, result: Result, protocol_version: str, *, takes_structured: bool = True
-    ) -> list[bytes]:
+    ) -> list[Piece]:
         """Return a call's result as JSON, in pieces."""
         structured = choose_structured(result, protocol_version, takes_structured=takes_structured)
         rest: dict[str, Any] = {"isError": result.is_error}
@@ -112,7 +111,7 @@ class PlainAnswers:
                 meta |= self._server_info
         if meta:
             rest["_meta"] = meta
-        text = [b'{"content":[']
+        text: list[Piece] = [b'{"content":[']
         for form in make_block_forms(result, protocol_version, structured):
             text += _write_block(form)
             text.append(b",")
@@ -129,18 +128,12 @@ def write_error(request_id: types.RequestId | None, error: types.ErrorData) -> A
     return Answer([to_json(message)], error.code)
 
 
-def _write_block(form: dict[str, Any]) -> list[bytes]:
+def _write_block(form: dict[str, Any]) -> list[Piece]:
     """Return a content block as JSON, in pieces; its bytes become base64."""
     match form:
         case {"data": bytes() as data, **rest}:
-            return [to_json(rest)[:-1], b',"data":"', *_encode(data), b'"}']
+            return [to_json(rest)[:-1], b',"data":"', Base64Text(data), b'"}']
         case {"resource": {"blob": bytes() as data, **resource}, **rest}:
-            nested = to_json(resource)[:-1], b',"blob":"', *_encode(data), b'"}'
-            return [to_json(rest)[:-1], b',"resource":', *nested, b"}"]
+            head = to_json(rest)[:-1] + b',"resource":' + to_json(resource)[:-1] + b',"blob":"'
+            return [head, Base64Text(data), b'"}}']
     return [to_json(form)]
-
-
-def _encode(data: bytes) -> list[bytes]:
-    """Return base64, in pieces: new memory for all of a picture would take as long as to encode."""
-    view = memoryview(data)
-    return [b64encode(view[start : start + _PIECE]) for start in range(0, len(data), _PIECE)]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import anyio
 from starlette.types import Receive, Send
 
+from mcp_notebook.bridge.server.base64_text import Piece, expand
 from mcp_notebook.bridge.server.client_sessions import EndReason
 from mcp_notebook.bridge.transports.json_responses import MAX_EVENT, warn_of_event
 
@@ -97,7 +98,7 @@ class HttpExchange:
                 self._is_stream = True  # after: a call may end while its client does not read
             await self._send({"type": "http.response.body", "body": event, "more_body": True})
 
-    async def answer(self, message: Sequence[bytes], status: int) -> None:
+    async def answer(self, message: Sequence[Piece], status: int) -> None:
         """Send the answer, and end the response.
 
         Args:
@@ -107,21 +108,23 @@ class HttpExchange:
         async with self._turn:
             self._is_over = True
             if self._is_stream:
-                message = [_format_event(b"".join(message))]
-                if len(message[0]) > MAX_EVENT:
-                    warn_of_event(len(message[0]))
+                event = _format_event(b"".join(expand(message)))
+                if len(event) > MAX_EVENT:
+                    warn_of_event(len(event))
+                message = [event]
             else:
                 size = sum(map(len, message))
                 if size < _LARGE:
-                    message = [b"".join(message)]
+                    message = [b"".join(expand(message))]
                 length = str(size).encode()
                 headers = [(b"content-length", length), (b"content-type", b"application/json")]
                 if self._session_id is not None:
                     headers += _STREAM_HEADERS  # the SDK begins a stream in any case
                 await self._start(status, headers)
-            for piece in message[:-1]:
+            *before, last = message
+            for piece in expand(before):
                 await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-            await self._send({"type": "http.response.body", "body": message[-1]})
+            await self._send({"type": "http.response.body", "body": b"".join(expand([last]))})
 
     async def end_stream(self) -> None:
         """End the response without an answer."""

@@ -11,6 +11,7 @@ from typing import Protocol
 import anyio
 import mcp_types as types
 
+from mcp_notebook.bridge.server.base64_text import Piece
 from mcp_notebook.bridge.server.client_request import ClientRequest
 from mcp_notebook.bridge.server.client_sessions import EndReason
 from mcp_notebook.bridge.server.plain_answers import PlainAnswers, write_error
@@ -33,7 +34,7 @@ _CLOSED = types.ErrorData(code=types.CONNECTION_CLOSED, message="Connection clos
 class SendLine(Protocol):
     """Writes a message to the client."""
 
-    async def __call__(self, *pieces: bytes) -> None:
+    async def __call__(self, *pieces: Piece) -> None:
         """Write it."""
 
 

@@ -20,6 +20,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from mcp_notebook.bridge.server.base64_text import Piece, expand
 from mcp_notebook.bridge.server.json_spans import NotJson
 from mcp_notebook.bridge.server.large_calls import (
     LARGE,
@@ -153,12 +154,12 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream[SessionMessage]):
             types.jsonrpc_message_adapter.dump_json(item.message, by_alias=True, exclude_unset=True)
         )
 
-    async def send_line(self, *pieces: bytes) -> None:
+    async def send_line(self, *pieces: Piece) -> None:
         """Write a message, which is in pieces, as `send` does."""
         async with self._turn:
             if self._transport is None:
                 return
-            self._transport.writelines([*pieces, b"\n"])  # one system call
+            self._transport.writelines([*expand(pieces), b"\n"])  # one system call
             await self._writable.wait()
 
     async def aclose(self) -> None:

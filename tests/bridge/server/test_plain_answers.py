@@ -8,6 +8,7 @@ import pytest
 from mcp.server.lowlevel.server import Server
 from mcp.server.runner import ServerRunner
 
+from mcp_notebook.bridge.server.base64_text import expand
 from mcp_notebook.bridge.server.mcp_types import make_call_result
 from mcp_notebook.bridge.server.plain_answers import PlainAnswers, write_error
 from mcp_notebook.bridge.server.tool_form import VERSIONS
@@ -42,7 +43,9 @@ RESULTS = [
 @pytest.mark.parametrize("result", RESULTS)
 def test_a_result_is_the_sdks(result, version, takes_structured):
     answers = PlainAnswers(SimpleNamespace(mcp=SERVER))
-    written = b"".join(answers.write_result(result, version, takes_structured=takes_structured))
+    written = b"".join(
+        expand(answers.write_result(result, version, takes_structured=takes_structured))
+    )
     made = make_call_result(result, version, takes_structured=takes_structured)
     runner = ServerRunner(SERVER, None, None)
     shaped = runner._serialize("tools/call", version, made)
@@ -56,5 +59,5 @@ def test_an_error_is_the_sdks():
         message = types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
         answer = write_error(request_id, error)
         dumped = message.model_dump(mode="json", by_alias=True, exclude_none=True)
-        assert json.loads(b"".join(answer.pieces)) == dumped
+        assert json.loads(b"".join(expand(answer.pieces))) == dumped
         assert answer.error_code == -32602

@@ -1,10 +1,12 @@
 """What a client hears before its answer, and that a call ends when it has gone."""
 
 import asyncio
+import base64
 
 import anyio
 import pytest
 
+from mcp_notebook.bridge.server.base64_text import Base64Text
 from mcp_notebook.bridge.server.plain_channel import PlainChannel
 from mcp_notebook.bridge.transports import http_exchange
 from mcp_notebook.bridge.transports.http_exchange import HttpExchange
@@ -47,6 +49,16 @@ async def test_what_precedes_the_answer_makes_it_a_stream():
         b'{"progressToken":"p","progress":1,"total":2,"message":"half"}}\r\n\r\n'
         b'event: message\r\ndata: {"id":1}\r\n\r\n'
     )
+    assert not wire.sent[-1].get("more_body")
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 100_000, 196_608, 500_000])
+async def test_bytes_become_base64_while_they_are_sent(size):
+    data = (bytes(range(256)) * (size // 256 + 1))[:size]
+    wire = Wire()
+    await HttpExchange(wire.receive, wire.send).answer([b"<", Base64Text(data), b">"], 200)
+    assert wire.body == b"<%b>" % base64.b64encode(data)
+    assert dict(wire.sent[0]["headers"])[b"content-length"] == b"%d" % len(wire.body)
     assert not wire.sent[-1].get("more_body")
 
 
