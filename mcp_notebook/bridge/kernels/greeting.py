@@ -40,8 +40,6 @@ async def greet(record: Record) -> Greeting:
             connection = await _connect(record)
             own_end = connection.transport.get_extra_info("socket")
             own_end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, frames.SEND_BUFFER)
-            # uvloop writes at once, and not when the loop has done all else: the kernel begins.
-            connection.transport.set_write_buffer_limits(high=0)
             try:
                 return Greeting(connection, await _say_hello(record, connection))
             except BaseException:
