@@ -2,10 +2,10 @@
 
 Tested in ``tests/bridge/transports/test_plain_stdio.py``. Runs on the bridge's event loop. A plain
 request (`plain_requests`) of the handshake era belongs to a session of the SDK's. A client cancels
-one, in a session and over stdio, by a notification, which comes in by the SDK.
+one, in a session and over stdio, by a notification. Over HTTP that comes in by the SDK.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,13 +51,13 @@ class ClientSessions:
         """By session and id of the request: what ends it."""
 
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Note a session that begins, and cancel what a client cancels."""
+        """Note a session that begins, and cancel what a client of HTTP cancels."""
         if ctx.method == "initialize":
             self._add(get_connection(ctx))
         elif ctx.method == "notifications/cancelled":
-            request_id = cancelled_request_id_from_params(ctx.params)
-            if request_id is not None:
-                self._cancel(get_connection(ctx).session_id, request_id)
+            session_id = get_connection(ctx).session_id
+            if session_id is not None:  # stdio's transport has done it when the message came in
+                self.cancel(session_id, ctx.params)
         return await call_next(ctx)
 
     def find(self, session_id: str | None) -> ClientSession | None:
@@ -71,6 +71,15 @@ class ClientSessions:
         """Have a plain request ended if its client cancels it, or its session ends."""
         return _Run(self._running, session_id, coerce_request_id(request_id), end)
 
+    def cancel(self, session_id: str | None, params: Mapping[str, Any] | None) -> None:
+        """End the plain request that a ``notifications/cancelled`` names, if there is one."""
+        request_id = cancelled_request_id_from_params(params)
+        if request_id is None:
+            return
+        end = self._running.get(session_id, {}).get(coerce_request_id(request_id))
+        if end is not None:
+            end("cancelled")
+
     def _add(self, connection: Connection) -> None:
         self._sessions[connection.session_id] = ClientSession(connection)
         # The SDK has no other hook for the end of a session.
@@ -82,11 +91,6 @@ class ClientSessions:
             del self._sessions[connection.session_id]
         for end in tuple(self._running.get(connection.session_id, {}).values()):
             end("session ended")
-
-    def _cancel(self, session_id: str | None, request_id: RequestId) -> None:
-        end = self._running.get(session_id, {}).get(coerce_request_id(request_id))
-        if end is not None:
-            end("cancelled")
 
 
 class _Run(AbstractContextManager[None]):

@@ -28,6 +28,7 @@ from mcp_notebook.bridge.transports.open_requests import OpenRequests
 
 _CLOSE_LIMIT = 1.0
 """Seconds that a client has to take the answers to what still runs when it closes stdin."""
+_CANCEL = "notifications/cancelled"
 _CLOSED = types.ErrorData(code=types.CONNECTION_CLOSED, message="Connection closed")
 
 
@@ -61,9 +62,15 @@ class PlainStdio:
         """Those whose answer is being written."""
 
     def note_message(self, message: types.JSONRPCMessage) -> None:
-        """Note a message that goes on to the SDK: the first request decides about the era."""
+        """Note a message that goes on to the SDK.
+
+        The first request decides about the era. What the client cancels ends before the next
+        request begins, which would overtake a cancellation on its way through the SDK.
+        """
         if self._is_modern is None and isinstance(message, types.JSONRPCRequest):
             self._is_modern = message.method != "initialize" and has_envelope(message.params)
+        elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCEL:
+            self._server.sessions.cancel(None, message.params)
 
     def take(self, line: bytes) -> bool:
         """Begin to answer the request in a line, or return False if it is not plain."""

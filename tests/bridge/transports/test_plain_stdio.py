@@ -62,9 +62,9 @@ class Client:
             params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about}
             await runner.on_request(_Context(), "initialize", params)
 
-    async def notify(self, method, params=None):
-        runner = ServerRunner(self._server.mcp, self.connection, None)
-        await runner.on_notify(_Context(), method, params)
+    def cancel(self, request_id):
+        notice = CANCELLED | {"params": {"requestId": request_id}}
+        self.plain.note_message(types.jsonrpc_message_adapter.validate_python(notice))
 
     def ask(self, message):
         return self.plain.take(line_of(message, self.era))
@@ -133,12 +133,25 @@ async def test_a_call_that_its_client_cancels_is_not_answered(home, era):
     async with client_of(home, era) as (client, kernel):
         assert client.ask(call(7))
         await called(kernel)
-        await client.notify("notifications/cancelled", {"requestId": "7"})
+        client.cancel("7")
         with anyio.fail_after(TIMEOUT):
             await kernel.cancelled.wait()
             await client.requests.wait_until_answered()
         assert client.ask(LIST)
         assert (await client.hear())["id"] == 1
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_kernel_hears_of_a_cancelled_call_before_the_next_call(home, era):
+    async with client_of(home, era) as (client, kernel):
+        assert client.ask(call(7))
+        await called(kernel)
+        client.cancel(7)
+        assert client.ask(call(8))
+        with anyio.fail_after(TIMEOUT):
+            await called(kernel, 2)
+        heard = [type(message) for message in kernel.heard]
+        assert heard[-3:] == [messages.Call, messages.Cancel, messages.Call]
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
