@@ -184,11 +184,16 @@ def run_and_wait(
         on_result(result)
         ended.set()
 
-    runner.start(call, end)
-    try:
-        ended.wait()
-    except KeyboardInterrupt:
-        on_interrupt()
+    with InterruptGate() as gate:  # an interrupt raises only when there is a call to be stopped
+        runner.start(call, end)
+        try:
+            try:
+                gate.open()
+                ended.wait()
+            finally:
+                gate.close()
+        except KeyboardInterrupt:
+            on_interrupt()
         ended.wait()
 
 

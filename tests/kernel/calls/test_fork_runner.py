@@ -598,6 +598,28 @@ def test_a_call_in_a_cell_runs_in_a_copy_too_and_can_be_interrupted(kernel):
     until(lambda: list_children(kernel) == [])
 
 
+INTERRUPT_AT_START = """
+import signal
+start_thread = threading.Thread.start
+
+def start_and_interrupt(thread):
+    start_thread(thread)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.01)  # the signal has come by then
+
+threading.Thread.start = start_and_interrupt
+try:
+    %mcp call in_c
+finally:
+    threading.Thread.start = start_thread
+"""
+
+
+def test_an_interrupt_that_comes_while_the_copy_is_made_stops_the_call(kernel):
+    assert "interrupted the call" in kernel.run(INTERRUPT_AT_START).text
+    assert list_children(kernel) == []
+
+
 def test_a_library_that_does_not_work_in_a_copy_is_named(kernel, link):
     kernel.ok("import types; sys.modules['cupy'] = types.ModuleType('cupy')")
     try:
