@@ -27,7 +27,7 @@ def leave_out(*names: str) -> Iterator[None]:
         yield
     finally:
         for name in absent:
-            del sys.modules[name]
+            sys.modules.pop(name, None)
 
 
 def postpone_names(package: str) -> None:

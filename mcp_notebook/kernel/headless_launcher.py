@@ -7,24 +7,24 @@ bridge still loads its own libraries when a kernel could already run cells, so t
 
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 from mcp_notebook.lean_imports import leave_out
 
 
 def main() -> None:
     """Run a kernel, with the arguments of ipykernel, until it is shut down."""
-    if sys.path[:1] == [str(Path(__file__).parent)]:
-        del sys.path[0]  # Python adds it, unless it is told not to; cells must not import from it
-    from ipykernel.kernelapp import IPKernelApp  # noqa: PLC0415 - not from that folder
+    if not sys.flags.safe_path:
+        del sys.path[0]  # this file's folder, which Python adds; cells must not import from it
+    # A quarter of what a kernel needs to start, in time and memory, is Jupyter's debugger, to which
+    # nobody can connect here. Startup files and cells can import it.
+    with leave_out("debugpy"):
+        import ipykernel.debugger  # noqa: F401, PLC0415 - not from that folder
+    from ipykernel.kernelapp import IPKernelApp  # noqa: PLC0415
 
     with suppress(Exception):  # the cell with `%load_ext` meets it again, and shows it
         import mcp_notebook.kernel.extension  # noqa: F401, PLC0415
     app = IPKernelApp.instance()
-    # A quarter of what a kernel needs to start, in time and memory, is Jupyter's debugger, to which
-    # nobody can connect here. Cells can import it afterwards.
-    with leave_out("debugpy"):
-        app.initialize()
+    app.initialize()
     app.start()
 
 

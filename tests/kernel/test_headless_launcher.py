@@ -3,10 +3,12 @@
 import json
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from live import TIMEOUT, kernel_env
 
+import mcp_notebook
 from mcp_notebook.bridge.headless.kernel_process import KernelLaunch, run_kernel
 from mcp_notebook.settings import Settings
 
@@ -15,6 +17,21 @@ pytestmark = pytest.mark.anyio
 IS_LOADED = "import sys; print('mcp_notebook.kernel.extension' in sys.modules)"
 LOAD = "%load_ext mcp_notebook\nprint('loaded')"
 FIND_LAUNCHER = "import importlib.util as u; print(u.find_spec('headless_launcher'))"
+
+
+@pytest.fixture(autouse=True)
+def _look_for_kernelspecs_at_home(home, monkeypatch):
+    for name, value in kernel_env(home).items():
+        monkeypatch.setenv(name, value)
+
+
+def write_kernelspec(home, name, words):
+    """Write a kernelspec that runs this Python with these words."""
+    folder = home / ".local" / "share" / "jupyter" / "kernels" / name
+    folder.mkdir(parents=True)
+    argv = [sys.executable, *words, "-f", "{connection_file}"]
+    spec = {"argv": argv, "display_name": name, "language": "python"}
+    (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
 
 
 @asynccontextmanager
@@ -49,6 +66,15 @@ async def test_no_debugger_is_loaded_until_a_cell_imports_it(home):
         assert await run_cell("import debugpy; print(callable(debugpy.listen))") == "True"
 
 
+async def test_a_startup_file_can_import_the_debugger(home):
+    startup = home / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    source = "import debugpy\nis_imported = callable(debugpy.listen)"
+    (startup / "debug.py").write_text(source, encoding="utf-8")
+    async with _cells(home, IPYTHONDIR=str(home / "ipython")) as run_cell:
+        assert await run_cell("print(is_imported)") == "True"
+
+
 async def test_nothing_in_the_notebooks_folder_takes_the_place_of_what_a_kernel_loads(
     home, monkeypatch
 ):
@@ -63,6 +89,16 @@ async def test_cells_import_from_the_notebooks_folder_and_not_from_the_launchers
     (home / "helpers.py").write_text("number = 7", encoding="utf-8")
     async with _cells(home) as run_cell:
         assert await run_cell("import helpers; print(helpers.number)") == "7"
+        assert await run_cell(FIND_LAUNCHER) == "None"
+
+
+async def test_cells_import_nothing_from_the_launchers_folder_if_its_path_has_a_link(home):
+    package = Path(mcp_notebook.__file__).parent
+    (home / "installed").symlink_to(package.parent, target_is_directory=True)
+    launcher = home / "installed" / package.name / "kernel" / "headless_launcher.py"
+    write_kernelspec(home, "linked", [str(launcher)])
+    async with _cells(home, kernel="linked") as run_cell:
+        assert await run_cell(IS_LOADED) == "True"
         assert await run_cell(FIND_LAUNCHER) == "None"
 
 
@@ -83,14 +119,15 @@ async def test_an_extension_that_cannot_be_loaded_keeps_no_kernel_from_starting(
         assert await run_cell(IS_LOADED) == "False"
 
 
-async def test_a_kernelspec_with_options_of_its_own_is_started_as_it_says(home, monkeypatch):
-    for name, value in kernel_env(home).items():
-        monkeypatch.setenv(name, value)
-    folder = home / ".local" / "share" / "jupyter" / "kernels" / "optimized"
-    folder.mkdir(parents=True)
-    argv = [sys.executable, "-O", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec = {"argv": argv, "display_name": "Optimized", "language": "python"}
-    (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+async def test_the_kernelspec_that_ipykernel_installs_is_started_in_the_same_way(home):
+    write_kernelspec(home, "own", ["-Xfrozen_modules=off", "-m", "ipykernel_launcher"])
+    async with _cells(home, kernel="own") as run_cell:
+        assert await run_cell(IS_LOADED) == "True"
+        assert await run_cell("import sys; print(sys._xoptions)") == "{'frozen_modules': 'off'}"
+
+
+async def test_a_kernelspec_with_options_of_its_own_is_started_as_it_says(home):
+    write_kernelspec(home, "optimized", ["-O", "-m", "ipykernel_launcher"])
     async with _cells(home, kernel="optimized") as run_cell:
         assert await run_cell("print(__debug__)") == "False"
         assert await run_cell(IS_LOADED) == "False"

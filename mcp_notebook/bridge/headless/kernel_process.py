@@ -6,6 +6,7 @@ jupyter_client: whatever it raises becomes a `NotebookError`.
 
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -33,7 +34,7 @@ from mcp_notebook.settings import Settings
 _DEFAULT_KERNEL = "python3"
 """For a notebook that does not name one."""
 _IPYKERNEL = ["-m", "ipykernel_launcher"]
-"""How the usual kernelspec starts a kernel..."""
+"""How the usual kernelspec starts a kernel, perhaps after `-X` options of Python..."""
 _LAUNCHER = Path(__file__).parents[2] / "kernel" / "headless_launcher.py"
 """...and what the bridge runs in its place, in an environment that has this package for sure."""
 _SHUTDOWN_WAIT = 1.0
@@ -239,8 +240,9 @@ class _KernelManager(AsyncKernelManager):
 
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         program, *words = super().format_kernel_cmd(extra_arguments)
-        if program == sys.executable and words[:2] == _IPYKERNEL:
-            words[:2] = [str(_LAUNCHER)]
+        first = next((n for n, word in enumerate(words) if not word.startswith("-X")), 0)
+        if program == sys.executable and words[first : first + 2] == _IPYKERNEL:
+            words[first : first + 2] = [str(_LAUNCHER)]
         return [program, *words]
 
 
@@ -271,8 +273,8 @@ async def _wait_until_ready(kernel: KernelProcess, path: Path, settings: Setting
 
 def _explain_death(kernel: KernelProcess, path: Path) -> NotebookError:
     name, death = kernel.manager.kernel_name, kernel.describe_death()
-    missing = "No module named ipykernel" in death
-    step = " Install ipykernel in its environment: `pip install ipykernel`." if missing else ""
+    is_missing = re.search(r"No module named '?ipykernel\b", death)
+    step = " Install ipykernel in its environment: `pip install ipykernel`." if is_missing else ""
     return NotebookError(f"The kernel {name!r} of {path.name} ended while starting.{step} {death}")
 
 
