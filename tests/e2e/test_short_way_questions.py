@@ -152,6 +152,7 @@ async def test_a_session_that_ends_while_its_client_is_asked(asking_kernel):
 async def test_nothing_is_left_of_a_request_in_its_session(asking_kernel):
     async with both_sides([record_of(asking_kernel)], asking_kernel.home) as sides:
         for side in sides:
-            await side.ask(make_call("handshake", "echo", 7, session="asking", value=1))
+            answer = await side.ask(make_call("handshake", "echo", 7, session="asking", value=1))
+            assert "result" in str(answer)
             session = side.endpoint._sessions._server_instances[side.sessions["asking"]]
             assert "7" not in session._request_streams

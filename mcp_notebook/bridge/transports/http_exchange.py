@@ -94,8 +94,7 @@ class HttpExchange:
             if self._is_over:
                 return
             if not self._is_stream:
-                await self._start(200, [(b"content-type", b"text/event-stream"), *_STREAM_HEADERS])
-                self._is_stream = True  # after: a call may end while its client does not read
+                await self._start_stream()
             await self._send({"type": "http.response.body", "body": event, "more_body": True})
 
     async def answer(self, message: Sequence[Piece], status: int) -> None:
@@ -128,8 +127,15 @@ class HttpExchange:
 
     async def end_stream(self) -> None:
         """End the response without an answer."""
-        await self._send_event(b"")
-        await self._send({"type": "http.response.body", "body": b""})
+        async with self._turn:
+            self._is_over = True
+            if not self._is_stream:
+                await self._start_stream()
+            await self._send({"type": "http.response.body", "body": b""})
+
+    async def _start_stream(self) -> None:
+        await self._start(200, [(b"content-type", b"text/event-stream"), *_STREAM_HEADERS])
+        self._is_stream = True  # after: a call may end while its client does not read
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         if self._session_id is not None:

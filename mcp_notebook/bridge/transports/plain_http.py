@@ -1,13 +1,12 @@
 """ASGI middleware that answers plain requests itself, and hands all others on to the SDK.
 
 Runs on the bridge's event loop, between the endpoint and what it does for the SDK. Whatever is not
-recognised completely, headers included, goes on as it came. So does what clients with a session
-answer to questions: the SDK awaits that.
+recognised completely, headers included, goes on as it came. So do clients' answers to questions,
+which the SDK waits for.
 """
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -125,11 +124,11 @@ class PlainHttp:
         with (
             self._sessions.keep(session),
             self._server.sessions.run(session.mcp_session_id, plain.id, exchange.end),
-            self._sessions.route(session, plain.id, exchange.send)
-            if request.channel.can_ask
-            else nullcontext(),
         ):
-            return await self._answers.find(plain, request)
+            if not request.channel.can_ask:
+                return await self._answers.find(plain, request)
+            async with self._sessions.route(session, plain.id, exchange.send):
+                return await self._answers.find(plain, request)
 
     def _read_head(self, scope: Scope) -> _Head | None:
         """Return the head of a request about which nothing is unusual, or None."""

@@ -7,10 +7,12 @@ client that does return initializes anew. Only if all sessions are in use is a n
 A caller with as many sessions as it may have makes room among its own.
 """
 
+import asyncio
+import logging
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
 import anyio
@@ -19,6 +21,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http import (
     MCP_SESSION_ID_HEADER,
+    REQUEST_STREAM_BUFFER_SIZE,
     EventMessage,
     StreamableHTTPServerTransport,
 )
@@ -29,6 +32,7 @@ from starlette.types import Receive, Scope, Send
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.limits import Limits
 
+logger = logging.getLogger(__name__)
 _END_LIMIT = 30.0
 """Seconds for all sessions to end; three thousand need two."""
 
@@ -100,22 +104,26 @@ class Sessions(StreamableHTTPSessionManager):
             if not session._requests_in_flight:  # noqa: SLF001
                 session.idle_scope.deadline = anyio.current_time() + self._idle_seconds
 
-    @contextmanager
-    def route(
+    @asynccontextmanager
+    async def route(
         self,
         session: StreamableHTTPServerTransport,
         request_id: RequestId,
         send: Callable[[bytes], Awaitable[None]],
-    ) -> Iterator[None]:
-        """Send what the SDK has for the client of a request by its response, for the block."""
+    ) -> AsyncIterator[None]:
+        """For the block, send the SDK's messages about a request within our response to it."""
         streams: dict[RequestId, Any] = session._request_streams  # noqa: SLF001 - as above
-        ours = _RequestStream(send), _RequestStream(send)
-        streams[str(request_id)] = ours
+        stream = _RequestStream(send)
+        ours = streams[str(request_id)] = stream, stream
         try:
             yield
         finally:
-            if streams.get(str(request_id)) is ours:  # else its id has been used again
-                del streams[str(request_id)]
+            try:
+                await stream.flush()  # before the answer
+            finally:
+                if streams.get(str(request_id)) is ours:  # else its id has been used again
+                    del streams[str(request_id)]
+                stream.close()
 
     def hold(self, scope: Scope) -> AbstractContextManager[None]:
         """Keep the session of a request in use for a block, if it is the caller's own."""
@@ -190,23 +198,52 @@ class Sessions(StreamableHTTPSessionManager):
 class _RequestStream:
     """Takes the SDK's messages on their way to the client of a request.
 
+    The SDK hands over all messages of a session one after the other, so whoever takes them must
+    not wait for one client that does not read. A task does, which the first message starts.
+
     Args:
         send: Sends one.
     """
 
     def __init__(self, send: Callable[[bytes], Awaitable[None]]) -> None:
         self._send = send
+        self._messages: asyncio.Queue[EventMessage] = asyncio.Queue(REQUEST_STREAM_BUFFER_SIZE)
+        self._writer: asyncio.Task[None] | None = None
 
     async def send(self, event: EventMessage) -> None:
-        """Send a message."""
-        await self._send(
-            types.jsonrpc_message_adapter.dump_json(
-                event.message, by_alias=True, exclude_unset=True
-            )
-        )
+        """Take a message; waits only if as many as the SDK would keep wait to be sent."""
+        if self._writer is None:
+            self._writer = asyncio.get_running_loop().create_task(self._write())
+        await self._messages.put(event)
 
     async def aclose(self) -> None:
         """Do nothing: the request ends by itself."""
+
+    async def flush(self) -> None:
+        """Wait until all messages are sent."""
+        if self._writer is not None:
+            await self._messages.join()
+
+    def close(self) -> None:
+        """Send nothing any more; nobody waits to hand over a message after this."""
+        if self._writer is not None:
+            self._writer.cancel()
+            while not self._messages.empty():
+                self._messages.get_nowait()
+
+    async def _write(self) -> None:
+        while True:
+            event = await self._messages.get()
+            try:
+                await self._send(
+                    types.jsonrpc_message_adapter.dump_json(
+                        event.message, by_alias=True, exclude_unset=True
+                    )
+                )
+            except Exception:  # it must not end the session of the request
+                logger.exception("a message about a request could not be sent to its client")
+            finally:
+                self._messages.task_done()
 
 
 def read_header(scope: Scope, name: str) -> str | None:

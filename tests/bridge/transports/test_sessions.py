@@ -1,12 +1,19 @@
 """Which session makes room for a new client when there are too many; the kernel is a stand-in."""
 
+import json
+
+import anyio
 import pytest
 from bridges import INITIALIZE, PING
 from endpoints import OWNERS, called, served
+from live import TIMEOUT
+from mcp.server.streamable_http import EventMessage
+from mcp_types import JSONRPCNotification
 
 from mcp_notebook.bridge.access.caller import EVERYTHING
 from mcp_notebook.bridge.access.named_tokens import NamedTokens
 from mcp_notebook.bridge.access.token_store import TokenStore
+from mcp_notebook.bridge.transports.sessions import _RequestStream
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
@@ -82,3 +89,34 @@ async def test_a_new_client_is_refused_only_while_all_sessions_are_in_use(home):
                 pass
             assert await status(here, calling) == 404
             assert await status(here, listening) == 200
+
+
+async def test_a_client_that_does_not_read_keeps_nothing_else_of_its_session_waiting():
+    sent, reads = [], anyio.Event()
+
+    async def send(message):
+        await reads.wait()
+        sent.append(json.loads(message)["method"])
+        if sent == ["0"]:
+            raise OSError("of one message only")
+
+    stream = _RequestStream(send)
+    with anyio.fail_after(TIMEOUT):
+        for number in range(10):
+            notification = JSONRPCNotification(jsonrpc="2.0", method=str(number))
+            await stream.send(EventMessage(notification))
+        reads.set()
+        await stream.flush()
+    stream.close()
+    assert sent == [str(number) for number in range(10)]
+
+
+async def test_who_hands_over_more_than_is_kept_does_not_wait_for_a_request_that_has_ended():
+    stream = _RequestStream(lambda _: anyio.sleep_forever())
+    with anyio.fail_after(TIMEOUT):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(30):
+                notification = JSONRPCNotification(jsonrpc="2.0", method="m")
+                tasks.start_soon(stream.send, EventMessage(notification))
+            await anyio.wait_all_tasks_blocked()
+            stream.close()
