@@ -177,10 +177,11 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
         self.lines = lines
         """What has come in and has not been looked at."""
         self.is_waiting = False
-        """Whether there is no such line."""
+        """Whether there is no such line, but perhaps the beginning of one."""
         self.outgoing = outgoing
         """Where errors go to."""
         self._max_bytes = max_bytes
+        self._max_plain = min(max_bytes + len(b"\n"), LARGE - 1)
         self.plain: PlainStdio | None = None
         """Answers plain requests, of which nobody else hears; None if nothing does."""
 
@@ -263,7 +264,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
 
     def take_plain(self, line: bytes) -> bool:
         """Begin to answer the plain request in a line, or return False if it is anything else."""
-        return self.plain is not None and len(line) < LARGE and self.plain.take(line)
+        return self.plain is not None and len(line) <= self._max_plain and self.plain.take(line)
 
 
 class _LineProtocol(asyncio.StreamReaderProtocol):
@@ -272,15 +273,19 @@ class _LineProtocol(asyncio.StreamReaderProtocol):
     def __init__(self, incoming: _Incoming) -> None:
         super().__init__(incoming.lines)
         self._incoming = incoming
+        self._is_in_line = False
+        """Whether what comes next continues a line."""
 
     def data_received(self, data: bytes) -> None:
         for _ in range(_AT_ONCE):
             end = data.find(b"\n") + 1
-            if not (end and self._incoming.is_waiting and self._incoming.take_plain(data[:end])):
+            is_next = self._incoming.is_waiting and not self._is_in_line
+            if not (end and is_next and self._incoming.take_plain(data[:end])):
                 break
             data = data[end:]
         if data:
             self._incoming.is_waiting = False
+            self._is_in_line = not data.endswith(b"\n")
             super().data_received(data)
 
 

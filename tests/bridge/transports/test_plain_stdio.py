@@ -18,6 +18,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
 from mcp_notebook.bridge.transports.plain_stdio import PlainStdio
+from mcp_notebook.bridge.transports.stdio import _Incoming, _LineProtocol, _Outgoing
 from mcp_notebook.limits import Limits
 from mcp_notebook.wire import messages
 
@@ -215,3 +216,47 @@ async def test_too_many_requests_are_refused(home):
         assert client.ask(LIST | {"id": 2})
         assert (await client.hear())["result"]
         assert "requests" in (await client.hear())["error"]["message"]
+
+
+@asynccontextmanager
+async def pipe_of(client, limit):
+    """Read for the block what is put into a client's pipe, in these pieces."""
+    incoming = _Incoming(asyncio.StreamReader(limit=limit), _Outgoing(), limit)
+    incoming.plain = client.plain
+    protocol = _LineProtocol(incoming)
+
+    async def put(*pieces):
+        for piece in pieces:
+            await anyio.wait_all_tasks_blocked()
+            protocol.data_received(piece)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(incoming.receive)
+        yield put
+        tasks.cancel_scope.cancel()
+
+
+def list_line(number):
+    return line_of(LIST | {"id": number}, "modern")
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [list_line(1) + b"and ", list_line(2), list_line(3)],
+        [list_line(1) + list_line(3)[:9], list_line(3)[9:]],
+        [list_line(1), b"x" * 3_000, list_line(2) + list_line(3)],
+        [list_line(1), b" " * 2_000 + list_line(2), list_line(3)],
+    ],
+    ids=["a line in two", "a request in two", "too long in two", "too long in one"],
+)
+async def test_lines_are_the_same_however_they_come_in(home, pieces):
+    async with client_of(home, "modern") as (client, _), pipe_of(client, 2_000) as put:
+        await put(*pieces)
+        assert [(await client.hear())["id"] for _ in range(2)] == [1, 3]
+
+
+async def test_many_requests_that_come_in_at_once_are_all_answered(home):
+    async with client_of(home, "modern") as (client, _), pipe_of(client, 2**16) as put:
+        await put(b"".join(map(list_line, range(100))))
+        assert sorted([(await client.hear())["id"] for _ in range(100)]) == list(range(100))
