@@ -36,8 +36,8 @@ class CallStart:
     input_schema: dict[str, Any]
     """The tool's, which says what is secret."""
     may_have_escapes: bool = True
-    """Whether texts in the arguments may have characters that JSON escapes; what is not ASCII is
-    looked for later."""
+    """Whether texts in the arguments may have characters that JSON escapes; non-ASCII
+    characters are checked separately."""
 
 
 @dataclass(frozen=True, kw_only=True)
