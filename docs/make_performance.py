@@ -34,8 +34,9 @@ def comparison() -> str:
         f"{name}: {', '.join(f'{library} {version}' for library, version in of.items())}"
         for name, of in about["versions"].items()
     )
+    verb = "Last measured" if about["pieces"] else "Made"
     origin = (
-        f"Made on {about['date']}, commit {about['commit']}, on {about['processors']} processors "
+        f"{verb} on {about['date']}, commit {about['commit']}, on {about['processors']} processors "
         f"with Python {about['python']}, in {about['rounds']} rounds of {about['seconds']} s. "
         f"{'Each row is from one run, but not all rows from the same one. ' * about['pieces']}"
         f"Versions: {versions}."

@@ -25,6 +25,7 @@
     │   └── KernelGone         the kernel died, restarted or unloaded the extension
     ├── LinkError              the link between kernel and bridge failed
     │   ├── FrameError         the bytes are not a frame of the link's protocol
+    │   │   └── FrameTooLarge  a message has more bytes than a frame may
     │   └── VersionMismatch    the two sides speak different versions of the link
     ├── NotebookError          a headless notebook cannot be served
     │   └── UntrustedNotebook  it is not trusted, and only trusted ones may be run

@@ -23,8 +23,8 @@ class PlainChannel:
         send: Leads to the client.
         progress_token: Identifies the request in notices of progress; None if it wants none.
         connection: The SDK's of a session whose client can be asked.
-        request_id: The request's, if what the client is asked goes where its answer goes to; None:
-            there is one way to the client.
+        request_id: The id of the request whose response carries questions to the client; None if
+            there is only one way to the client.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class PlainChannel:
 
 
 class _RequestOutbound:
-    """Sends a client's requests where the answer to one of its own goes to.
+    """Sends requests to a client within the response to one of the client's own requests.
 
     Args:
         outbound: The SDK's, of a session.

@@ -38,7 +38,7 @@ class CallEnvironment:
         return _Surroundings(self, capture)
 
     def install(self, capture: Capture) -> None:
-        """Change what is not changed yet, and stays as it is when a call ends."""
+        """Install the patches that outlast a call, if they are not installed yet."""
         self._pyplot.begin()
         self._bars.install()
         if capture.wants_logs:

@@ -128,7 +128,7 @@ def _list_ways(options: ToolOptions) -> Iterator[str]:
     """List what is special about how calls run."""
     if options.executor is not None:
         is_dask = find_client(options.executor) is not None
-        yield f"runs elsewhere, by {'Dask' if is_dask else type(options.executor).__name__}"
+        yield "runs on Dask" if is_dask else f"runs in {type(options.executor).__name__}"
     elif options.run in _PLACES:
         yield _PLACES[options.run]
     if options.task:

@@ -122,7 +122,7 @@ def test_a_line_to_copy_can_be_selected_where_no_script_adds_the_button():
     [
         ({"run": "thread"}, "runs in a thread"),
         ({"run": "fork", "read_only": True}, "runs in a copy of the kernel"),
-        ({"executor": ThreadPoolExecutor(1)}, "runs elsewhere, by ThreadPoolExecutor"),
+        ({"executor": ThreadPoolExecutor(1)}, "runs in ThreadPoolExecutor"),
         ({"task": True}, "each call is a task"),
         ({"task": "only"}, "each call is a task, for clients that support them"),
         ({"keep": True}, "continues without its client"),
