@@ -42,6 +42,8 @@ class TasksExtension(ClientExtension):
 
     def __init__(self) -> None:
         self.created: list[Created] = []
+        self.has_task = anyio.Event()
+        """Set when a call has become a task."""
 
     def claims(self) -> list[ResultClaim[Any]]:
         """Take tasks in place of results."""
@@ -49,6 +51,7 @@ class TasksExtension(ClientExtension):
 
     async def _resolve(self, task: Created, context: ClaimContext) -> CallToolResult:
         self.created.append(task)
+        self.has_task.set()
         while True:
             state = await _send(context.session, "tasks/get", task.task_id)
             if state["status"] in TERMINAL:

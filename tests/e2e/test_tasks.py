@@ -112,23 +112,24 @@ def forsake(year: int) -> None:
 """
 LONG = """%%mcp_tool
 long_runs = 0
+long_go = asyncio.Event()
 
 async def short() -> str:
     "Return at once."
     return "short"
 
 async def long(ctx: Context) -> str:
-    "Return after a moment."
+    "Return when somebody says so."
     global long_runs
     long_runs += 1
     ctx.progress(1, 3, "begun")
-    await asyncio.sleep(3)
+    await long_go.wait()
     return "long"
 
 async def greet_slowly(ctx: Context) -> str:
-    "Ask, then take a moment."
+    "Ask, and return when somebody says so."
     answer = await ctx.elicit_async("Name?", str)
-    await asyncio.sleep(3)
+    await long_go.wait()
     return f"Hello, {answer.data}!"
 """
 
@@ -566,25 +567,35 @@ def _start_and_kill_later(home):
 
 
 async def test_a_long_call_becomes_a_task_over_http_and_a_short_one_does_not(bridge, kernel):
+    kernel.ok("long_go.clear()")
     async with over_http(bridge.url, "auto", extensions=[TasksExtension()]) as one:
         result = await one.session.call_tool("short", {}, allow_claimed=True)
         assert text_of(result) == "short"
         task = await start_task(one, "long")  # which does not ask for progress
         assert task.status_message == "begun (1 of 3)"
+        kernel.ok("long_go.set()")
         state = await wait_for_status(one, task.task_id, "completed")
         assert state["result"]["content"][0]["text"] == "long"
         kernel.ok("assert long_runs == 1")
 
 
-async def test_a_question_is_asked_of_the_call_before_that_becomes_a_task(bridge):
+async def test_a_question_is_asked_of_the_call_before_that_becomes_a_task(bridge, kernel):
+    kernel.ok("long_go.clear()")
+
     async def answer(_context, params):
         assert params.message == "Name?"
         return types.ElicitResult(action="accept", content={"value": "Ann"})
 
+    async def let_go():
+        await extension.has_task.wait()
+        kernel.ok("long_go.set()")
+
     extension = TasksExtension()
-    async with over_http(
-        bridge.url, "auto", extensions=[extension], elicitation_callback=answer
-    ) as one:
+    async with (
+        over_http(bridge.url, "auto", extensions=[extension], elicitation_callback=answer) as one,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(let_go)
         assert text_of(await one.call_tool("greet_slowly", {})) == "Hello, Ann!"
     assert [task.task_id.partition("-")[0] for task in extension.created] == ["greet_slowly"]
 
