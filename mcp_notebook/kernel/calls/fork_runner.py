@@ -184,17 +184,18 @@ def run_and_wait(
         on_result(result)
         ended.set()
 
-    with InterruptGate() as gate:  # an interrupt raises only when there is a call to be stopped
-        runner.start(call, end)
-        try:
+    try:
+        with InterruptGate() as gate:  # an interrupt raises only when there is a call to be stopped
+            runner.start(call, end)
             try:
                 gate.open()
                 ended.wait()
             finally:
                 gate.close()
-        except KeyboardInterrupt:
-            on_interrupt()
-        ended.wait()
+    except KeyboardInterrupt:
+        on_interrupt()
+        if call.began is not None:  # else it never does, and has its result
+            ended.wait()
 
 
 class KernelOfChild:

@@ -599,24 +599,24 @@ def test_a_call_in_a_cell_runs_in_a_copy_too_and_can_be_interrupted(kernel):
 
 
 INTERRUPT_AT_START = """
-import signal
-start_thread = threading.Thread.start
+start_thread, may_begin = threading.Thread.start, threading.Event()
 
-def start_and_interrupt(thread):
+def start_late(thread):
+    threading.Thread.start = start_thread
+    run = thread.run
+    thread.run = lambda: (may_begin.wait(), run())
     start_thread(thread)
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.01)  # the signal has come by then
 
-threading.Thread.start = start_and_interrupt
-try:
-    %mcp call in_c
-finally:
-    threading.Thread.start = start_thread
+threading.Thread.start = start_late
+%mcp call in_c
+may_begin.set()
 """
 
 
-def test_an_interrupt_that_comes_while_the_copy_is_made_stops_the_call(kernel):
+def test_an_interrupt_that_comes_before_the_copy_is_made_stops_the_call(kernel):
     assert "interrupted the call" in kernel.run(INTERRUPT_AT_START).text
+    assert kernel.ok("print('free')").stdout == "free\n"
     assert list_children(kernel) == []
 
 
