@@ -629,8 +629,8 @@ CHANGES = (
     ),
     Change(
         "bridge/kernels/running_call.py",
-        "        if not self._is_task_told and not self._result.done():\n",
-        "        if not self._is_task_told:\n",
+        "if not self.is_cancelled and not self._is_task_told and not self._result.done():\n",
+        "if not self.is_cancelled and not self._is_task_told:\n",
         f"bridge/kernels/test_running_call.py {_LINKS}",
     ),
     Change(

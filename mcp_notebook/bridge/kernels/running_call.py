@@ -159,8 +159,11 @@ class RunningCall:
             self._send(task_messages.KeepCall(id=self.id, keep=task_messages.Keep(owner=owner)))
 
     def cancel(self, reason: str) -> None:
-        """Stop the call if it has not ended, and is no task that its client is told of."""
-        if not self._is_task_told and not self._result.done():
+        """Stop the call if it has not ended, and is no task that its client is told of.
+
+        Does nothing if the bridge has done so already.
+        """
+        if not self.is_cancelled and not self._is_task_told and not self._result.done():
             self.is_cancelled = True
             self._send(messages.Cancel(id=self.id, reason=reason))
 

@@ -133,15 +133,16 @@ async def _follow_and_elicit(
 
     # A task group would wrap the failure in a group, so carry it out by hand.
     async with anyio.create_task_group() as tasks:
-        try:
-            while (result := await call.follow(listener, open_questions=scopes)) is None:
-                for number in scopes.keys() - call.questions.keys():  # answered or withdrawn
-                    scopes.pop(number).cancel()
-                for number in call.questions.keys() - scopes.keys():
-                    scopes[number] = anyio.CancelScope()
-                    tasks.start_soon(ask, call.questions[number], scopes[number])
-        except (CallError, BecameTask) as error:
-            failure = error
+        with call.cancel_on_error():  # before the questions are withdrawn, which may take time
+            try:
+                while (result := await call.follow(listener, open_questions=scopes)) is None:
+                    for number in scopes.keys() - call.questions.keys():  # answered or withdrawn
+                        scopes.pop(number).cancel()
+                    for number in call.questions.keys() - scopes.keys():
+                        scopes[number] = anyio.CancelScope()
+                        tasks.start_soon(ask, call.questions[number], scopes[number])
+            except (CallError, BecameTask) as error:
+                failure = error
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure

@@ -1,10 +1,12 @@
 """Which clients can be asked, and how a failed question is told; the rest is in the e2e tests."""
 
 import asyncio
+import dataclasses
 
 import anyio
 import mcp_types as types
 import pytest
+from live import TIMEOUT
 from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import OWNER
@@ -111,6 +113,35 @@ async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
     result = await Elicitation().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     assert answer.items() <= sent[0].model_dump().items()
+
+
+async def test_a_cancelled_call_is_stopped_before_its_question_is_withdrawn():
+    """To withdraw it takes as long as a client does not read."""
+    was_asked, is_withdrawn = anyio.Event(), anyio.Event()
+
+    class SlowChannel(Channel):
+        async def ask(self, _form):
+            was_asked.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await is_withdrawn.wait()
+
+    sent = []
+    asked = dataclasses.replace(request("2025-11-25", {}), channel=SlowChannel(NOTHING))
+    following = asyncio.create_task(
+        Elicitation().follow(asked, PARAMS, asking_call(sent), NO_LISTENER)
+    )
+    with anyio.fail_after(TIMEOUT):
+        await was_asked.wait()
+        following.cancel()
+        await anyio.wait_all_tasks_blocked()
+        assert [type(message) for message in sent] == [messages.Cancel]
+        is_withdrawn.set()
+        with pytest.raises(asyncio.CancelledError):
+            await following
+    assert len(sent) == 1
 
 
 async def test_a_question_that_is_never_answered_ends_by_its_limit(monkeypatch):

@@ -61,7 +61,7 @@ async def test_a_call_whose_client_does_not_come_back_is_cancelled(monkeypatch):
 async def test_only_so_many_calls_are_parked_and_a_close_cancels_them(call, sent):
     parked = ParkedCalls()
     for number in range(parking.MAX_PARKED):
-        parked.park(call, f"caller {number}", "top", {})
+        parked.park(RunningCall(number, sent.append), f"caller {number}", "top", {})
     with pytest.raises(CallError, match="all callers together can have 32 at a time"):
         parked.park(call, "me", "top", {})
     parked.close()
