@@ -35,6 +35,8 @@ from mcp_notebook.limits import Limits
 logger = logging.getLogger(__name__)
 _END_LIMIT = 30.0
 """Seconds for all sessions to end; three thousand need two."""
+_LAST_MESSAGES_LIMIT = 5.0
+"""Seconds that a client has to take the last messages about a request that has been cancelled."""
 
 
 class Sessions(StreamableHTTPSessionManager):
@@ -117,13 +119,15 @@ class Sessions(StreamableHTTPSessionManager):
         ours = streams[str(request_id)] = stream, stream
         try:
             yield
+            await stream.flush()  # before the answer
+        except BaseException:
+            with anyio.move_on_after(_LAST_MESSAGES_LIMIT):  # the client may not read
+                await stream.flush()
+            raise
         finally:
-            try:
-                await stream.flush()  # before the answer
-            finally:
-                if streams.get(str(request_id)) is ours:  # else its id has been used again
-                    del streams[str(request_id)]
-                stream.close()
+            if streams.get(str(request_id)) is ours:  # else its id has been used again
+                del streams[str(request_id)]
+            stream.close()
 
     def hold(self, scope: Scope) -> AbstractContextManager[None]:
         """Keep the session of a request in use for a block, if it is the caller's own."""

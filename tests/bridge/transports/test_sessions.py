@@ -111,7 +111,7 @@ async def test_a_client_that_does_not_read_keeps_nothing_else_of_its_session_wai
     assert sent == [str(number) for number in range(10)]
 
 
-async def test_who_hands_over_more_than_is_kept_does_not_wait_for_a_request_that_has_ended():
+async def test_a_sender_held_up_by_a_full_queue_is_released_when_its_request_ends():
     stream = _RequestStream(lambda _: anyio.sleep_forever())
     with anyio.fail_after(TIMEOUT):
         async with anyio.create_task_group() as tasks:
