@@ -273,7 +273,7 @@ async def _wait_until_ready(kernel: KernelProcess, path: Path, settings: Setting
 
 def _explain_death(kernel: KernelProcess, path: Path) -> NotebookError:
     name, death = kernel.manager.kernel_name, kernel.describe_death()
-    is_missing = re.search(r"No module named '?ipykernel\b", death)
+    is_missing = re.search(r"No module named '?ipykernel", death)
     step = " Install ipykernel in its environment: `pip install ipykernel`." if is_missing else ""
     return NotebookError(f"The kernel {name!r} of {path.name} ended while starting.{step} {death}")
 
