@@ -12,7 +12,7 @@ import httpx2
 import mcp_types as types
 import pytest
 from clients import COMMAND, TOKEN, connected, http_bridge, over_http, text_of
-from live import live_kernel
+from live import TIMEOUT, live_kernel
 from mcp.shared.exceptions import MCPError
 from task_client import (
     EXTENSION,
@@ -587,8 +587,11 @@ async def test_a_question_is_asked_of_the_call_before_that_becomes_a_task(bridge
         return types.ElicitResult(action="accept", content={"value": "Ann"})
 
     async def let_go():
-        await extension.has_task.wait()
-        kernel.ok("long_go.set()")
+        try:
+            with anyio.fail_after(TIMEOUT):
+                await extension.has_task.wait()
+        finally:
+            kernel.ok("long_go.set()")
 
     extension = TasksExtension()
     async with (

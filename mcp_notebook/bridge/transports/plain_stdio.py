@@ -64,8 +64,8 @@ class PlainStdio:
     def note_message(self, message: types.JSONRPCMessage) -> None:
         """Note a message that goes on to the SDK.
 
-        The first request decides about the era. What the client cancels ends before the next
-        request begins, which would overtake a cancellation on its way through the SDK.
+        The first request decides about the era. A cancellation is passed on here, because the next
+        plain request would overtake it on its way through the SDK.
         """
         if self._is_modern is None and isinstance(message, types.JSONRPCRequest):
             self._is_modern = message.method != "initialize" and has_envelope(message.params)

@@ -177,7 +177,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
         self.lines = lines
         """What has come in and has not been looked at."""
         self.is_waiting = False
-        """Whether there is no such line, but perhaps the beginning of one."""
+        """Whether the reader waits for a whole line; part of one may be there already."""
         self.outgoing = outgoing
         """Where errors go to."""
         self._max_bytes = max_bytes

@@ -218,10 +218,22 @@ async def test_too_many_requests_are_refused(home):
         assert "requests" in (await client.hear())["error"]["message"]
 
 
+class Refusals(_Outgoing):
+    """What the client is told about lines that are no messages."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    async def send(self, item):
+        assert isinstance(item.message, types.JSONRPCError)
+        self.count += 1
+
+
 @asynccontextmanager
-async def pipe_of(client, limit):
+async def pipe_of(client, limit, refusals):
     """Read for the block what is put into a client's pipe, in these pieces."""
-    incoming = _Incoming(asyncio.StreamReader(limit=limit), _Outgoing(), limit)
+    incoming = _Incoming(asyncio.StreamReader(limit=limit), refusals, limit)
     incoming.plain = client.plain
     protocol = _LineProtocol(incoming)
 
@@ -241,22 +253,25 @@ def list_line(number):
 
 
 @pytest.mark.parametrize(
-    "pieces",
+    ("pieces", "refused"),
     [
-        [list_line(1) + b"and ", list_line(2), list_line(3)],
-        [list_line(1) + list_line(3)[:9], list_line(3)[9:]],
-        [list_line(1), b"x" * 3_000, list_line(2) + list_line(3)],
-        [list_line(1), b" " * 2_000 + list_line(2), list_line(3)],
+        ([list_line(1) + b"and ", list_line(2), list_line(3)], 1),
+        ([list_line(1) + list_line(3)[:9], list_line(3)[9:]], 0),
+        ([list_line(1), b"x" * 3_000, list_line(2) + list_line(3)], 1),
+        ([list_line(1), b" " * 2_000 + list_line(2), list_line(3)], 1),
     ],
     ids=["a line in two", "a request in two", "too long in two", "too long in one"],
 )
-async def test_lines_are_the_same_however_they_come_in(home, pieces):
-    async with client_of(home, "modern") as (client, _), pipe_of(client, 2_000) as put:
+async def test_lines_are_the_same_however_they_come_in(home, pieces, refused):
+    refusals = Refusals()
+    async with client_of(home, "modern") as (client, _), pipe_of(client, 2_000, refusals) as put:
         await put(*pieces)
         assert [(await client.hear())["id"] for _ in range(2)] == [1, 3]
+    assert refusals.count == refused
 
 
 async def test_many_requests_that_come_in_at_once_are_all_answered(home):
-    async with client_of(home, "modern") as (client, _), pipe_of(client, 2**16) as put:
+    refusals = Refusals()
+    async with client_of(home, "modern") as (client, _), pipe_of(client, 2**16, refusals) as put:
         await put(b"".join(map(list_line, range(100))))
         assert sorted([(await client.hear())["id"] for _ in range(100)]) == list(range(100))
