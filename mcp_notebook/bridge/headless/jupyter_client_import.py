@@ -6,5 +6,5 @@ libraries' time before the kernel's process starts, and 5 MB.
 
 from mcp_notebook.lean_imports import postpone_names
 
-for package in ("IPython", "ipykernel"):
-    postpone_names(package)
+postpone_names("IPython", for_modules=("paths", "utils"))
+postpone_names("ipykernel", for_modules=("kernelspec",))

@@ -1,7 +1,11 @@
 import subprocess
 import sys
 
+import ipykernel
+import pytest
 
+
+@pytest.mark.skipif(ipykernel.version_info[0] < 7, reason="ipykernel 6 needs IPython for that")
 def test_kernels_are_found_without_ipython_which_can_be_imported_afterwards():
     code = (
         "import sys, mcp_notebook.bridge.headless.kernel_process as kernel_process, pathlib;"
