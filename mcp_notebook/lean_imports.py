@@ -7,8 +7,8 @@ left out can still be imported afterwards.
 
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
@@ -30,15 +30,14 @@ def leave_out(*names: str) -> Iterator[None]:
             sys.modules.pop(name, None)
 
 
-def postpone_names(package: str, *, for_modules: Collection[str] | None = None) -> None:
+def postpone_names(package: str) -> None:
     """Let a package's modules be imported without its ``__init__``, which would import all of them.
 
     It runs when somebody first asks the package for a name, as in ``from package import name``.
 
     Args:
-        package: Its full name; one that is loaded already stays as it is.
-        for_modules: The only modules that can do without, by their names in the package; before
-            any other one is imported, ``__init__`` runs. None: all of them.
+        package: Its full name; one that is loaded already stays as it is. Each of its modules must
+            be one that can be imported before its ``__init__`` has run.
     """
     spec = None if package in sys.modules else find_spec(package)
     if spec is None or spec.loader is None:
@@ -46,17 +45,13 @@ def postpone_names(package: str, *, for_modules: Collection[str] | None = None) 
     module, execute, lock = module_from_spec(spec), spec.loader.exec_module, threading.RLock()
     is_executed = False
 
-    def run_init() -> None:
+    def find_name(name: str) -> Any:
         nonlocal is_executed
         with lock:
             if not is_executed:
                 is_executed = True  # before: it may ask for names itself
                 execute(module)
-
-    def find_name(name: str) -> Any:
-        run_init()
-        own = vars(module)["__getattr__"]
-        if own is not find_name:
+        if vars(module)["__getattr__"] is not find_name:  # the package has one itself
             return getattr(module, name)
         try:
             return vars(module)[name]
@@ -66,36 +61,6 @@ def postpone_names(package: str, *, for_modules: Collection[str] | None = None) 
     vars(module)["__getattr__"] = find_name
     sys.modules[package] = module
     _add_to_parent(package, module)
-    if for_modules is not None:
-        sys.meta_path.insert(0, _InitFinder(package, for_modules, run_init))
-
-
-class _InitFinder:
-    """Finds no module, but runs the ``__init__`` of a package before most of its modules.
-
-    Modules that need names of their package often cannot be imported before it.
-
-    Args:
-        package: The package.
-        modules: Those that can do without.
-        run_init: Runs it, if it has not run.
-    """
-
-    def __init__(
-        self, package: str, modules: Collection[str], run_init: Callable[[], None]
-    ) -> None:
-        self._prefix = f"{package}."
-        self._modules = modules
-        self._run_init = run_init
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:  # noqa: ARG002 - importlib's signature
-        """Run it if a module of the package is looked for that cannot do without."""
-        if fullname.startswith(self._prefix):
-            name = fullname.removeprefix(self._prefix).partition(".")[0]
-            if name not in self._modules:
-                with suppress(ValueError):  # another thread was first
-                    sys.meta_path.remove(self)
-                self._run_init()
 
 
 def _add_to_parent(package: str, module: ModuleType) -> None:

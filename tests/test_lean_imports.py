@@ -14,10 +14,6 @@ def package(tmp_path, monkeypatch):
         "shop/__init__.py": "from shop.large import sell\nfrom shop import large\nruns = 1\n",
         "shop/large.py": "def sell(): return 'sold'\n",
         "shop/small.py": "try:\n    import stock\nexcept ImportError:\n    stock = None\n",
-        "shop/window.py": "from shop import sell\n",
-        "shop/street/__init__.py": "from shop.street.corner import sign\n",
-        "shop/street/corner.py": "from shop.street import house\nsign = f'at {house.number}'\n",
-        "shop/street/house.py": "number = 5\n",
         "shop/names/__init__.py": "def __getattr__(name):\n    return name.upper()\n",
         "shop/branch/__init__.py": "from shop.branch.cellar import depth\n",
         "shop/branch/cellar.py": "depth = 3\n",
@@ -69,16 +65,6 @@ def test_names_of_the_package_are_there_when_somebody_asks(package):
     assert sys.modules["shop"] is shop
     with pytest.raises(AttributeError, match="module 'shop' has no attribute 'buy'"):
         shop.buy  # noqa: B018
-
-
-def test_a_module_that_cannot_do_without_its_package_finds_it_complete(package):
-    postpone_names("shop", for_modules=("street",))
-    postpone_names("shop.street", for_modules=("house",))
-    assert importlib.import_module("shop.street.house").number == 5
-    assert "shop.large" not in sys.modules
-    assert importlib.import_module("shop.street.corner").sign == "at 5"
-    assert importlib.import_module("shop.window").sell() == "sold"
-    assert not any("_InitFinder" in type(finder).__name__ for finder in sys.meta_path[:2])
 
 
 def test_names_that_a_package_makes_when_it_is_asked_are_there(package):

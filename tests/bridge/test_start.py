@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import ipykernel
+import IPython
 import pytest
 from bridges import INITIALIZE, bridge
 
@@ -42,7 +43,10 @@ print(gc.isenabled(), gc.get_freeze_count() > len(gc.get_objects()))
 LIST = {"jsonrpc": "2.0", "id": "list", "method": "tools/list"}
 
 
-@pytest.mark.skipif(ipykernel.version_info[0] < 7, reason="ipykernel 6 needs IPython for that")
+@pytest.mark.skipif(
+    IPython.version_info[:2] < (9, 16) or ipykernel.version_info[0] < 7,
+    reason="older ones are imported whole",
+)
 def test_a_notebooks_kernel_starts_before_the_bridge_loads_its_libraries(home):
     path = home / "one.ipynb"
     path.write_text(json.dumps(NOTEBOOK), encoding="utf-8")

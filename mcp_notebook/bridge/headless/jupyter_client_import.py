@@ -4,7 +4,20 @@ Imported before jupyter_client, in the process of a bridge: IPython would be a s
 libraries' time before the kernel's process starts, and 5 MB.
 """
 
+import re
+from importlib.metadata import version
+
 from mcp_notebook.lean_imports import postpone_names
 
-postpone_names("IPython", for_modules=("paths", "utils"))
-postpone_names("ipykernel", for_modules=("kernelspec",))
+_FIRST_IPYTHON = (9, 16)
+"""Before it, modules of IPython cannot be imported unless the package has been."""
+
+
+def _read_ipython_version() -> tuple[int, ...]:
+    numbers = re.match(r"(\d+)\.(\d+)", version("ipython"))
+    return () if numbers is None else tuple(map(int, numbers.groups()))
+
+
+if _read_ipython_version() >= _FIRST_IPYTHON:
+    for package in ("IPython", "ipykernel"):
+        postpone_names(package)
