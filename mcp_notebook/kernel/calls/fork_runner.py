@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import CannotElicit, ToolError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
-from mcp_notebook.kernel.calls.interrupts import InterruptGate
+from mcp_notebook.kernel.calls.interrupts import InterruptGate, watch_interrupts
 from mcp_notebook.kernel.calls.outcome import error_result
 from mcp_notebook.kernel.calls.runners import Runner, ThreadRunner
 from mcp_notebook.kernel.executors.fork_safety import find_danger_in_copy, find_fork_danger
@@ -136,6 +136,7 @@ class ForkRunner(ThreadRunner):
         )
         converter.keep_by(kernel.keep)
         gate = InterruptGate()
+        watch_interrupts(gate)
         with environment.read_descriptors(call.capture):
             result = self._execution.run(call, gate, partial(self._await_in_child, gate))
         kernel.send_result(result, is_private=call.elicitations.is_used)
@@ -152,12 +153,14 @@ class ForkRunner(ThreadRunner):
 
             # The gate is closed: its exception would leave the loop.
             handler_of_gate = signal.signal(signal.SIGINT, cancel)
+            watch = signal.set_wakeup_fd(-1)
             try:
                 if gate.interrupted:
                     raise asyncio.CancelledError
                 return await coroutine
             finally:
                 signal.signal(signal.SIGINT, handler_of_gate)
+                signal.set_wakeup_fd(watch, warn_on_full_buffer=False)
 
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             value = runner.run(wait(), context=contextvars.copy_context())

@@ -11,14 +11,19 @@ user's "Interrupt" for them.
 """
 
 import asyncio
+import os
 import signal
+import sys
 import threading
+import time
 import types
 from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter, SignalInterrupter
 
+_NOTICED_AFTER = 0.05
+"""Seconds that Python has to run the handler of a signal; it takes microseconds."""
 _LOOK_AGAIN, _LOOK_SELDOM = 0.001, 0.1
 """Seconds until the watch tries again to listen, while a cell has the signal: at first, and at most
 after doubling."""
@@ -81,6 +86,10 @@ class InterruptGate:
     def __exit__(self, *exc: object) -> None:
         self._interrupter.remove()
 
+    def raise_unnoticed(self) -> None:
+        """Raise KeyboardInterrupt in the call for a SIGINT that Python has not noticed."""
+        self._interrupter.raise_unnoticed()
+
     def interrupt(self) -> bool:
         """Raise KeyboardInterrupt in the call, from another thread.
 
@@ -128,6 +137,26 @@ class ThreadGate:
             Whether the gate was open.
         """
         return self._interrupter.interrupt()
+
+
+def watch_interrupts(gate: InterruptGate) -> None:
+    """In a copy of the kernel: interrupt code whose SIGINT Python does not notice.
+
+    In a copy that was made by another thread than the main one, Python 3.13 runs the handler of a
+    signal only when the signal ends a wait.
+    """
+    if sys.version_info < (3, 13):
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+    def watch() -> None:
+        while os.read(reader, 1):
+            time.sleep(_NOTICED_AFTER)
+            gate.raise_unnoticed()
+
+    threading.Thread(target=watch, name="mcp-notebook-interrupts", daemon=True).start()
 
 
 class InterruptWatch:

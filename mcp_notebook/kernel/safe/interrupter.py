@@ -217,6 +217,13 @@ class SignalInterrupter(Interrupter):
             signal.pthread_kill(self._thread, self._signum)
         return True
 
+    def raise_unnoticed(self) -> None:
+        """Raise in the code if its signal has come and Python has not noticed; from any thread."""
+        with self._lock:
+            if self._is_open and not self.signal_count:
+                self._raised_at = time.monotonic()  # the handler, which comes later, raises nothing
+                raise_in(self._thread, self._error)
+
     def _take_back(self) -> None:
         """Do nothing: the handler raises only while the interrupter is open."""
 

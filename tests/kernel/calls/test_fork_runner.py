@@ -137,6 +137,16 @@ def tidy(path: str) -> None:
     finally:
         pathlib.Path(path).write_text("tidy")
 
+@copy
+def tidy_busily(path: str) -> None:
+    """Clean up when stopped, without a pause before."""
+    try:
+        pathlib.Path(path).write_text(str(os.getpid()))
+        while True:
+            pass
+    finally:
+        pathlib.Path(path).write_text("tidy")
+
 @mcp_tool(read_only=True, run="fork", timeout=0.5)
 def limited() -> None:
     """Compute in C, with a limit."""
@@ -333,9 +343,10 @@ def unhurried(kernel):
 
 
 @pytest.mark.usefixtures("unhurried")
-def test_code_that_is_stopped_cleans_up(kernel, link, tmp_path):
+@pytest.mark.parametrize("tool", ["tidy", "tidy_busily"])
+def test_code_that_is_stopped_cleans_up(kernel, link, tmp_path, tool):
     path = tmp_path / "state"
-    call = link.start("tidy", path=str(path))
+    call = link.start(tool, path=str(path))
     until(lambda: path.exists() and path.read_text())
     link.send(messages.Cancel(id=call, reason="No longer wanted."))
     link.result()
